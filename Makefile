@@ -1,0 +1,64 @@
+# The one page of commands. The build itself is meson's; this only names the
+# things a developer does.
+.PHONY: all test asan fuzz system bench soak check cover tidy format format-check valgrind clean
+
+all: build/build.ninja
+	ninja -C build
+
+test: build/build.ninja			# unit, corpus replay, lint
+	meson test -C build --print-errorlogs
+
+asan: build-asan/build.ninja		# the same tests, with every memory and UB check
+	meson test -C build-asan --print-errorlogs
+
+FUZZ_SECONDS ?= 60
+fuzz: build-fuzz/build.ninja
+	ninja -C build-fuzz
+	@for c in tests/fuzz/corpus/*/; do n=$$(basename $$c); mkdir -p build-fuzz/new/$$n; \
+		echo "== $$n"; build-fuzz/tests/fuzz-$$n -max_total_time=$(FUZZ_SECONDS) -timeout=5 \
+			-verbosity=0 -print_final_stats=1 build-fuzz/new/$$n $$c 2>&1 | \
+			tee build-fuzz/$$n.log | grep -E 'number_of_executed|ERROR|BINGO|SUMMARY'; \
+		! grep -qE 'ERROR: (lib|Addr)|SUMMARY|deadly' build-fuzz/$$n.log || exit 1; done
+
+RUNTIME ?= crun
+system: all				# real PostgreSQL, real engines; needs root
+	python3 tests/system/run.py --build build --runtime $(RUNTIME) $(TESTS)
+
+bench: all				# figures beside the bare engine: build/bench/figures.json
+	python3 tests/bench/run.py --build build $(FIGURES)
+
+SECONDS ?= 1800
+soak: all				# kill, restart, look for leftovers, again and again
+	python3 tests/system/soak.py --build build --seconds $(SECONDS)
+
+cover: build-cover/build.ninja		# needs gcovr
+	meson test -C build-cover
+	ninja -C build-cover coverage-text && cat build-cover/meson-logs/coverage.txt
+
+tidy: build-asan/build.ninja		# clang's own build: gcc flags confuse clang-tidy
+	ninja -C build-asan clang-tidy
+
+SOURCES = $(shell git ls-files 'src/*.[ch]' 'tests/*.[ch]')
+format:
+	clang-format -i $(SOURCES)
+format-check:
+	clang-format --dry-run -Werror $(SOURCES)
+
+valgrind: build/build.ninja
+	meson test -C build --suite unit --wrap 'valgrind --error-exitcode=9 --leak-check=full -q'
+
+check: format-check test asan tidy	# what must be green before a push
+
+build/build.ninja:
+	meson setup build
+build-clang/build.ninja:
+	CC=clang meson setup build-clang
+build-asan/build.ninja:
+	CC=clang meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false --optimization=1
+build-fuzz/build.ninja:
+	CC=clang meson setup build-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
+build-cover/build.ninja:
+	meson setup build-cover -Db_coverage=true --optimization=0
+
+clean:
+	rm -rf build build-*

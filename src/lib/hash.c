@@ -1,0 +1,15 @@
+#include "lib/hash.h"
+
+#include <openssl/evp.h>
+#include <stdlib.h>
+
+#include "lib/str.h"
+
+void hash_hex(const void *data, size_t len, char out[HASH_HEX_SIZE])
+{
+	unsigned char digest[32];
+
+	if (EVP_Digest(data, len, digest, NULL, EVP_sha256(), NULL) != 1)
+		abort(); /* only for lack of memory */
+	str_hex(out, digest, sizeof(digest));
+}

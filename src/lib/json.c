@@ -1,0 +1,255 @@
+#include "lib/json.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void json_unref(json_t **v)
+{
+	json_decref(*v);
+}
+
+static const struct json_field *field_find(const struct json_field *f, const char *name)
+{
+	for (; f->type != JSON_END; f++)
+		if (strcmp(f->name, name) == 0)
+			return f;
+	return NULL;
+}
+
+static int read_list(const struct json_field *f, const json_t *v, struct strv *list,
+		     struct err *e)
+{
+	if (!json_is_array(v) || json_array_size(v) > JSON_LIST_MAX)
+		return err_set(e, ERR_INVALID, "%s must be a list of at most %d strings", f->name,
+			       JSON_LIST_MAX);
+	for (size_t i = 0; i < json_array_size(v); i++) {
+		const json_t *item = json_array_get(v, i);
+
+		if (!json_is_string(item))
+			return err_set(e, ERR_INVALID, "%s[%zu] must be a string", f->name, i);
+		strv_add(list, json_string_value(item));
+	}
+	return 0;
+}
+
+static int read_map(const struct json_field *f, json_t *v, struct strv *list, struct err *e)
+{
+	const char *name;
+	json_t *item;
+
+	if (!json_is_object(v) || json_object_size(v) > JSON_LIST_MAX)
+		return err_set(e, ERR_INVALID, "%s must be an object of at most %d strings",
+			       f->name, JSON_LIST_MAX);
+	json_object_foreach(v, name, item) {
+		if (!json_is_string(item))
+			return err_set(e, ERR_INVALID, "%s.%.40s must be a string", f->name, name);
+		if (!name[0] || strchr(name, '='))
+			return err_set(e, ERR_INVALID, "%s: \"%.40s\" cannot be a name", f->name,
+				       name);
+		strv_addf(list, "%s=%s", name, json_string_value(item));
+	}
+	return 0;
+}
+
+static int read_str(const struct json_field *f, const json_t *v, char *at, struct err *e)
+{
+	if (!json_is_string(v))
+		return err_set(e, ERR_INVALID, "%s must be a string", f->name);
+	if (json_string_length(v) >= f->size)
+		return err_set(e, ERR_INVALID, "%s is longer than %zu bytes", f->name, f->size - 1);
+	memcpy(at, json_string_value(v), json_string_length(v) + 1);
+	return 0;
+}
+
+static int field_read(const struct json_field *f, json_t *v, void *record, struct err *e)
+{
+	void *at = (char *)record + f->offset;
+
+	switch (f->type) {
+	case JSON_STR:
+		return read_str(f, v, at, e);
+	case JSON_TEXT:
+		if (!json_is_string(v))
+			return err_set(e, ERR_INVALID, "%s must be a string", f->name);
+		*(char **)at = xstrdup(json_string_value(v));
+		return 0;
+	case JSON_INT:
+		if (!json_is_integer(v))
+			return err_set(e, ERR_INVALID, "%s must be a whole number", f->name);
+		*(int64_t *)at = json_integer_value(v);
+		return 0;
+	case JSON_BOOL:
+		if (!json_is_boolean(v))
+			return err_set(e, ERR_INVALID, "%s must be true or false", f->name);
+		*(bool *)at = json_is_true(v);
+		return 0;
+	case JSON_STRV:
+		return read_list(f, v, at, e);
+	case JSON_MAP:
+		return read_map(f, v, at, e);
+	case JSON_END:
+		break;
+	}
+	return err_set(e, ERR_INTERNAL, "bad field table at %s", f->name);
+}
+
+int json_read(const char *text, size_t len, const struct json_field *fields,
+	      void *record, struct err *e)
+{
+	cleanup(json_unref) json_t *root = NULL;
+	json_error_t why;
+	const char *name;
+	json_t *value;
+
+	root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
+	if (!root && len > 0)
+		return err_set(e, ERR_INVALID, "the body is not JSON: %.80s (line %d)", why.text,
+			       why.line);
+	if (!json_is_object(root))
+		return err_set(e, ERR_INVALID, "the body is not a JSON object");
+
+	json_object_foreach(root, name, value) {
+		const struct json_field *f = field_find(fields, name);
+
+		if (!f)
+			return err_set(e, ERR_INVALID, "unknown member \"%.40s\"", name);
+		if (field_read(f, value, record, e) < 0)
+			return -1;
+	}
+	for (const struct json_field *f = fields; f->type != JSON_END; f++)
+		if (f->required && !json_object_get(root, f->name))
+			return err_set(e, ERR_INVALID, "%s is missing", f->name);
+	return 0;
+}
+
+void json_add_text(struct buf *out, const char *s, size_t len)
+{
+	const char *from = s, *end = s + len;
+
+	buf_add(out, "\"", 1);
+	for (const char *p = s; p < end; p++) {
+		unsigned char c = (unsigned char)*p;
+
+		if (c >= 0x20 && c != '"' && c != '\\')
+			continue;
+		buf_add(out, from, (size_t)(p - from));
+		from = p + 1;
+		if (c == '"' || c == '\\')
+			buf_addf(out, "\\%c", c);
+		else if (c == '\n')
+			buf_add(out, "\\n", 2);
+		else
+			buf_addf(out, "\\u%04x", c);
+	}
+	buf_add(out, from, (size_t)(end - from));
+	buf_add(out, "\"", 1);
+}
+
+void json_add_string(struct buf *out, const char *s)
+{
+	json_add_text(out, s, strlen(s));
+}
+
+static void add_comma(struct buf *out)
+{
+	if (out->len > 0 && !strchr("{[:", out->data[out->len - 1]))
+		buf_add(out, ",", 1);
+}
+
+void json_open(struct buf *out, char bracket)
+{
+	add_comma(out);
+	buf_add(out, &bracket, 1);
+}
+
+void json_key(struct buf *out, const char *name)
+{
+	add_comma(out);
+	json_add_string(out, name);
+	buf_add(out, ":", 1);
+}
+
+void json_str(struct buf *out, const char *name, const char *value)
+{
+	json_key(out, name);
+	json_add_string(out, value);
+}
+
+void json_int(struct buf *out, const char *name, int64_t value)
+{
+	json_key(out, name);
+	buf_addf(out, "%" PRId64, value);
+}
+
+void json_bool(struct buf *out, const char *name, bool value)
+{
+	json_key(out, name);
+	buf_addf(out, value ? "true" : "false");
+}
+
+/* struct json is jansson's json_t under a name of ours, never defined. */
+static const json_t *tree(const struct json *v)
+{
+	return (const json_t *)(const void *)v;
+}
+
+static const struct json *leaf(const json_t *v)
+{
+	return (const struct json *)(const void *)v;
+}
+
+int json_parse(const char *text, size_t len, struct json **ret, struct err *e)
+{
+	json_error_t why;
+	json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+
+	if (!root)
+		return err_set(e, ERR_INVALID, "not JSON: %.80s (line %d)", why.text, why.line);
+	*ret = (struct json *)(void *)root;
+	return 0;
+}
+
+void json_free(struct json **root)
+{
+	json_decref((json_t *)(void *)*root);
+	*root = NULL;
+}
+
+const struct json *json_get(const struct json *object, const char *name)
+{
+	return leaf(json_object_get(tree(object), name));
+}
+
+const struct json *json_at(const struct json *list, size_t i)
+{
+	return leaf(json_array_get(tree(list), i));
+}
+
+const char *json_text(const struct json *value)
+{
+	const char *s = json_string_value(tree(value));
+
+	return s ? s : "";
+}
+
+const char *json_get_str(const struct json *object, const char *name)
+{
+	return json_text(json_get(object, name));
+}
+
+int64_t json_get_int(const struct json *object, const char *name)
+{
+	return json_integer_value(tree(json_get(object, name)));
+}
+
+bool json_get_bool(const struct json *object, const char *name)
+{
+	return json_is_true(tree(json_get(object, name)));
+}
+
+size_t json_len(const struct json *list)
+{
+	return json_array_size(tree(list));
+}

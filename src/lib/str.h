@@ -1,0 +1,32 @@
+/* Small text words: bounded copies, numbers with units, hex, base64, UTF-8. */
+#pragma once
+
+#include "lib/buf.h"
+#include "lib/err.h"
+
+/* Copy with its NUL, or leave `to` alone and return false if it does not fit. */
+must_check bool str_copy(char *to, size_t size, const char *from);
+must_check bool str_copy_bytes(char *to, size_t size, const void *from, size_t len);
+
+bool str_starts(const char *s, const char *prefix);
+bool str_ends(const char *s, const char *suffix);
+
+/* A whole decimal number, nothing before or after it. */
+must_check int str_u64(const char *s, uint64_t *ret, struct err *e);
+
+/* "512", "64k", "512m", "2g" (binary units) to bytes. */
+must_check int str_size(const char *s, uint64_t *ret, struct err *e);
+
+/* "250ms", "30s", "3m", "1h"; a bare number is seconds. To milliseconds. */
+must_check int str_duration_ms(const char *s, uint64_t *ret, struct err *e);
+
+void str_hex(char *to, const void *data, size_t len); /* to[2 * len + 1] */
+
+/* How many of these bytes are whole, valid UTF-8, from the start. */
+size_t utf8_valid_prefix(const void *data, size_t len);
+
+/* True if the bytes from there on are the beginning of a character, cut off. */
+bool utf8_is_cut(const void *data, size_t len);
+
+void base64_add(struct buf *out, const void *data, size_t len);
+must_check int base64_decode(const char *s, struct buf *out, struct err *e);

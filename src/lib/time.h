@@ -1,0 +1,11 @@
+/* Clocks, and times as people and programs write them. */
+#pragma once
+
+#include "lib/base.h"
+
+uint64_t time_wall_ms(void); /* since 1970 */
+uint64_t time_mono_ms(void); /* never jumps */
+uint64_t time_mono_us(void);
+
+#define TIME_TEXT_SIZE 32
+void time_text(uint64_t wall_ms, char out[TIME_TEXT_SIZE]); /* 2026-11-15T01:55:07.123Z */

@@ -1,0 +1,139 @@
+#include "proto/exec.h"
+
+#include <string.h>
+
+#include "proto/writer.h"
+
+static const char *const kind_names[EXEC_KIND_COUNT] = {
+	[EXEC_NONE] = "none",
+	[EXEC_EXITED] = "exited",
+	[EXEC_SIGNALLED] = "signalled",
+	[EXEC_TIMED_OUT] = "timed_out",
+	[EXEC_OOM] = "oom",
+	[EXEC_KILLED] = "killed",
+	[EXEC_LOST] = "lost",
+};
+
+const char *exec_kind_name(enum exec_kind kind)
+{
+	return kind_names[kind];
+}
+
+void exec_request_done(struct exec_request *q)
+{
+	strv_done(&q->argv);
+	strv_done(&q->env);
+}
+
+static size_t strv_bytes(const struct strv *v)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < v->len; i++)
+		sum += strlen(v->items[i]) + 1;
+	return sum;
+}
+
+int exec_request_check(const struct exec_request *q, struct err *e)
+{
+	if (q->argv.len == 0 || !q->argv.items[0][0])
+		return err_set(e, ERR_INVALID, "there is no command to run");
+	if (q->argv.len > EXEC_ARGS_MAX)
+		return err_set(e, ERR_TOO_LARGE, "more than %d arguments", EXEC_ARGS_MAX);
+	if (q->env.len > EXEC_ENV_MAX)
+		return err_set(e, ERR_TOO_LARGE, "more than %d environment variables",
+			       EXEC_ENV_MAX);
+	if (strv_bytes(&q->argv) + strv_bytes(&q->env) > EXEC_BYTES_MAX)
+		return err_set(e, ERR_TOO_LARGE,
+			       "arguments and environment are longer than %d bytes together",
+			       EXEC_BYTES_MAX);
+	for (size_t i = 0; i < q->env.len; i++)
+		if (q->env.items[i][0] == '=' || !strchr(q->env.items[i], '='))
+			return err_set(e, ERR_INVALID, "not an environment variable: \"%.40s\"",
+				       q->env.items[i]);
+	return 0;
+}
+
+static void list_encode(struct buf *out, const struct strv *v)
+{
+	writer_u32(out, (uint32_t)v->len);
+	for (size_t i = 0; i < v->len; i++) {
+		size_t len = strlen(v->items[i]);
+
+		writer_u32(out, (uint32_t)len);
+		buf_add(out, v->items[i], len);
+	}
+}
+
+static void list_decode(struct reader *r, size_t max, struct strv *ret)
+{
+	uint32_t count = reader_u32(r);
+
+	if (count > max)
+		r->bad = true;
+	for (uint32_t i = 0; i < count && !r->bad; i++) {
+		struct bytes b = reader_bytes(r, reader_u32(r));
+
+		if (r->bad || memchr(b.data, '\0', b.len))
+			r->bad = true;
+		else
+			strv_addf(ret, "%.*s", (int)b.len, (const char *)b.data);
+	}
+}
+
+void exec_request_encode(struct buf *out, const struct exec_request *q)
+{
+	writer_u32(out, q->flags);
+	writer_u64(out, q->timeout_ms);
+	writer_str(out, q->cwd);
+	list_encode(out, &q->argv);
+	list_encode(out, &q->env);
+}
+
+int exec_request_decode(struct bytes wire, struct exec_request *ret, struct err *e)
+{
+	struct reader r = reader_make(wire.data, wire.len);
+
+	ret->flags = reader_u32(&r);
+	ret->timeout_ms = reader_u64(&r);
+	reader_str(&r, ret->cwd, sizeof(ret->cwd));
+	list_decode(&r, EXEC_ARGS_MAX, &ret->argv);
+	list_decode(&r, EXEC_ENV_MAX, &ret->env);
+	if (!reader_done(&r)) {
+		exec_request_done(ret);
+		return err_set(e, ERR_INVALID, "an exec request that cannot be read");
+	}
+	if (exec_request_check(ret, e) < 0) {
+		exec_request_done(ret);
+		return -1;
+	}
+	return 0;
+}
+
+void exec_exit_encode(struct buf *out, const struct exec_exit *x)
+{
+	writer_u8(out, (uint8_t)x->kind);
+	writer_u32(out, x->code);
+	writer_u32(out, x->signum);
+	writer_u64(out, x->wall_us);
+	writer_u64(out, x->user_us);
+	writer_u64(out, x->system_us);
+	writer_u64(out, x->max_rss_kb);
+}
+
+int exec_exit_decode(struct bytes wire, struct exec_exit *ret, struct err *e)
+{
+	struct reader r = reader_make(wire.data, wire.len);
+	struct exec_exit x = { .kind = (enum exec_kind)reader_u8(&r) };
+
+	x.code = reader_u32(&r);
+	x.signum = reader_u32(&r);
+	x.wall_us = reader_u64(&r);
+	x.user_us = reader_u64(&r);
+	x.system_us = reader_u64(&r);
+	x.max_rss_kb = reader_u64(&r);
+	if (!reader_done(&r) || x.kind <= EXEC_NONE || x.kind >= EXEC_KIND_COUNT)
+		return err_set(e, ERR_INVALID, "an exit record that cannot be read");
+	*ret = x;
+	return 0;
+}

@@ -1,0 +1,61 @@
+/*
+ * One command and how it ended, as they travel in frames.
+ *
+ * The request names what to run; the exit is the one terminal record. A
+ * missing exit code is never 0: only EXEC_EXITED carries one.
+ */
+#pragma once
+
+#include "lib/buf.h"
+#include "lib/err.h"
+#include "lib/strv.h"
+#include "proto/reader.h"
+
+#define EXEC_ARGS_MAX  4096
+#define EXEC_ENV_MAX   1024
+#define EXEC_CWD_SIZE  4096
+#define EXEC_BYTES_MAX (128 * 1024) /* all strings of one request together */
+
+enum exec_flags {
+	EXEC_STDIN = 1, /* STDIN frames will come; otherwise /dev/null */
+};
+
+struct exec_request {
+	uint32_t flags;
+	uint64_t timeout_ms; /* 0: none */
+	char cwd[EXEC_CWD_SIZE];
+	struct strv argv; /* one item and no '/': found on the guest's PATH */
+	struct strv env;  /* "name=value", over the image's own */
+};
+
+void exec_request_done(struct exec_request *q);
+void exec_request_encode(struct buf *out, const struct exec_request *q);
+
+/* Fails on anything a command could not be started from. `ret` must be zeroed. */
+must_check int exec_request_decode(struct bytes wire, struct exec_request *ret, struct err *e);
+must_check int exec_request_check(const struct exec_request *q, struct err *e);
+
+enum exec_kind {
+	EXEC_NONE,
+	EXEC_EXITED,    /* code */
+	EXEC_SIGNALLED, /* signum */
+	EXEC_TIMED_OUT, /* the tree was killed at its deadline */
+	EXEC_OOM,       /* the kernel ended it for memory; only the host can know */
+	EXEC_KILLED,    /* somebody asked */
+	EXEC_LOST,      /* nobody saw how it ended; only the host says so */
+	EXEC_KIND_COUNT
+};
+
+struct exec_exit {
+	enum exec_kind kind;
+	uint32_t code;   /* EXEC_EXITED */
+	uint32_t signum; /* EXEC_SIGNALLED, and what ended a killed one */
+	uint64_t wall_us;
+	uint64_t user_us;
+	uint64_t system_us;
+	uint64_t max_rss_kb;
+};
+
+void exec_exit_encode(struct buf *out, const struct exec_exit *x);
+must_check int exec_exit_decode(struct bytes wire, struct exec_exit *ret, struct err *e);
+const char *exec_kind_name(enum exec_kind kind); /* "timed_out", for JSON */

@@ -1,0 +1,85 @@
+#include "proto/frame.h"
+
+#include <assert.h>
+
+#include "proto/writer.h"
+
+ssize_t frame_next(struct bytes wire, struct frame *ret, struct err *e)
+{
+	struct reader r = reader_make(wire.data, wire.len);
+	uint8_t type = reader_u8(&r);
+	uint32_t len = reader_u32(&r);
+	struct bytes payload;
+
+	if (r.bad)
+		return 0;
+	if (type <= FRAME_NONE || type >= FRAME_TYPE_END)
+		return err_set(e, ERR_INVALID, "unknown frame type %u", type);
+	if (len > FRAME_PAYLOAD_MAX)
+		return err_set(e, ERR_TOO_LARGE, "a frame of %u bytes is too long", len);
+	payload = reader_bytes(&r, len);
+	if (r.bad)
+		return 0;
+	*ret = (struct frame){ .type = (enum frame_type)type, .payload = payload };
+	return FRAME_HEAD + (ssize_t)len;
+}
+
+void frame_head(uint8_t head[FRAME_HEAD], enum frame_type type, size_t len)
+{
+	assert(len <= FRAME_PAYLOAD_MAX);
+	head[0] = (uint8_t)type;
+	for (int i = 0; i < 4; i++)
+		head[1 + i] = (uint8_t)(len >> (24 - 8 * i));
+}
+
+void frame_add(struct buf *out, enum frame_type type, const void *payload, size_t len)
+{
+	uint8_t head[FRAME_HEAD];
+
+	frame_head(head, type, len);
+	buf_add(out, head, sizeof(head));
+	if (len > 0)
+		buf_add(out, payload, len);
+}
+
+void frame_add_u32(struct buf *out, enum frame_type type, uint32_t n)
+{
+	uint8_t head[FRAME_HEAD];
+
+	frame_head(head, type, 4);
+	buf_add(out, head, sizeof(head));
+	writer_u32(out, n);
+}
+
+int frame_u32(const struct frame *f, uint32_t *ret, struct err *e)
+{
+	struct reader r = reader_make(f->payload.data, f->payload.len);
+	uint32_t n = reader_u32(&r);
+
+	if (!reader_done(&r))
+		return err_set(e, ERR_INVALID, "a frame of type %u must hold one number", f->type);
+	*ret = n;
+	return 0;
+}
+
+void frame_add_error(struct buf *out, const struct err *why)
+{
+	cleanup(buf_done) struct buf payload = buf_make(1024);
+
+	writer_u32(&payload, why->code);
+	writer_str(&payload, why->msg);
+	frame_add(out, FRAME_ERROR, payload.data, payload.len);
+}
+
+void frame_error(const struct frame *f, struct err *ret)
+{
+	struct reader r = reader_make(f->payload.data, f->payload.len);
+	enum err_code code = err_code_by_number(reader_u32(&r));
+	char msg[sizeof(ret->msg)];
+
+	reader_str(&r, msg, sizeof(msg));
+	if (!reader_done(&r))
+		err_set(ret, ERR_INTERNAL, "an error that cannot be read");
+	else
+		err_set(ret, code, "%s", msg);
+}

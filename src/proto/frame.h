@@ -1,0 +1,62 @@
+/*
+ * Frames on a byte stream: what berthd and berth-init say to each other about
+ * one operation, and what a client that upgraded its connection says to berthd.
+ *
+ * A frame is a type (1 byte), a length (4 bytes, big endian) and that many
+ * bytes. One connection carries one operation:
+ *
+ *   -> HELLO                      <- HELLO           is anybody there
+ *   -> EXEC                       <- STARTED         a command runs
+ *   -> STDIN* STDIN_END SIGNAL*   <- STDOUT* STDERR* meanwhile
+ *                                 <- EXITED          the one terminal record
+ *                                 <- ERROR           instead of any of these
+ *
+ * The receiver that closes before EXITED wants the command and everything it
+ * started killed.
+ */
+#pragma once
+
+#include "lib/buf.h"
+#include "lib/err.h"
+#include "proto/reader.h"
+
+#define FRAME_HEAD        5
+#define FRAME_PAYLOAD_MAX (256 * 1024)
+#define FRAME_VERSION     1
+
+enum frame_type {
+	FRAME_NONE,
+	FRAME_HELLO,     /* u32 version */
+	FRAME_EXEC,      /* struct exec_request */
+	FRAME_STDIN,     /* bytes */
+	FRAME_STDIN_END, /* nothing */
+	FRAME_SIGNAL,    /* u32 number, to the command's whole tree */
+	FRAME_STARTED,   /* u32 pid inside */
+	FRAME_STDOUT,    /* bytes */
+	FRAME_STDERR,    /* bytes */
+	FRAME_EXITED,    /* struct exec_exit */
+	FRAME_ERROR,     /* u32 enum err_code, str message */
+	FRAME_TYPE_END
+};
+
+struct frame {
+	enum frame_type type;
+	struct bytes payload; /* points into the bytes it was read from */
+};
+
+/*
+ * Take the first whole frame off `wire`. Returns how many bytes it used, 0 if
+ * more are needed, -1 if this can never become a frame.
+ */
+must_check ssize_t frame_next(struct bytes wire, struct frame *ret, struct err *e);
+
+void frame_head(uint8_t head[FRAME_HEAD], enum frame_type type, size_t len);
+
+/* Append a whole frame. The payload must fit FRAME_PAYLOAD_MAX. */
+void frame_add(struct buf *out, enum frame_type type, const void *payload, size_t len);
+
+/* The two small payloads that need no record of their own. */
+void frame_add_u32(struct buf *out, enum frame_type type, uint32_t n);
+must_check int frame_u32(const struct frame *f, uint32_t *ret, struct err *e);
+void frame_add_error(struct buf *out, const struct err *why);
+void frame_error(const struct frame *f, struct err *ret); /* garbage becomes ERR_INTERNAL */

@@ -1,0 +1,181 @@
+/*
+ * The verbs of berth-node: everything berthd may ask of the privileged side.
+ *
+ * One message is one packet of a SOCK_SEQPACKET Unix socket, so nothing has to
+ * be put together again. A request gets any number of NODE_PART messages with
+ * the same id and then one NODE_REPLY or NODE_ERROR. Only `connect` (down) and
+ * `image` (up) pass a descriptor.
+ */
+#pragma once
+
+#include "proto/record.h"
+
+#define NODE_PACKET_MAX    (32 * 1024)
+#define NODE_VERSION       1
+#define NODE_NAME_SIZE     64 /* a sandbox id */
+#define NODE_DIGEST_SIZE   80 /* sha256:... */
+#define NODE_REQUEST_SIZE  40 /* the HTTP request this is done for */
+#define NODE_RUNTIME_SIZE  16
+#define NODE_CONFIG_SIZE   8192
+#define NODE_REFERENCE_MAX 512
+
+enum node_verb {
+	NODE_NONE,
+	NODE_IMAGE,
+	NODE_CREATE,
+	NODE_START,
+	NODE_OBSERVE,
+	NODE_CONNECT,
+	NODE_STOP,
+	NODE_DESTROY,
+	NODE_INVENTORY,
+	NODE_CAPACITY,
+	NODE_USAGE,
+	NODE_VERB_COUNT
+};
+
+enum node_kind {
+	NODE_REQUEST,
+	NODE_PART,  /* one of a list, or progress */
+	NODE_REPLY, /* the end */
+	NODE_ERROR, /* the other end */
+	NODE_KIND_COUNT
+};
+
+/* What an observation can say. Unknown is an answer; it never becomes absent. */
+enum presence {
+	PRESENCE_UNKNOWN,
+	PRESENCE_ABSENT,
+	PRESENCE_PRESENT,
+	PRESENCE_COUNT
+};
+const char *presence_name(enum presence p);
+
+enum image_op {
+	IMAGE_PULL,   /* `source` is a registry reference */
+	IMAGE_IMPORT, /* a tar of a root filesystem comes as a descriptor */
+	IMAGE_LIST,   /* parts: struct node_image */
+	IMAGE_REMOVE, /* by digest */
+	IMAGE_OP_COUNT
+};
+
+/* Which allocation of which sandbox. Every verb about one begins with it. */
+struct node_target {
+	char request[NODE_REQUEST_SIZE]; /* for the log */
+	char sandbox[NODE_NAME_SIZE];
+	uint64_t generation;
+};
+
+struct node_image_ask {
+	char request[NODE_REQUEST_SIZE];
+	uint32_t op; /* enum image_op */
+	char source[NODE_REFERENCE_MAX];
+	char digest[NODE_DIGEST_SIZE];
+};
+
+/* A part (progress) or the reply (done) of a pull or an import; a part of a list. */
+struct node_image {
+	char digest[NODE_DIGEST_SIZE];
+	uint64_t bytes;
+	char phase[16]; /* "pulling", "unpacking"; empty when done */
+	uint64_t done;
+	uint64_t total;
+};
+
+struct node_create {
+	char request[NODE_REQUEST_SIZE];
+	char sandbox[NODE_NAME_SIZE];
+	uint64_t generation;
+	char image[NODE_DIGEST_SIZE];
+	char runtime[NODE_RUNTIME_SIZE];
+	uint64_t memory_bytes;
+	uint64_t disk_bytes;
+	uint32_t cpu_milli;
+	uint32_t pids;
+};
+
+struct node_stop {
+	char request[NODE_REQUEST_SIZE];
+	char sandbox[NODE_NAME_SIZE];
+	uint64_t generation;
+	uint32_t grace_ms;
+};
+
+/* What the host saw, part by part; `presence` sums them up. */
+struct node_observation {
+	char sandbox[NODE_NAME_SIZE];
+	uint64_t generation;
+	uint32_t presence; /* enum presence, as the others */
+	uint32_t process;
+	uint32_t cgroup;
+	uint32_t disk;
+	uint32_t runtime; /* the engine's own record of it */
+	uint32_t ready;   /* 1: init has answered */
+	uint64_t observed_ms;
+	char detail[200]; /* what was unknown, or what is still there */
+};
+
+struct node_cursor {
+	char request[NODE_REQUEST_SIZE];
+};
+
+struct node_capacity {
+	uint32_t version;
+	uint32_t cpus;
+	uint64_t memory_total, memory_available;
+	uint64_t disk_total, disk_available;
+	uint32_t sandboxes;
+	char cgroups[16]; /* "v2", "hybrid", "v1" */
+	char runtimes[64];
+};
+
+struct node_usage {
+	uint64_t cpu_us;
+	uint64_t memory_bytes, memory_peak_bytes;
+	uint64_t pids;
+	uint64_t disk_bytes;
+	uint64_t oom_kills;
+};
+
+struct node_nothing {
+	uint32_t zero;
+};
+
+/* What a verb takes and gives; `part` is NULL where there are none. */
+struct node_verb_row {
+	const char *name;
+	const struct field *request, *part, *reply;
+	size_t request_size, part_size, reply_size;
+};
+const struct node_verb_row *node_verb_row(enum node_verb verb);
+
+/* One packet: version, verb, kind, id, then the record its row names. */
+struct node_head {
+	enum node_verb verb;
+	enum node_kind kind;
+	uint64_t id;
+	struct bytes body;
+};
+
+void node_encode(struct buf *out, enum node_verb verb, enum node_kind kind, uint64_t id,
+		 const void *record);
+void node_encode_error(struct buf *out, enum node_verb verb, uint64_t id, const struct err *why);
+must_check int node_head_decode(struct bytes packet, struct node_head *ret, struct err *e);
+
+/* Into the record that the row names for this verb and kind. */
+must_check int node_body_decode(const struct node_head *h, void *record, struct err *e);
+void node_error_decode(const struct node_head *h, struct err *ret);
+
+/* The largest of all records: enough room for any body. */
+union node_any {
+	struct node_target target;
+	struct node_image_ask image_ask;
+	struct node_image image;
+	struct node_create create;
+	struct node_stop stop;
+	struct node_observation observation;
+	struct node_cursor cursor;
+	struct node_capacity capacity;
+	struct node_usage usage;
+	struct node_nothing nothing;
+};

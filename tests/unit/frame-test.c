@@ -1,0 +1,67 @@
+#include "proto/frame.h"
+
+#include "test.h"
+
+static struct bytes wire_of(const struct buf *b)
+{
+	return (struct bytes){ (const uint8_t *)b->data, b->len };
+}
+
+TEST(a_frame_comes_out_as_it_went_in)
+{
+	cleanup(buf_done) struct buf b = buf_make(1024);
+	struct frame f;
+	struct err e;
+
+	frame_add(&b, FRAME_STDOUT, "hello", 5);
+	frame_add(&b, FRAME_STDIN_END, NULL, 0);
+	CHECK_INT(frame_next(wire_of(&b), &f, &e), FRAME_HEAD + 5);
+	CHECK_INT(f.type, FRAME_STDOUT);
+	CHECK_INT(f.payload.len, 5);
+	buf_drop(&b, FRAME_HEAD + 5);
+	CHECK_INT(frame_next(wire_of(&b), &f, &e), FRAME_HEAD);
+	CHECK_INT(f.type, FRAME_STDIN_END);
+}
+
+TEST(a_frame_that_is_not_whole_waits)
+{
+	cleanup(buf_done) struct buf b = buf_make(1024);
+	struct frame f;
+	struct err e;
+
+	frame_add(&b, FRAME_STDOUT, "hello", 5);
+	for (size_t len = 0; len < b.len; len++)
+		CHECK_INT(frame_next((struct bytes){ (uint8_t *)b.data, len }, &f, &e), 0);
+}
+
+TEST(a_lying_length_or_type_is_refused_at_once)
+{
+	static const uint8_t too_long[] = { FRAME_STDOUT, 0xff, 0xff, 0xff, 0xff };
+	static const uint8_t no_type[] = { 0, 0, 0, 0, 0 };
+	static const uint8_t new_type[] = { FRAME_TYPE_END, 0, 0, 0, 0 };
+	struct frame f;
+	struct err e;
+
+	CHECK(frame_next((struct bytes){ too_long, 5 }, &f, &e) < 0);
+	CHECK_INT(e.code, ERR_TOO_LARGE);
+	CHECK(frame_next((struct bytes){ no_type, 5 }, &f, &e) < 0);
+	CHECK(frame_next((struct bytes){ new_type, 5 }, &f, &e) < 0);
+}
+
+TEST(an_error_keeps_its_code_and_words)
+{
+	cleanup(buf_done) struct buf b = buf_make(1024);
+	struct err e = { 0 }, back = { 0 };
+	struct frame f;
+
+	err_set(&e, ERR_NOT_FOUND, "no such command: %s", "x");
+	frame_add_error(&b, &e);
+	CHECK(frame_next(wire_of(&b), &f, &e) > 0);
+	frame_error(&f, &back);
+	CHECK_INT(back.code, ERR_NOT_FOUND);
+	CHECK_STR(back.msg, "no such command: x");
+
+	f.payload.len = 3;
+	frame_error(&f, &back);
+	CHECK_INT(back.code, ERR_INTERNAL);
+}

@@ -1,0 +1,100 @@
+#include "lib/str.h"
+
+#include "test.h"
+
+TEST(sizes_and_durations_have_units)
+{
+	uint64_t n;
+	struct err e;
+
+	CHECK_OK(str_size("512", &n, &e), &e);
+	CHECK_INT(n, 512);
+	CHECK_OK(str_size("2g", &n, &e), &e);
+	CHECK_INT(n, 2LL << 30);
+	CHECK_OK(str_duration_ms("250ms", &n, &e), &e);
+	CHECK_INT(n, 250);
+	CHECK_OK(str_duration_ms("3m", &n, &e), &e);
+	CHECK_INT(n, 180000);
+	CHECK_OK(str_duration_ms("7", &n, &e), &e);
+	CHECK_INT(n, 7000);
+}
+
+TEST(odd_numbers_are_refused)
+{
+	static const char *const bad[] = { "", "x", "-1", "1x", " 1", "1 ", "18446744073709551616",
+					   "99999999999999t", "0x10", "1.5g" };
+	uint64_t n = 7;
+	struct err e;
+
+	for (size_t i = 0; i < array_len(bad); i++) {
+		CHECK_ERR(str_u64(bad[i], &n, &e), &e, ERR_INVALID);
+		CHECK_ERR(str_size(bad[i], &n, &e), &e, ERR_INVALID);
+	}
+	CHECK_INT(n, 7);
+}
+
+TEST(utf8_is_checked_as_the_standard_says)
+{
+	static const struct {
+		const char *text;
+		size_t valid;
+		bool cut;
+	} cases[] = {
+		{ "plain", 5, false },
+		{ "\xc3\xa9", 2, false },
+		{ "a\xc3", 1, true },
+		{ "\xe2\x82", 0, true },
+		{ "\xe2\x82\xac", 3, false },
+		{ "\xf0\x9f\x98\x80", 4, false },
+		{ "\xf0\x9f\x98", 0, true },
+		{ "\xc0\x80", 0, false },         /* overlong */
+		{ "\xed\xa0\x80", 0, false },     /* surrogate */
+		{ "\xf4\x90\x80\x80", 0, false }, /* past the end */
+		{ "\xff", 0, false },
+		{ "ok\x80", 2, false },
+	};
+
+	for (size_t i = 0; i < array_len(cases); i++) {
+		size_t len = strlen(cases[i].text);
+		size_t valid = utf8_valid_prefix(cases[i].text, len);
+
+		CHECK_INT(valid, cases[i].valid);
+		CHECK_INT(utf8_is_cut(cases[i].text + valid, len - valid), cases[i].cut);
+	}
+}
+
+TEST(base64_goes_there_and_back)
+{
+	char data[64];
+	struct err e;
+
+	for (size_t len = 0; len < sizeof(data); len++) {
+		cleanup(buf_done) struct buf text = buf_make(256), back = buf_make(256);
+
+		data[len] = (char)(len * 37);
+		base64_add(&text, data, len);
+		CHECK_OK(base64_decode(buf_str(&text), &back, &e), &e);
+		CHECK_INT(back.len, len);
+		CHECK(len == 0 || memcmp(back.data, data, len) == 0);
+	}
+}
+
+TEST(broken_base64_is_refused)
+{
+	static const char *const bad[] = { "a", "ab=c", "a===", "ab\ncd==", "****", "abc" };
+	cleanup(buf_done) struct buf out = buf_make(256);
+	struct err e;
+
+	for (size_t i = 0; i < array_len(bad); i++)
+		CHECK_ERR(base64_decode(bad[i], &out, &e), &e, ERR_INVALID);
+}
+
+TEST(a_copy_fits_or_does_not_happen)
+{
+	char to[4] = "old";
+
+	CHECK(!str_copy(to, sizeof(to), "four"));
+	CHECK_STR(to, "old");
+	CHECK(str_copy(to, sizeof(to), "new"));
+	CHECK_STR(to, "new");
+}
