@@ -1,0 +1,341 @@
+#include "node/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "lib/log.h"
+#include "lib/loop.h"
+#include "lib/str.h"
+#include "node/node.h"
+#include "node/verbs.h"
+
+#define BACKLOG 64
+
+struct packet {
+	struct packet *next;
+	struct buf data;
+	int fd;
+};
+
+static void packet_free(struct packet *p)
+{
+	buf_done(&p->data);
+	close_fd(&p->fd);
+	free(p);
+}
+
+static void on_link_closed(uv_handle_t *handle)
+{
+	struct link *link = handle->data;
+
+	close(link->fd);
+	free(link);
+}
+
+static void link_close(struct link *link)
+{
+	struct link **at = &link->node->links;
+
+	if (uv_is_closing((uv_handle_t *)&link->poll))
+		return;
+	while (*at && *at != link)
+		at = &(*at)->next;
+	if (*at)
+		*at = link->next;
+	for (struct call *c = link->calls; c; c = c->next)
+		c->link = NULL;
+	while (link->out) {
+		struct packet *p = link->out;
+
+		link->out = p->next;
+		packet_free(p);
+	}
+	uv_poll_stop(&link->poll);
+	uv_close((uv_handle_t *)&link->poll, on_link_closed);
+}
+
+static ssize_t send_packet(int fd, const struct packet *p)
+{
+	struct iovec iov = { p->data.data, p->data.len };
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (p->fd >= 0) {
+		struct cmsghdr *c;
+
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = sizeof(control.bytes);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &p->fd, sizeof(int));
+	}
+	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void on_link_event(uv_poll_t *poll, int status, int events);
+
+/* Send what waits; what does not fit is sent when the peer reads again. */
+static void link_flush(struct link *link)
+{
+	while (link->out) {
+		struct packet *p = link->out;
+
+		if (send_packet(link->fd, p) < 0) {
+			if (errno == EAGAIN || errno == EINTR)
+				break;
+			link_close(link);
+			return;
+		}
+		link->out = p->next;
+		link->out_bytes -= p->data.len;
+		packet_free(p);
+	}
+	if (!link->out)
+		link->out_last = &link->out;
+	uv_poll_start(&link->poll, UV_READABLE | (link->out ? UV_WRITABLE : 0), on_link_event);
+}
+
+static void link_send(struct link *link, struct buf *data, int fd)
+{
+	struct packet *p = xcalloc(1, sizeof(*p));
+
+	p->data = *data;
+	*data = buf_make(0);
+	p->fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+	link->out_bytes += p->data.len;
+	*link->out_last = p;
+	link->out_last = &p->next;
+	if (link->out_bytes > LINK_QUEUE_MAX) {
+		log_event(LOG_WARN, "a peer does not read its answers: closing it", NULL);
+		link_close(link);
+		return;
+	}
+	link_flush(link);
+}
+
+static void call_end(struct call *c)
+{
+	if (c->link) {
+		struct call **at = &c->link->calls;
+
+		while (*at && *at != c)
+			at = &(*at)->next;
+		if (*at)
+			*at = c->next;
+		c->link->call_count--;
+	}
+	close_fd(&c->fd);
+	free(c);
+}
+
+static void call_send(struct call *c, enum node_kind kind, const void *record, int fd)
+{
+	struct buf data = buf_make(NODE_PACKET_MAX);
+
+	if (!c->link)
+		return;
+	node_encode(&data, c->verb, kind, c->id, record);
+	link_send(c->link, &data, fd);
+}
+
+void call_part(struct call *c, const void *record)
+{
+	call_send(c, NODE_PART, record, -1);
+}
+
+void call_reply(struct call *c, const void *record, int fd)
+{
+	call_send(c, NODE_REPLY, record, fd);
+	call_end(c);
+}
+
+void call_fail(struct call *c, const struct err *why)
+{
+	struct buf data = buf_make(NODE_PACKET_MAX);
+
+	if (c->link) {
+		node_encode_error(&data, c->verb, c->id, why);
+		link_send(c->link, &data, -1);
+	}
+	call_end(c);
+}
+
+/* One packet and at most one descriptor. Returns its length, 0 at the end, -1 with errno. */
+static ssize_t receive(int sock, uint8_t *data, size_t size, int *fd)
+{
+	struct iovec iov = { data, size };
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control.bytes,
+			      .msg_controllen = sizeof(control.bytes) };
+	struct cmsghdr *c;
+	ssize_t n = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	*fd = -1;
+	if (n < 0)
+		return -1;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(c), sizeof(int));
+	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+		close_fd(fd);
+		errno = EMSGSIZE;
+		return -1;
+	}
+	return n;
+}
+
+/* The packet becomes a call, or the error says why it cannot. */
+static int call_make(struct link *link, const struct node_head *h, int fd, struct call **ret,
+		     struct err *e)
+{
+	struct call *c;
+
+	if (h->kind != NODE_REQUEST)
+		return err_set(e, ERR_INVALID, "only requests come this way");
+	if (link->call_count == LINK_CALLS_MAX)
+		return err_set(e, ERR_BUSY, "more than %d calls at once", LINK_CALLS_MAX);
+	c = xcalloc(1, sizeof(*c));
+	if (node_body_decode(h, &c->ask, e) < 0) {
+		free(c);
+		return -1;
+	}
+	c->node = link->node;
+	c->link = link;
+	c->verb = h->verb;
+	c->id = h->id;
+	c->fd = fd;
+	c->next = link->calls;
+	link->calls = c;
+	link->call_count++;
+	*ret = c;
+	return 0;
+}
+
+static int link_packet(struct link *link, struct bytes packet, int fd, struct err *e)
+{
+	struct buf data = buf_make(NODE_PACKET_MAX);
+	struct node_head h;
+	struct call *c;
+
+	if (node_head_decode(packet, &h, e) < 0) {
+		close_fd(&fd);
+		return -1;
+	}
+	if (call_make(link, &h, fd, &c, e) < 0) {
+		close_fd(&fd);
+		node_encode_error(&data, h.verb, h.id, e);
+		link_send(link, &data, -1);
+		return 0;
+	}
+	verb_begin(c);
+	return 0;
+}
+
+static int link_receive(struct link *link, struct err *e)
+{
+	static uint8_t data[NODE_PACKET_MAX];
+	int fd;
+	ssize_t n = receive(link->fd, data, sizeof(data), &fd);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n <= 0)
+		return err_sys(e, n ? errno : ECONNRESET, "receive");
+	return link_packet(link, (struct bytes){ data, (size_t)n }, fd, e);
+}
+
+static void on_link_event(uv_poll_t *poll, int status, int events)
+{
+	struct link *link = poll->data;
+	struct err e;
+
+	if (status < 0 || ((events & UV_READABLE) && link_receive(link, &e) < 0)) {
+		link_close(link);
+		return;
+	}
+	if ((events & UV_WRITABLE) && !uv_is_closing((uv_handle_t *)poll))
+		link_flush(link);
+}
+
+static bool peer_allowed(const struct node *n, int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+	       (peer.uid == 0 || peer.uid == n->peer_uid);
+}
+
+static void on_connection(uv_poll_t *poll, int status, int events)
+{
+	struct node *n = poll->data;
+	cleanup(close_fd) int fd = accept4(n->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct link *link;
+
+	(void)status, (void)events;
+	if (fd < 0)
+		return;
+	if (!peer_allowed(n, fd)) {
+		log_event(LOG_WARN, "refused a connection of another user", NULL);
+		return;
+	}
+	link = xcalloc(1, sizeof(*link));
+	link->node = n;
+	link->fd = take_fd(fd);
+	link->out_last = &link->out;
+	link->next = n->links;
+	n->links = link;
+	uv_poll_init(&n->loop, &link->poll, link->fd);
+	link->poll.data = link;
+	uv_poll_start(&link->poll, UV_READABLE, on_link_event);
+}
+
+int link_listen(struct node *n, struct err *e)
+{
+	cleanup(close_fd) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+
+	if (fd < 0)
+		return err_sys(e, errno, "socket");
+	if (!str_copy(at.sun_path, sizeof(at.sun_path), n->settings.socket))
+		return err_set(e, ERR_INVALID, "socket path too long: %s", n->settings.socket);
+	(void)unlink(at.sun_path); /* of an earlier berth-node; the lock says it is gone */
+	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, BACKLOG) < 0)
+		return err_sys(e, errno, "listen on %s", at.sun_path);
+	/* Who may connect is decided by SO_PEERCRED; the mode only has to let them. */
+	if (chmod(at.sun_path, 0666) < 0)
+		return err_sys(e, errno, "open %s to its user", at.sun_path);
+	n->listen_fd = take_fd(fd);
+	uv_poll_init(&n->loop, &n->listener, n->listen_fd);
+	n->listener.data = n;
+	uv_poll_start(&n->listener, UV_READABLE, on_connection);
+	return 0;
+}
+
+void link_close_all(struct node *n)
+{
+	while (n->links)
+		link_close(n->links);
+	if (n->listen_fd < 0)
+		return;
+	uv_close((uv_handle_t *)&n->listener, NULL);
+	(void)unlink(n->settings.socket);
+}
