@@ -4,7 +4,6 @@
 #include "node/idmap.h"
 #include "node/seccomp.h"
 
-#define OPEN_FILES 65536
 #define CPU_PERIOD 100000
 
 /*
@@ -81,9 +80,9 @@ static void write_process(struct buf *out, const struct bundle *b)
 	write_capabilities(out);
 	json_bool(out, "noNewPrivileges", true);
 	json_key(out, "rlimits");
-	buf_addf(out, "[{\"type\":\"RLIMIT_NOFILE\",\"hard\":%d,\"soft\":%d},"
+	buf_addf(out, "[{\"type\":\"RLIMIT_NOFILE\",\"hard\":%u,\"soft\":%u},"
 		      "{\"type\":\"RLIMIT_CORE\",\"hard\":0,\"soft\":0}]",
-		 OPEN_FILES, OPEN_FILES);
+		 b->open_files, b->open_files);
 	buf_adds(out, "}");
 }
 

@@ -16,7 +16,7 @@ struct bundle {
 	const char *const *args;  /* of berth-init */
 	uint32_t first_id;	  /* of the sandbox's 65,536 */
 	uint64_t memory_bytes;
-	uint32_t cpu_milli, pids;
+	uint32_t cpu_milli, pids, open_files;
 };
 
 void bundle_write(struct buf *out, const struct bundle *b);

@@ -58,31 +58,55 @@ static int tree_open(struct cgroup_host *h, const char *name, const char *path, 
 	return tree_add(h, name, fd, e);
 }
 
-/* Give one controller of the v2 tree a v1 mount of its own. */
-static int take_off_v2(const char *controller, struct err *e)
+/* Give one controller a v1 mount of its own in our mount namespace, unless it has one. */
+static int mount_v1(const char *controller, struct err *e)
 {
-	char path[96];
+	char path[96], procs[128];
 
 	snprintf(path, sizeof(path), CGROUP_ROOT "/%.40s", controller);
+	snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
+	if (access(procs, F_OK) == 0)
+		return 0;
 	if (mkdir(path, 0755) < 0 && errno != EEXIST)
 		return err_sys(e, errno, "make %s", path);
-	if (mount("cgroup", path, "cgroup", MS_NOSUID | MS_NODEV | MS_NOEXEC, controller) < 0 &&
-	    errno != EBUSY)
+	if (mount("cgroup", path, "cgroup", MS_NOSUID | MS_NODEV | MS_NOEXEC, controller) < 0)
 		return err_sys(e, errno, "mount the v1 %s controller", controller);
 	return 0;
 }
 
+/* True if the list "a b c\n" has the word. */
+static bool has_word(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *at = list; (at = strstr(at, word)); at++)
+		if ((at == list || at[-1] == ' ') && strchr(" \n", at[len]))
+			return true;
+	return false;
+}
+
+/*
+ * A controller is in the way if it is on the v2 tree, or if somebody else's
+ * mount keeps it off it only for as long as that somebody lives.
+ */
 static int clear_v2(struct err *e)
 {
-	cleanup(buf_done) struct buf text = buf_make(FILE_MAX);
-	char *save = NULL;
+	cleanup(buf_done) struct buf v2 = buf_make(FILE_MAX), all = buf_make(FILE_MAX);
+	char *line, *save = NULL;
 
-	if (file_read(AT_FDCWD, CGROUP_ROOT "/unified/cgroup.controllers", &text, e) < 0)
+	if (file_read(AT_FDCWD, CGROUP_ROOT "/unified/cgroup.controllers", &v2, e) < 0 ||
+	    file_read(AT_FDCWD, "/proc/cgroups", &all, e) < 0)
 		return -1;
-	for (char *word = strtok_r(text.len ? text.data : NULL, " \n", &save); word;
-	     word = strtok_r(NULL, " \n", &save))
-		if (take_off_v2(word, e) < 0)
+	for (line = strtok_r(all.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		size_t len = strcspn(line, "\t");
+		bool elsewhere = line[len] && line[len + 1] != '0'; /* its hierarchy's number */
+
+		line[len] = '\0';
+		if (line[0] == '#' || !(elsewhere || has_word(buf_str(&v2), line)))
+			continue;
+		if (mount_v1(line, e) < 0)
 			return -1;
+	}
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@
 #define CONFIG_MAX     (64 * 1024)
 #define START_LIMIT_MS 30000
 #define HELLO_LIMIT_MS 30000
+#define OPEN_FILES_MAX 65536
 
 /*
  * The engine is started in a mount namespace of its own, with everything it
@@ -85,6 +87,15 @@ static void on_disk_made(struct task *task, int status)
 	answer(a);
 }
 
+/* As many as we may give away ourselves, up to what anybody needs. */
+static uint32_t open_files(void)
+{
+	struct rlimit limit = { 0 };
+
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	return limit.rlim_max < OPEN_FILES_MAX ? (uint32_t)limit.rlim_max : OPEN_FILES_MAX;
+}
+
 static int write_config(struct allocation *a, struct err *e)
 {
 	cleanup(buf_done) struct buf text = buf_make(CONFIG_MAX);
@@ -105,6 +116,7 @@ static int write_config(struct allocation *a, struct err *e)
 		.memory_bytes = a->spec.memory_bytes,
 		.cpu_milli = a->spec.cpu_milli,
 		.pids = a->spec.pids,
+		.open_files = open_files(),
 	};
 
 	if (image_read_config(a->node, a->spec.image, &image, e) < 0)
