@@ -83,7 +83,6 @@ static int check_settings(struct node *n, struct err *e)
 /* One berth-node per run directory: a second one would fight over the same sandboxes. */
 static int open_run_dir(struct node *n, struct err *e)
 {
-	cleanup(close_fd) int fd = -1;
 	int lock;
 
 	if (dir_open(AT_FDCWD, n->settings.run_dir, 0700, &n->run_fd, e) < 0)
@@ -95,10 +94,9 @@ static int open_run_dir(struct node *n, struct err *e)
 		close(lock);
 		return err_set(e, ERR_CONFLICT, "another berth-node uses %s", n->settings.run_dir);
 	}
-	if (dir_open(n->run_fd, "alloc", 0700, &n->alloc_fd, e) < 0 ||
-	    dir_open(n->run_fd, "engine", 0700, &n->engine_fd, e) < 0)
+	if (dir_open(n->run_fd, "alloc", 0700, &n->alloc_fd, e) < 0)
 		return -1;
-	return dir_open(n->engine_fd, "crun", 0700, &fd, e);
+	return dir_open(n->run_fd, "engine", 0700, &n->engine_fd, e);
 }
 
 static int enter_mount_namespace(struct err *e)

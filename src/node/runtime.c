@@ -22,17 +22,18 @@ static void crun_run(struct strv *argv, const struct runtime_paths *p)
 	strv_add(argv, p->name);
 }
 
-static void crun_delete(struct strv *argv, const struct runtime_paths *p)
+static void crun_records(struct strv *names, const char *name)
 {
-	strv_add(argv, "crun");
-	strv_addf(argv, "--root=%s", p->root);
-	strv_addf(argv, "--log=file:%s", p->log);
-	strv_add(argv, "delete");
-	strv_add(argv, "--force");
-	strv_add(argv, p->name);
+	strv_add(names, name);
 }
 
-static void runsc_common(struct strv *argv, const struct runtime_paths *p)
+static void runsc_records(struct strv *names, const char *name)
+{
+	strv_addf(names, "%s_sandbox:%s.state", name, name);
+	strv_addf(names, "%s_sandbox:%s.lock", name, name);
+}
+
+static void runsc_run(struct strv *argv, const struct runtime_paths *p)
 {
 	strv_add(argv, "runsc");
 	strv_addf(argv, "--root=%s", p->root);
@@ -41,11 +42,6 @@ static void runsc_common(struct strv *argv, const struct runtime_paths *p)
 	strv_add(argv, "--host-uds=all"); /* init binds the socket we connect to */
 	strv_add(argv, "--overlay2=none"); /* writes go to the subvolume and its quota */
 	strv_add(argv, "--cgroupfs");	   /* init keeps one inside per command */
-}
-
-static void runsc_run(struct strv *argv, const struct runtime_paths *p)
-{
-	runsc_common(argv, p);
 	strv_add(argv, "run");
 	strv_add(argv, "--detach");
 	strv_addf(argv, "--bundle=%s", p->bundle);
@@ -53,20 +49,17 @@ static void runsc_run(struct strv *argv, const struct runtime_paths *p)
 	strv_add(argv, p->name);
 }
 
-static void runsc_delete(struct strv *argv, const struct runtime_paths *p)
-{
-	runsc_common(argv, p);
-	strv_add(argv, "delete");
-	strv_add(argv, "--force");
-	strv_add(argv, p->name);
-}
-
 /* clang-format off */
 static const struct runtime runtimes[] = {
-	{ "crun",  init_with_socket, true,  true,  crun_run,  crun_delete },
-	{ "runsc", init_that_binds,  false, false, runsc_run, runsc_delete },
+	{ "crun",  init_with_socket, true,  true,  0,   1, crun_records,  crun_run },
+	{ "runsc", init_that_binds,  false, false, 512, 4, runsc_records, runsc_run },
 };
 /* clang-format on */
+
+const struct runtime *runtime_at(size_t i)
+{
+	return i < array_len(runtimes) ? &runtimes[i] : NULL;
+}
 
 const struct runtime *runtime_find(const char *name)
 {

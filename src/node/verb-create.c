@@ -115,7 +115,7 @@ static int write_config(struct allocation *a, struct err *e)
 		.first_id = allocation_first_id(a),
 		.memory_bytes = a->spec.memory_bytes,
 		.cpu_milli = a->spec.cpu_milli,
-		.pids = a->spec.pids,
+		.pids = a->runtime->pids_base + a->runtime->pids_each * a->spec.pids,
 		.open_files = open_files(),
 	};
 

@@ -19,7 +19,6 @@
 #include "node/task.h"
 #include "node/verbs.h"
 
-#define DELETE_LIMIT_MS 20000
 #define EMPTY_LIMIT_MS	10000 /* for killed processes to be gone */
 #define LOOK_MS		2
 
@@ -119,56 +118,37 @@ static int remove_disk(void *arg, struct err *e)
 	return pool_subvolume_remove(a->node->pool.sandboxes, a->name, e);
 }
 
+/* What the engine wrote down about it. */
+static int remove_records(struct allocation *a, struct err *e)
+{
+	cleanup(strv_done) struct strv records = { 0 };
+	char path[320];
+
+	a->runtime->records(&records, a->name);
+	for (size_t i = 0; i < records.len; i++) {
+		snprintf(path, sizeof(path), "%s/%s", a->runtime->name, records.items[i]);
+		if (file_remove_tree(a->node->engine_fd, path, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static void remove_rest(struct allocation *a)
 {
 	cleanup(close_fd) int log = process_log_open(a);
-	char engine[160];
 	struct err e;
 
-	/* The engine's own record, should it not have removed it. */
-	snprintf(engine, sizeof(engine), "%s/%s", a->runtime->name, a->name);
-	if (cgroup_remove(&a->node->cgroups, a->name, &e) < 0 ||
-	    file_remove_tree(a->node->engine_fd, engine, &e) < 0 ||
+	if (cgroup_remove(&a->node->cgroups, a->name, &e) < 0 || remove_records(a, &e) < 0 ||
 	    task_fork(&a->node->loop, remove_disk, a, log, on_removed, a, &e) < 0)
 		end_call(a, &e);
 }
 
-static void on_engine_deleted(struct task *task, int status)
-{
-	struct allocation *a = task->data;
-
-	(void)status; /* what counts is what is there afterwards */
-	a->task = NULL;
-	end_processes(a, 0, remove_rest);
-}
-
-/* The engine first: it knows things of its own. What it leaves is ours to remove. */
-static int delete_engine(struct allocation *a, struct err *e)
-{
-	cleanup(close_fd) int log = process_log_open(a);
-	cleanup(strv_done) struct strv argv = { 0 };
-	struct proc_spec spec = { .in = -1, .out = -1, .err = log };
-	struct process_paths paths;
-
-	process_paths(a, &paths);
-	a->runtime->delete (&argv, &paths.runtime);
-	spec.argv = (const char *const *)argv.items;
-	return task_start(&a->node->loop, &spec, DELETE_LIMIT_MS, on_engine_deleted, a, &a->task, e);
-}
-
 static void destroy(struct allocation *a)
 {
-	struct node_observation o;
-	struct err e;
-
 	a->phase = PHASE_DESTROYING;
 	process_unwatch(a);
 	cgroup_kill(&a->node->cgroups, a->name);
-	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
-	if (o.runtime == PRESENCE_ABSENT)
-		end_processes(a, 0, remove_rest);
-	else if (delete_engine(a, &e) < 0)
-		end_call(a, &e);
+	end_processes(a, 0, remove_rest);
 }
 
 /*

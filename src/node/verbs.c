@@ -1,5 +1,6 @@
 #include "node/verbs.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,23 +14,42 @@
 #include "node/guest.h"
 #include "node/node.h"
 
+static enum presence record_presence(const struct node *n, const struct runtime *r,
+				     const char *name)
+{
+	cleanup(strv_done) struct strv records = { 0 };
+	enum presence all = PRESENCE_ABSENT;
+	char path[320];
+	struct stat st;
+
+	r->records(&records, name);
+	for (size_t i = 0; i < records.len; i++) {
+		snprintf(path, sizeof(path), "%s/%s", r->name, records.items[i]);
+		if (fstatat(n->engine_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			return PRESENCE_PRESENT;
+		if (errno != ENOENT && errno != ENOTDIR)
+			all = PRESENCE_UNKNOWN;
+	}
+	return all;
+}
+
+/* Where no record of ours says which engine it was, all are looked at. */
 static enum presence engine_presence(const struct node *n, const struct allocation *a,
 				     const char *name)
 {
-	char path[160];
-	struct stat st;
+	enum presence all = PRESENCE_ABSENT;
 
-	/* Where no record of ours says which engine it was, both are looked at. */
-	for (int i = 0; i < 2; i++) {
-		const char *engine = i ? "runsc" : "crun";
+	for (size_t i = 0; runtime_at(i); i++) {
+		enum presence one = !a || a->runtime == runtime_at(i)
+					    ? record_presence(n, runtime_at(i), name)
+					    : PRESENCE_ABSENT;
 
-		if (a && strcmp(a->runtime->name, engine) != 0)
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", engine, name);
-		if (fstatat(n->engine_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
-			return PRESENCE_PRESENT;
+		if (one == PRESENCE_PRESENT)
+			return one;
+		if (one == PRESENCE_UNKNOWN)
+			all = one;
 	}
-	return PRESENCE_ABSENT;
+	return all;
 }
 
 static enum presence sum(const struct node_observation *o)
