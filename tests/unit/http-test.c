@@ -1,0 +1,2 @@
+#include "http/server.h"
+#include "test.h"
