@@ -9,7 +9,6 @@
 #define FIELDS_MAX (16 * 1024) /* of a reply */
 #define HEAD_SIZE  512         /* of a reply, without the handler's own fields */
 #define HELD_MAX   (HTTP_OUTPUT_MAX)
-#define CHUNK_HEAD 20
 
 /* ---- the request ---- */
 
@@ -239,7 +238,12 @@ void http_reply(struct http_exchange *x, int status, const char *type, const voi
 	if (c->head_only || has_no_body(status))
 		len = 0;
 
-	uv_buf_t bufs[] = { text_buf(&t), fields_buf(x), uv_buf_init(end, 2), { .base = (char *)body, .len = len } };
+	uv_buf_t bufs[] = {
+		text_buf(&t),
+		fields_buf(x),
+		uv_buf_init(end, 2),
+		{ .base = (char *)body, .len = len },
+	};
 
 	if (held)
 		hold(c, bufs, array_len(bufs));
