@@ -8,7 +8,6 @@
 
 #define FIELDS_MAX (16 * 1024) /* of a reply */
 #define HEAD_SIZE  512         /* of a reply, without the handler's own fields */
-#define HELD_MAX   (HTTP_OUTPUT_MAX)
 
 /* ---- the request ---- */
 
@@ -207,9 +206,10 @@ static bool should_hold(const struct http_conn *c)
  */
 static void hold(struct http_conn *c, const uv_buf_t *bufs, unsigned count)
 {
-	c->held = buf_make(HELD_MAX);
+	c->held = buf_make(HTTP_OUTPUT_MAX);
 	for (unsigned i = 0; i < count; i++)
-		buf_add(&c->held, bufs[i].base, bufs[i].len);
+		if (bufs[i].len)
+			buf_add(&c->held, bufs[i].base, bufs[i].len);
 	c->body = BODY_DRAIN;
 	conn_set_deadline(c, c->server->limits.body_ms);
 	conn_make_ready(c);

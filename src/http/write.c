@@ -51,9 +51,11 @@ static void queue_rest(struct http_conn *c, const uv_buf_t *bufs, unsigned count
 	for (unsigned i = 0; i < count; i++) {
 		size_t from = skip < bufs[i].len ? skip : bufs[i].len;
 
+		skip -= from;
+		if (from == bufs[i].len)
+			continue;
 		memcpy(w->data + len, bufs[i].base + from, bufs[i].len - from);
 		len += bufs[i].len - from;
-		skip -= from;
 	}
 	whole.len = len;
 	w->conn = c;
