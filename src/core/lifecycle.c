@@ -50,7 +50,7 @@ static const struct step steps[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
 	},
 	[SANDBOX_READY] = {
 		[EV_UP]		= GO(READY,	NONE),		/* told twice */
-		[EV_BROKEN]	= GO(READY,	NONE),		/* late: another attempt was up */
+		[EV_BROKEN]	= GO(READY,	NONE),		/* late: another one is up */
 		[EV_SEEN]	= GO(READY,	NONE),
 		[EV_ABSENT]	= GO(FAILED,	REPORT),	/* it died; its files are kept */
 		[EV_REMOVED]	= GO(FAILED,	REPORT),	/* somebody else removed it */
@@ -60,7 +60,7 @@ static const struct step steps[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
 	},
 	[SANDBOX_DELETING] = {
 		[EV_UP]		= GO(DELETING,	DESTROY),	/* it had not heard */
-		[EV_BROKEN]	= GO(DELETING,	DESTROY),	/* that attempt may have left parts */
+		[EV_BROKEN]	= GO(DELETING,	DESTROY),	/* it may have left parts */
 		[EV_SEEN]	= GO(DELETING,	DESTROY),
 		[EV_ABSENT]	= GO(DELETING,	DESTROY),	/* no processes is no proof */
 		[EV_REMOVED]	= GO(GONE,	REPORT),
@@ -78,12 +78,12 @@ static const struct step steps[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
 	},
 	[SANDBOX_GONE] = {
 		[EV_UP]		= GO(GONE,	DESTROY),	/* a ghost */
-		[EV_BROKEN]	= GO(GONE,	DESTROY),	/* a late attempt: may have left parts */
+		[EV_BROKEN]	= GO(GONE,	DESTROY),	/* late: it may have left parts */
 		[EV_SEEN]	= GO(GONE,	DESTROY),
 		[EV_ABSENT]	= GO(GONE,	NONE),
 		[EV_REMOVED]	= GO(GONE,	NONE),
 		[EV_TIMEOUT]	= GO(GONE,	NONE),
-		[EV_DELETE]	= GO(GONE,	NONE),		/* answered with the receipt again */
+		[EV_DELETE]	= GO(GONE,	NONE),		/* the receipt again */
 	},
 };
 #undef GO

@@ -28,14 +28,17 @@ static int make_table(struct store *s, struct err *e)
 	static const char sql[] = "CREATE TABLE IF NOT EXISTS migration ("
 				  "number integer PRIMARY KEY, name text NOT NULL, "
 				  "applied_at timestamptz NOT NULL DEFAULT now())";
+	static const char *const exists[] = { "42P07", "42710", "23505" };
 	cleanup(result_clear) PGresult *res = PQexec(s->conn, sql);
 	const char *state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
 
 	s->counts.transactions++;
 	if (PQresultStatus(res) == PGRES_COMMAND_OK)
 		return 0;
-	if (state && (strcmp(state, "23505") == 0 || strcmp(state, "42P07") == 0))
-		return 0; /* the other one has committed it: that is what it waited for */
+	/* All three mean that the other one has committed it: table, type or catalog row. */
+	for (size_t i = 0; state && i < array_len(exists); i++)
+		if (strcmp(state, exists[i]) == 0)
+			return 0;
 	return connection_fail(s, res, e);
 }
 
