@@ -80,9 +80,9 @@ must_check int store_sandboxes_of_host(struct store *s, const char *host, sandbo
 				       void *arg, struct err *e);
 
 /*
- * Those of this host whose deadline has passed, the oldest first. In the same
- * statement it is pushed `again_ms` forward, so that only one worker gets each,
- * and it comes back should that worker die.
+ * Those of this host whose deadline has passed; the limit takes the oldest, in
+ * no order. In the same statement the deadline is pushed `again_ms` forward, so
+ * that only one worker gets each, and it comes back should that worker die.
  */
 struct sandbox_due {
 	const char *host;
