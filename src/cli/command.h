@@ -1,0 +1,53 @@
+/*
+ * A command of the CLI: one row, one file. main() finds the row, parses the
+ * options by its table and calls run().
+ */
+#pragma once
+
+#include "cli/options.h"
+#include "lib/err.h"
+
+/* What every command is given. */
+struct context {
+	const char *url;
+	const char *key; /* "" if there is none */
+	bool json;
+	const struct command *const *commands; /* NULL-terminated */
+};
+
+struct command {
+	const char *name;  /* "run", "image pull" */
+	const char *usage; /* its arguments */
+	const char *help;  /* one line */
+	const struct option_row *options;
+	size_t record_size;  /* of the struct the options fill */
+	size_t min, max;     /* arguments */
+	size_t own;          /* so many arguments are ours, the rest is a command; 0: all are */
+	const char *details; /* more for `berth help NAME`, or NULL */
+
+	/* The exit status, or -1 with the error: printed by main(), status 125. */
+	int (*run)(const struct context *c, const void *options, const struct strv *args,
+		   struct err *e);
+};
+
+#define COMMAND_ARGS_ANY SIZE_MAX
+
+extern const struct command cmd_dev;
+extern const struct command cmd_doctor;
+extern const struct command cmd_events;
+extern const struct command cmd_exec;
+extern const struct command cmd_help;
+extern const struct command cmd_image_import;
+extern const struct command cmd_image_ls;
+extern const struct command cmd_image_pull;
+extern const struct command cmd_image_rm;
+extern const struct command cmd_init;
+extern const struct command cmd_key_create;
+extern const struct command cmd_key_ls;
+extern const struct command cmd_key_rm;
+extern const struct command cmd_ps;
+extern const struct command cmd_rm;
+extern const struct command cmd_run;
+extern const struct command cmd_version;
+
+extern const struct option_row command_options[]; /* of struct context, for all commands */

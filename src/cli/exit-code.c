@@ -1,0 +1,30 @@
+#include "cli/exit-code.h"
+
+/* clang-format off */
+static const struct {
+	int code;		/* 0: from the record */
+	const char *reason;
+} kinds[EXEC_KIND_COUNT] = {
+	[EXEC_NONE]	= { EXIT_BERTH,		"the server did not say how the command ended" },
+	[EXEC_TIMED_OUT] = { EXIT_TIMED_OUT,	"the command ran out of time and was killed" },
+	[EXEC_OOM]	= { EXIT_KILLED,	"the command ran out of memory and was killed" },
+	[EXEC_KILLED]	= { EXIT_KILLED,	"the command was killed on request" },
+	[EXEC_LOST]	= { EXIT_BERTH,		"nobody saw how the command ended" },
+};
+/* clang-format on */
+
+int exit_code(const struct exec_exit *x)
+{
+	if (x->kind >= EXEC_KIND_COUNT)
+		return EXIT_BERTH;
+	if (x->kind == EXEC_EXITED)
+		return (int)(x->code & 0xff);
+	if (x->kind == EXEC_SIGNALLED)
+		return EXIT_SIGNAL + (int)(x->signum & 0x7f);
+	return kinds[x->kind].code;
+}
+
+const char *exit_reason(const struct exec_exit *x)
+{
+	return x->kind < EXEC_KIND_COUNT ? kinds[x->kind].reason : kinds[EXEC_NONE].reason;
+}

@@ -1,0 +1,16 @@
+/* How a command's end becomes the exit status of `berth run` and `berth exec`. */
+#pragma once
+
+#include "proto/exec.h"
+
+enum exit_code {
+	EXIT_TIMED_OUT = 124,
+	EXIT_BERTH = 125,  /* berth itself failed: nothing is known of the command */
+	EXIT_KILLED = 137, /* out of memory, or somebody killed it */
+	EXIT_SIGNAL = 128, /* plus the signal's number */
+};
+
+int exit_code(const struct exec_exit *x);
+
+/* A sentence for the ends a bare number does not explain, or NULL. */
+const char *exit_reason(const struct exec_exit *x);

@@ -1,0 +1,87 @@
+#include "cli/help.h"
+
+#include <string.h>
+
+#include "cli/say.h"
+#include "lib/json.h"
+
+#define HELP_MAX (64 * 1024)
+
+const struct command *help_find(const struct command *const *commands, size_t argc, char **argv,
+				size_t *words)
+{
+	for (size_t want = 2; want > 0; want--)
+		for (size_t i = 0; argc >= want && commands[i]; i++) {
+			const char *name = commands[i]->name, *space = strchr(name, ' ');
+			size_t len = space ? (size_t)(space - name) : strlen(name);
+
+			if ((space != NULL) != (want == 2) || strlen(argv[0]) != len ||
+			    memcmp(argv[0], name, len) != 0 ||
+			    (space && strcmp(argv[1], space + 1) != 0))
+				continue;
+			*words = want;
+			return commands[i];
+		}
+	return NULL;
+}
+
+int help_all(const struct command *const *commands, struct err *e)
+{
+	cleanup(buf_done) struct buf out = buf_make(HELP_MAX);
+
+	buf_adds(&out, "Usage: berth COMMAND [ARGUMENTS]\n\nSandboxes for code you did not write.\n\n"
+		       "Commands:\n");
+	for (size_t i = 0; commands[i]; i++)
+		buf_addf(&out, "  %-14s %s\n", commands[i]->name, commands[i]->help);
+	buf_adds(&out, "\nOptions of every command:\n");
+	options_help(&out, command_options);
+	buf_adds(&out,
+		 "\nExit status:\n"
+		 "  of run and exec, the command's own; 128 + N if signal N ended it;\n"
+		 "  124 if its time was over; 137 if it was killed or ran out of memory;\n"
+		 "  125 if berth itself failed, and for all other commands.\n"
+		 "\n`berth help COMMAND` says more.\n");
+	return say_out(buf_str(&out), out.len, e);
+}
+
+int help_command(const struct command *cmd, struct err *e)
+{
+	cleanup(buf_done) struct buf out = buf_make(HELP_MAX);
+
+	buf_addf(&out, "Usage: berth %s %s\n\n%s.\n", cmd->name, cmd->usage, cmd->help);
+	if (cmd->details)
+		buf_addf(&out, "\n%s\n", cmd->details);
+	buf_adds(&out, "\nOptions:\n");
+	options_help(&out, cmd->options);
+	options_help(&out, command_options);
+	return say_out(buf_str(&out), out.len, e);
+}
+
+static void add_options(struct buf *out, const struct option_row *rows)
+{
+	json_key(out, "options");
+	buf_adds(out, "[");
+	for (const struct option_row *r = rows; r && r->type != OPTION_END; r++)
+		json_add_string(out, r->name);
+	buf_adds(out, "]");
+}
+
+/* For tools/check-docs, which holds the manual and the completion to this. */
+int help_json(const struct command *const *commands, struct err *e)
+{
+	cleanup(buf_done) struct buf out = buf_make(HELP_MAX);
+
+	buf_adds(&out, "{");
+	add_options(&out, command_options);
+	json_key(&out, "commands");
+	buf_adds(&out, "[");
+	for (size_t i = 0; commands[i]; i++) {
+		json_open(&out, '{');
+		json_str(&out, "name", commands[i]->name);
+		json_str(&out, "help", commands[i]->help);
+		add_options(&out, commands[i]->options);
+		buf_adds(&out, "}");
+	}
+	buf_adds(&out, "]}\n");
+	return say_out(buf_str(&out), out.len, e);
+}

@@ -1,0 +1,106 @@
+/* berth: the command line. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/exit-code.h"
+#include "cli/help.h"
+#include "cli/say.h"
+
+/* clang-format off */
+/* In the order of the help. */
+static const struct command *const commands[] = {
+	&cmd_dev,
+	NULL
+};
+/* clang-format on */
+
+struct global_options {
+	const char *url, *key;
+	bool json, help;
+};
+
+/* clang-format off */
+const struct option_row command_options[] = {
+	OPTION(OPTION_TEXT, global_options, url, "url", 0, "URL", "the server (BERTH_URL)"),
+	OPTION(OPTION_TEXT, global_options, key, "key", 0, "KEY", "the API key (BERTH_API_KEY)"),
+	OPTION(OPTION_FLAG, global_options, json, "json", 0, NULL, "print JSON, for programs"),
+	OPTION(OPTION_FLAG, global_options, help, "help", 'h', NULL, "print this help"),
+	OPTION_ROWS_END
+};
+/* clang-format on */
+
+static const char *first_set(const char *a, const char *b, const char *c)
+{
+	return a && a[0] ? a : b && b[0] ? b : c;
+}
+
+static int check_args(const struct command *cmd, const struct strv *args, struct err *e)
+{
+	if (args->len >= cmd->min && args->len <= cmd->max)
+		return 0;
+	err_set(e, ERR_INVALID, "%s: %s", cmd->name,
+		args->len < cmd->min ? "something is missing" : "too many arguments");
+	return err_fix(e, "Usage: berth %s %s", cmd->name, cmd->usage);
+}
+
+static int run_command(const struct command *cmd, struct global_options *global, int argc,
+		       char **argv, struct err *e)
+{
+	cleanup(strv_done) struct strv args = { 0 };
+	cleanup(free_ptr) void *record = xcalloc(1, cmd->record_size ? cmd->record_size : 1);
+	cleanup(options_done) struct option_set own = { cmd->options, record };
+	struct option_set sets[] = { own, { command_options, global } };
+	struct context c = { .commands = commands };
+
+	if (options_parse(sets, array_len(sets), cmd->own, argc, argv, &args, e) < 0)
+		return err_wrap(e, "%s", cmd->name);
+	if (global->help)
+		return help_command(cmd, e);
+	if (check_args(cmd, &args, e) < 0)
+		return -1;
+	c.url = first_set(global->url, getenv("BERTH_URL"), CLIENT_DEFAULT_URL);
+	c.key = first_set(global->key, getenv("BERTH_API_KEY"), "");
+	c.json = global->json;
+	return cmd->run(&c, record, &args, e);
+}
+
+static int berth(int argc, char **argv, struct err *e)
+{
+	struct global_options global = { 0 };
+	struct option_set set = { command_options, &global };
+	cleanup(strv_done) struct strv args = { 0 };
+	const struct command *cmd;
+	size_t words;
+	int first;
+
+	/* Options before the command's name: up to the first word that is none. */
+	for (first = 1; first < argc && argv[first][0] == '-'; first++)
+		if (strcmp(argv[first], "--url") == 0 || strcmp(argv[first], "--key") == 0)
+			first++;
+	first = first < argc ? first : argc;
+	if (options_parse(&set, 1, 0, first, argv, &args, e) < 0)
+		return -1;
+	if (first == argc || global.help)
+		return help_all(commands, e);
+	cmd = help_find(commands, (size_t)(argc - first), argv + first, &words);
+	if (!cmd) {
+		err_set(e, ERR_INVALID, "there is no command %.60s", argv[first]);
+		return err_fix(e, "`berth help` lists the commands.");
+	}
+	first += (int)words - 1; /* argv[0] of the command is its last word */
+	return run_command(cmd, &global, argc - first, argv + first, e);
+}
+
+int main(int argc, char **argv)
+{
+	struct err e = { 0 };
+	int status = berth(argc, argv, &e);
+
+	if (status >= 0)
+		return status;
+	say_error(&e);
+	return EXIT_BERTH;
+}

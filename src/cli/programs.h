@@ -1,0 +1,15 @@
+/* Where the other programs are: beside this one, or where PostgreSQL puts its own. */
+#pragma once
+
+#include <limits.h>
+
+#include "lib/err.h"
+
+/* "berthd", "berth-node", "berth-init" or "berth-image". */
+must_check int program_find(const char *name, char out[PATH_MAX], struct err *e);
+
+/* "postgres", "initdb", ...: on PATH, or the newest below /usr/lib/postgresql. */
+must_check int program_find_postgres(const char *name, char out[PATH_MAX], struct err *e);
+
+/* On PATH; false if it is not there. */
+bool program_on_path(const char *name, char out[PATH_MAX]);

@@ -1,0 +1,62 @@
+#include "cli/say.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/file.h"
+
+#define LINE_MAX_BYTES 1024
+
+/* Whole lines, one write each: two programs on one terminal do not mix. */
+static void put(const char *fmt, va_list args)
+{
+	char line[LINE_MAX_BYTES];
+	int n = vsnprintf(line, sizeof(line) - 1, fmt, args);
+	size_t len = n < 0 ? 0 : (size_t)n;
+
+	if (len > sizeof(line) - 2)
+		len = sizeof(line) - 2;
+	for (size_t i = 0; i < len; i++) /* a server's words must not drive the terminal */
+		if ((unsigned char)line[i] < 0x20 && line[i] != '\n')
+			line[i] = '?';
+	line[len++] = '\n';
+	(void)!write(STDERR_FILENO, line, len); /* nobody left to tell */
+}
+
+static void put_line(const char *fmt, ...) printf_like(1, 2);
+static void put_line(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	put(fmt, args);
+	va_end(args);
+}
+
+void say(const char *fmt, ...)
+{
+	char text[LINE_MAX_BYTES - 16];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	put_line("berth: %s", text);
+}
+
+void say_error(const struct err *e)
+{
+	put_line("berth: %s", e->msg);
+	if (err_remediation(e)[0])
+		put_line("       %s", err_remediation(e));
+}
+
+int say_out(const char *data, size_t len, struct err *e)
+{
+	if (write_all(STDOUT_FILENO, data, len) < 0)
+		return err_sys(e, errno, "write the output");
+	return 0;
+}

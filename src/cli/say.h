@@ -1,0 +1,11 @@
+/* What berth says to people, on standard error; the results go to standard output. */
+#pragma once
+
+#include "lib/err.h"
+
+/* "berth: what was wrong" and, on a line of its own, what to do about it. */
+void say_error(const struct err *e);
+void say(const char *fmt, ...) printf_like(1, 2); /* one line, "berth: " before it */
+
+/* All of it to standard output; -1 if that is closed or full. */
+must_check int say_out(const char *data, size_t len, struct err *e);

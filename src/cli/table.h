@@ -1,0 +1,28 @@
+/*
+ * A table for people: columns as wide as their widest cell, two blanks apart.
+ * Control characters in a cell are shown as '?': a name from the server must
+ * not drive the terminal.
+ */
+#pragma once
+
+#include "lib/buf.h"
+#include "lib/strv.h"
+
+#define TABLE_COLUMNS_MAX 16
+#define TABLE_TEXT_MAX    (16 * 1024 * 1024)
+
+struct table {
+	size_t columns;
+	struct strv cells; /* row by row, the titles first */
+};
+
+/* The titles, ended by NULL. */
+struct table table_make(const char *title, ...) __attribute__((sentinel));
+void table_done(struct table *t);
+void table_add(struct table *t, const char *cell); /* the next cell */
+void table_addf(struct table *t, const char *fmt, ...) printf_like(2, 3);
+void table_print(const struct table *t, struct buf *out);
+
+/* "1.5 GiB", "340 kB"-like short forms, in binary units. */
+#define TABLE_SIZE_TEXT 16
+void table_size_text(uint64_t bytes, char out[TABLE_SIZE_TEXT]);
