@@ -18,19 +18,6 @@
 
 #define BACKLOG 64
 
-struct packet {
-	struct packet *next;
-	struct buf data;
-	int fd;
-};
-
-static void packet_free(struct packet *p)
-{
-	buf_done(&p->data);
-	close_fd(&p->fd);
-	free(p);
-}
-
 static void on_link_closed(uv_handle_t *handle)
 {
 	struct link *link = handle->data;
@@ -51,37 +38,9 @@ static void link_close(struct link *link)
 		*at = link->next;
 	for (struct call *c = link->calls; c; c = c->next)
 		c->link = NULL;
-	while (link->out) {
-		struct packet *p = link->out;
-
-		link->out = p->next;
-		packet_free(p);
-	}
+	packets_done(&link->out);
 	uv_poll_stop(&link->poll);
 	uv_close((uv_handle_t *)&link->poll, on_link_closed);
-}
-
-static ssize_t send_packet(int fd, const struct packet *p)
-{
-	struct iovec iov = { p->data.data, p->data.len };
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = { 0 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (p->fd >= 0) {
-		struct cmsghdr *c;
-
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = sizeof(control.bytes);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &p->fd, sizeof(int));
-	}
-	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static void on_link_event(uv_poll_t *poll, int status, int events);
@@ -89,38 +48,17 @@ static void on_link_event(uv_poll_t *poll, int status, int events);
 /* Send what waits; what does not fit is sent when the peer reads again. */
 static void link_flush(struct link *link)
 {
-	while (link->out) {
-		struct packet *p = link->out;
-
-		if (send_packet(link->fd, p) < 0) {
-			if (errno == EAGAIN || errno == EINTR)
-				break;
-			link_close(link);
-			return;
-		}
-		link->out = p->next;
-		link->out_bytes -= p->data.len;
-		packet_free(p);
-	}
-	if (!link->out)
-		link->out_last = &link->out;
-	uv_poll_start(&link->poll, UV_READABLE | (link->out ? UV_WRITABLE : 0), on_link_event);
+	if (packets_flush(&link->out, link->fd) < 0)
+		return link_close(link);
+	uv_poll_start(&link->poll, UV_READABLE | (link->out.first ? UV_WRITABLE : 0), on_link_event);
 }
 
 static void link_send(struct link *link, struct buf *data, int fd)
 {
-	struct packet *p = xcalloc(1, sizeof(*p));
-
-	p->data = *data;
-	*data = buf_make(0);
-	p->fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
-	link->out_bytes += p->data.len;
-	*link->out_last = p;
-	link->out_last = &p->next;
-	if (link->out_bytes > LINK_QUEUE_MAX) {
+	packets_add(&link->out, data, fd);
+	if (link->out.bytes > LINK_QUEUE_MAX) {
 		log_event(LOG_WARN, "a peer does not read its answers: closing it", NULL);
-		link_close(link);
-		return;
+		return link_close(link);
 	}
 	link_flush(link);
 }
@@ -170,36 +108,6 @@ void call_fail(struct call *c, const struct err *why)
 		link_send(c->link, &data, -1);
 	}
 	call_end(c);
-}
-
-/* One packet and at most one descriptor. Returns its length, 0 at the end, -1 with errno. */
-static ssize_t receive(int sock, uint8_t *data, size_t size, int *fd)
-{
-	struct iovec iov = { data, size };
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = control.bytes,
-			      .msg_controllen = sizeof(control.bytes) };
-	struct cmsghdr *c;
-	ssize_t n = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-
-	*fd = -1;
-	if (n < 0)
-		return -1;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(fd, CMSG_DATA(c), sizeof(int));
-	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
-		close_fd(fd);
-		errno = EMSGSIZE;
-		return -1;
-	}
-	return n;
 }
 
 /* The packet becomes a call, or the error says why it cannot. */
@@ -253,7 +161,7 @@ static int link_receive(struct link *link, struct err *e)
 {
 	static uint8_t data[NODE_PACKET_MAX];
 	int fd;
-	ssize_t n = receive(link->fd, data, sizeof(data), &fd);
+	ssize_t n = packet_receive(link->fd, data, sizeof(data), &fd);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
@@ -300,7 +208,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 	link = xcalloc(1, sizeof(*link));
 	link->node = n;
 	link->fd = take_fd(fd);
-	link->out_last = &link->out;
+	packets_init(&link->out);
 	link->next = n->links;
 	n->links = link;
 	uv_poll_init(&n->loop, &link->poll, link->fd);

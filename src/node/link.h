@@ -7,20 +7,19 @@
 
 #include <uv.h>
 
+#include "lib/packet.h"
 #include "proto/node.h"
 
 #define LINK_QUEUE_MAX (4 * 1024 * 1024) /* bytes waiting for a peer that does not read */
 #define LINK_CALLS_MAX 4096
 
 struct node;
-struct packet;
 
 struct link {
 	struct node *node;
 	int fd;
 	uv_poll_t poll; /* data is the link */
-	struct packet *out, **out_last;
-	size_t out_bytes;
+	struct packets out;
 	struct call *calls;
 	size_t call_count;
 	struct link *next;
