@@ -1,5 +1,6 @@
 #include "http/conn.h"
 
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -380,7 +381,6 @@ void conn_accept(struct http_server *server)
 		conn_break(c);
 		return;
 	}
-	(void)uv_tcp_nodelay(&c->tcp, 1); /* slower without, but right */
 	conn_set_deadline(c, server->limits.head_ms);
 	adjust_reading(c);
 	if (server->connection_count > server->limits.connections)
@@ -398,13 +398,26 @@ static bool is_stalled(struct http_conn *c, uint64_t now)
 	return now - c->moved_at >= c->server->limits.stall_ms;
 }
 
+/* While too much is read ahead the end would not be seen: ask the kernel. */
+static bool has_left_unseen(const struct http_conn *c)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+	uv_os_fd_t fd;
+
+	if (c->reading || c->eof || uv_fileno((const uv_handle_t *)&c->tcp, &fd) < 0 ||
+	    getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return false;
+	return info.tcpi_state == TCP_CLOSE_WAIT || info.tcpi_state == TCP_CLOSE;
+}
+
 void conn_check(struct http_conn *c)
 {
 	uint64_t now = uv_now(c->server->loop);
 
 	if (c->state == CONN_CLOSED)
 		return;
-	if (is_stalled(c, now))
+	if (is_stalled(c, now) || has_left_unseen(c))
 		conn_break(c);
 	else if (c->deadline == 0 || now < c->deadline)
 		return;

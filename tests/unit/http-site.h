@@ -26,7 +26,7 @@ struct site {
 	uint64_t grace_ms;
 	int loop_left; /* what uv_loop_close() said */
 	bool collect_all;
-	atomic_int gone, requests, closed;
+	atomic_int gone, requests, stuck, closed;
 	atomic_ullong streamed, received;
 };
 
@@ -193,7 +193,23 @@ static void upgrade(struct http_exchange *x)
 	struct flow *f = xcalloc(1, sizeof(*f));
 
 	f->site = site_of(x);
+	CHECK(http_reply_header(x, "X-Good", "tunnel"));
 	f->tunnel = http_upgrade(x, "echo", &events, f);
+}
+
+/* POST /stuck: reads once, then never again. */
+static void on_stuck(struct http_exchange *x, const char *data, size_t len)
+{
+	(void)data;
+	(void)len;
+	site_of(x)->stuck = 1;
+	http_body_pause(x);
+}
+
+static void stuck(struct http_exchange *x)
+{
+	x->on_gone = on_gone;
+	http_body_read(x, on_stuck, NULL);
 }
 
 static void hang(struct http_exchange *x)
@@ -226,6 +242,7 @@ static void on_request(struct http_exchange *x)
 		{ "/stream", stream },
 		{ "/echo", echo },
 		{ "/sip", sip },
+		{ "/stuck", stuck },
 		{ "/hang", hang },
 		{ "/sse", sse },
 	};

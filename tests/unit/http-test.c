@@ -311,6 +311,26 @@ TEST(a_slow_reader_does_not_fill_memory)
 	site_close(&s);
 }
 
+TEST(who_sends_ahead_must_read)
+{
+	static const char request[] = GET("/stream?n=1000000");
+	cleanup(buf_done) struct buf all = buf_make(1 << 20);
+	struct site s;
+	int fd;
+
+	site_open(&s, NULL);
+	fd = dial(&s);
+	for (int i = 0; i < 1000; i++)
+		buf_adds(&all, request);
+	say(fd, all.data, all.len);
+	usleep(300000);
+	CHECK(s.requests > 0 && s.requests < 20);
+	CHECK(hear_all(fd, 200 * 1000000ULL) >= 200 * 1000000ULL);
+	CHECK(s.requests >= 200 && s.requests < 220);
+	close(fd);
+	site_close(&s);
+}
+
 TEST(a_slow_handler_slows_the_sender)
 {
 	cleanup(buf_done) struct buf in = buf_make(1 << 20);
@@ -380,7 +400,7 @@ TEST(an_upgraded_connection_echoes_20_mib)
 	SAY(fd, UPGRADE "first");
 	CHECK(hear(fd, &in, "\r\n\r\nfirst"));
 	CHECK(str_starts(in.data, "HTTP/1.1 101 "));
-	CHECK(strstr(in.data, "Upgrade: echo\r\n"));
+	CHECK(strstr(in.data, "Upgrade: echo\r\nX-Good: tunnel\r\n\r\nfirst"));
 	CHECK(pthread_create(&sender, NULL, send_20_mib, &fd) == 0);
 	usleep(200000); /* let both directions fill up */
 	CHECK(s.received < 20 * MIB);
@@ -436,6 +456,43 @@ TEST(a_handler_hears_that_its_client_is_gone)
 		CHECK(wait_for(&s.gone, (int)i + 1));
 	}
 	site_close(&s);
+}
+
+TEST(also_while_it_reads_nothing)
+{
+	static const struct http_limits limits = { .stall_ms = 400 };
+	struct site s;
+	int fd;
+
+	site_open(&s, &limits);
+	fd = dial(&s);
+	SAY(fd, "POST /stuck" HOST "Content-Length: 1000000\r\n\r\nx");
+	CHECK(wait_for(&s.stuck, 1));
+	say(fd, page, HTTP_AHEAD_MAX); /* after which reading stops */
+	say(fd, page, 1000);
+	usleep(300000);
+	CHECK_INT(s.gone, 0);
+	close(fd);
+	CHECK(wait_for(&s.gone, 1));
+	site_close(&s);
+}
+
+TEST(two_servers_share_an_address)
+{
+	struct site a, b;
+	struct err e;
+	uv_loop_t loop;
+	char address[32];
+
+	site_open(&a, NULL);
+	snprintf(address, sizeof(address), "127.0.0.1:%d", http_server_port(&a.server));
+	CHECK(uv_loop_init(&loop) == 0);
+	CHECK_OK(http_server_open(&b.server, &loop, address, NULL, on_request, &b, &e), &e);
+	CHECK_INT(http_server_port(&b.server), http_server_port(&a.server));
+	http_server_close(&b.server, 0, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	CHECK_INT(uv_loop_close(&loop), 0);
+	site_close(&a);
 }
 
 TEST(closing_ends_the_idle_and_breaks_the_rest)
