@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,9 +205,13 @@ int http_server_open(struct http_server *server, uv_loop_t *loop, const char *ad
 		     const struct http_limits *limits, http_fn on_request, void *data,
 		     struct err *e)
 {
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	cleanup(close_fd) int fd = -1;
 	uint64_t every;
 
+	/* A client may leave at any write, and libuv does not ask for EPIPE alone. */
+	if (sigaction(SIGPIPE, &ignore, NULL) < 0)
+		return err_sys(e, errno, "ignore SIGPIPE");
 	if (open_socket(address, &fd, e) < 0)
 		return -1;
 	*server = (struct http_server){ .data = data, .loop = loop, .on_request = on_request };

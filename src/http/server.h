@@ -53,7 +53,8 @@ struct http_server {
 
 /*
  * Listen at "127.0.0.1:7070" or "[::1]:0" (a number, not a name). On failure
- * nothing is left open. The struct must not move until on_closed().
+ * nothing is left open. The struct must not move until on_closed(). From here on
+ * the program ignores SIGPIPE.
  */
 must_check int http_server_open(struct http_server *server, uv_loop_t *loop,
 				const char *address, const struct http_limits *limits,
