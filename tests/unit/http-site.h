@@ -232,6 +232,32 @@ static void json(struct http_exchange *x)
 	http_reply(x, 200, "application/json", "{}", 2);
 }
 
+/* GET /later: answered from the loop, not from within on_request(). */
+static void on_later(uv_timer_t *timer)
+{
+	struct flow *f = timer->data;
+
+	http_reply(f->x, 200, "text/plain", "late", 4);
+	uv_close((uv_handle_t *)timer, on_timer_closed);
+}
+
+static void later(struct http_exchange *x)
+{
+	struct flow *f = xcalloc(1, sizeof(*f));
+
+	*f = (struct flow){ .site = site_of(x), .x = x };
+	uv_timer_init(&f->site->loop, &f->timer);
+	f->timer.data = f;
+	x->data = f;
+	x->on_gone = on_sip_gone;
+	uv_timer_start(&f->timer, on_later, 10, 0);
+}
+
+static void big(struct http_exchange *x)
+{
+	http_reply(x, 200, "text/plain", page, sizeof(page));
+}
+
 static void on_request(struct http_exchange *x)
 {
 	static const struct {
@@ -243,6 +269,8 @@ static void on_request(struct http_exchange *x)
 		{ "/echo", echo },
 		{ "/sip", sip },
 		{ "/stuck", stuck },
+		{ "/page", big },
+		{ "/later", later },
 		{ "/hang", hang },
 		{ "/sse", sse },
 	};
