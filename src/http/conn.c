@@ -414,17 +414,15 @@ static bool has_left_unseen(const struct http_conn *c)
 void conn_check(struct http_conn *c)
 {
 	uint64_t now = uv_now(c->server->loop);
+	bool late = c->deadline && now >= c->deadline;
 
 	if (c->state == CONN_CLOSED)
 		return;
-	if (is_stalled(c, now) || has_left_unseen(c))
+	if (is_stalled(c, now) || has_left_unseen(c) ||
+	    (late && (conn_is_idle(c) || c->state == CONN_LAST)))
 		conn_break(c);
-	else if (c->deadline == 0 || now < c->deadline)
-		return;
-	else if (conn_is_idle(c) || c->state == CONN_LAST)
-		conn_break(c);
-	else if (c->held.len)
+	else if (late && c->held.len)
 		release_held(c);
-	else
+	else if (late)
 		conn_refuse(c, 408, "the request did not come in time");
 }

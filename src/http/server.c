@@ -39,7 +39,8 @@ static int parse_address(const char *text, struct sockaddr_storage *ret, struct 
 	int bad;
 
 	if (!colon || (is_6 && (colon == text || colon[-1] != ']')) ||
-	    !str_copy_bytes(host, sizeof(host), text + is_6, (size_t)(colon - text) - 2 * is_6) ||
+	    !str_copy_bytes(host, sizeof(host), text + is_6,
+			    (size_t)(colon - text) - (is_6 ? 2 : 0)) ||
 	    str_u64(colon + 1, &port, e) < 0 || port > UINT16_MAX)
 		return err_set(e, ERR_INVALID, "not an address like 127.0.0.1:7070: %.80s", text);
 	bad = is_6 ? uv_ip6_addr(host, (int)port, (struct sockaddr_in6 *)ret)
@@ -202,8 +203,7 @@ static uint64_t sweep_interval(const struct http_limits *l)
 }
 
 int http_server_open(struct http_server *server, uv_loop_t *loop, const char *address,
-		     const struct http_limits *limits, http_fn on_request, void *data,
-		     struct err *e)
+		     const struct http_limits *limits, http_fn on_request, struct err *e)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	cleanup(close_fd) int fd = -1;
@@ -214,7 +214,7 @@ int http_server_open(struct http_server *server, uv_loop_t *loop, const char *ad
 		return err_sys(e, errno, "ignore SIGPIPE");
 	if (open_socket(address, &fd, e) < 0)
 		return -1;
-	*server = (struct http_server){ .data = data, .loop = loop, .on_request = on_request };
+	*server = (struct http_server){ .loop = loop, .on_request = on_request };
 	if (limits)
 		server->limits = *limits;
 	fill_limits(&server->limits);

@@ -324,9 +324,9 @@ static void site_open(struct site *s, const struct http_limits *limits)
 	*s = (struct site){ .loop_left = -1 };
 	memset(page, 'x', sizeof(page));
 	CHECK(uv_loop_init(&s->loop) == 0);
-	CHECK_OK(http_server_open(&s->server, &s->loop, "127.0.0.1:0", limits, on_request, s,
-				  &e),
+	CHECK_OK(http_server_open(&s->server, &s->loop, "127.0.0.1:0", limits, on_request, &e),
 		 &e);
+	s->server.data = s;
 	CHECK(uv_async_init(&s->loop, &s->stop, on_stop) == 0);
 	s->stop.data = s;
 	CHECK(pthread_create(&s->thread, NULL, site_run, s) == 0);
