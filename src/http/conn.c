@@ -18,7 +18,8 @@ void conn_set_deadline(struct http_conn *c, uint64_t ms)
 
 bool conn_is_idle(const struct http_conn *c)
 {
-	return c->state == CONN_HEAD && c->parser.head.len == 0 && c->ahead.len == 0;
+	return c->state == CONN_HEAD && c->parser.head.len == 0 && c->ahead.len == 0 &&
+	       conn_backlog(c) == 0;
 }
 
 static bool wants_body(const struct http_conn *c)
@@ -152,7 +153,7 @@ void conn_finish(struct http_conn *c)
 
 void conn_refuse(struct http_conn *c, int status, const char *reason)
 {
-	struct err e = { .code = status == 408 ? ERR_TIMEOUT : ERR_INVALID };
+	struct err e = { .code = status == 503 ? ERR_BUSY : ERR_INVALID };
 	char body[400], text[800];
 	int n;
 
@@ -383,7 +384,10 @@ void conn_accept(struct http_server *server)
 	}
 	conn_set_deadline(c, server->limits.head_ms);
 	adjust_reading(c);
-	if (server->connection_count > server->limits.connections)
+	/* Saying so takes a moment, and must not become a flood of its own. */
+	if (server->connection_count / 2 > server->limits.connections)
+		conn_break(c);
+	else if (server->connection_count > server->limits.connections)
 		conn_refuse(c, 503, "too many connections");
 }
 
@@ -414,7 +418,8 @@ static bool has_left_unseen(const struct http_conn *c)
 void conn_check(struct http_conn *c)
 {
 	uint64_t now = uv_now(c->server->loop);
-	bool late = c->deadline && now >= c->deadline;
+	/* A client that still takes what we send is held to the stall limit alone. */
+	bool late = c->deadline && now >= c->deadline && conn_backlog(c) == 0;
 
 	if (c->state == CONN_CLOSED)
 		return;
