@@ -101,10 +101,8 @@ static const char *skip_path(const char *s)
 	size_t len;
 
 	for (;;) {
-		/* "__" and "--" are allowed between words, ".." never is */
 		len = strspn(s, LOWER DIGITS "._-");
-		if (len == 0 || strchr("._-", s[0]) || strchr("._-", s[len - 1]) ||
-		    memmem(s, len, "..", 2))
+		if (len == 0 || strchr("._-", s[0]) || strchr("._-", s[len - 1]))
 			return NULL;
 		s += len;
 		if (*s != '/')
@@ -151,7 +149,8 @@ int image_reference_check(const char *ref, struct err *e)
 			       IMAGE_REFERENCE_SIZE - 1);
 	for (size_t i = 0; i < array_len(parts) && p; i++)
 		p = parts[i](p);
-	if (!p || *p) {
+	/* A registry would allow ".." in a tag; a path made of it would mean another. */
+	if (!p || *p || strstr(ref, "..")) {
 		err_set(e, ERR_INVALID, "not an image reference: \"%.100s\"", ref);
 		return err_fix(e, "Write it as registry[:port]/path[:tag][@sha256:...], for "
 				  "example localhost:5000/base:1.");

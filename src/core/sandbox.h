@@ -42,13 +42,13 @@ struct sandbox_spec {
 };
 
 #define SANDBOX_MEMORY_MB_MIN 16
-#define SANDBOX_MEMORY_MB_MAX (1024 * 1024)
+#define SANDBOX_MEMORY_MB_MAX 1048576 /* 1 TiB */
 #define SANDBOX_CPU_MILLI_MIN 10
-#define SANDBOX_CPU_MILLI_MAX (256 * 1000)
+#define SANDBOX_CPU_MILLI_MAX 256000
 #define SANDBOX_PIDS_MIN      8
 #define SANDBOX_PIDS_MAX      65536
 #define SANDBOX_DISK_MB_MIN   16
-#define SANDBOX_DISK_MB_MAX   (16 * 1024 * 1024)
+#define SANDBOX_DISK_MB_MAX   16777216 /* 16 TiB */
 
 /* clang-format off */
 #define SANDBOX_SPEC_DEFAULT ((struct sandbox_spec){ \

@@ -1,5 +1,6 @@
 #include "http/conn.h"
 
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@ void conn_set_deadline(struct http_conn *c, uint64_t ms)
 
 bool conn_is_idle(const struct http_conn *c)
 {
-	return c->state == CONN_HEAD && c->parser.head.len == 0 && c->ahead.len == 0;
+	return c->state == CONN_HEAD && c->parser.head.len == 0 && c->ahead.len == 0 &&
+	       conn_backlog(c) == 0;
 }
 
 static bool wants_body(const struct http_conn *c)
@@ -151,7 +153,7 @@ void conn_finish(struct http_conn *c)
 
 void conn_refuse(struct http_conn *c, int status, const char *reason)
 {
-	struct err e = { .code = status == 408 ? ERR_TIMEOUT : ERR_INVALID };
+	struct err e = { .code = status == 503 ? ERR_BUSY : ERR_INVALID };
 	char body[400], text[800];
 	int n;
 
@@ -380,10 +382,12 @@ void conn_accept(struct http_server *server)
 		conn_break(c);
 		return;
 	}
-	(void)uv_tcp_nodelay(&c->tcp, 1); /* slower without, but right */
 	conn_set_deadline(c, server->limits.head_ms);
 	adjust_reading(c);
-	if (server->connection_count > server->limits.connections)
+	/* Saying so takes a moment, and must not become a flood of its own. */
+	if (server->connection_count / 2 > server->limits.connections)
+		conn_break(c);
+	else if (server->connection_count > server->limits.connections)
 		conn_refuse(c, 503, "too many connections");
 }
 
@@ -398,20 +402,32 @@ static bool is_stalled(struct http_conn *c, uint64_t now)
 	return now - c->moved_at >= c->server->limits.stall_ms;
 }
 
+/* While too much is read ahead the end would not be seen: ask the kernel. */
+static bool has_left_unseen(const struct http_conn *c)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+	uv_os_fd_t fd;
+
+	if (c->reading || c->eof || uv_fileno((const uv_handle_t *)&c->tcp, &fd) < 0 ||
+	    getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return false;
+	return info.tcpi_state == TCP_CLOSE_WAIT || info.tcpi_state == TCP_CLOSE;
+}
+
 void conn_check(struct http_conn *c)
 {
 	uint64_t now = uv_now(c->server->loop);
+	/* A client that still takes what we send is held to the stall limit alone. */
+	bool late = c->deadline && now >= c->deadline && conn_backlog(c) == 0;
 
 	if (c->state == CONN_CLOSED)
 		return;
-	if (is_stalled(c, now))
+	if (is_stalled(c, now) || has_left_unseen(c) ||
+	    (late && (conn_is_idle(c) || c->state == CONN_LAST)))
 		conn_break(c);
-	else if (c->deadline == 0 || now < c->deadline)
-		return;
-	else if (conn_is_idle(c) || c->state == CONN_LAST)
-		conn_break(c);
-	else if (c->held.len)
+	else if (late && c->held.len)
 		release_held(c);
-	else
+	else if (late)
 		conn_refuse(c, 408, "the request did not come in time");
 }

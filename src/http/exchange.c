@@ -6,8 +6,8 @@
 
 #include "http/conn.h"
 
-#define FIELDS_MAX (16 * 1024) /* of a reply */
-#define HEAD_SIZE  512         /* of a reply, without the handler's own fields */
+#define FIELDS_MAX 16384 /* of a reply */
+#define HEAD_SIZE  512   /* of a reply, without the handler's own fields */
 
 /* ---- the request ---- */
 

@@ -113,8 +113,8 @@ void http_abort(struct http_exchange *x);
 /* ---- another protocol ---- */
 
 /*
- * Answer 101 and leave HTTP: see http/tunnel.h. Only for a request with
- * `upgrade` set. Ends the exchange.
+ * Answer 101 (with the headers added before) and leave HTTP: see http/tunnel.h.
+ * Only for a request with `upgrade` set. Ends the exchange.
  */
 struct http_tunnel *http_upgrade(struct http_exchange *x, const char *protocol,
 				 const struct http_tunnel_events *events, void *data);

@@ -21,7 +21,7 @@
 
 _Static_assert(LLHTTP_STRICT_MODE == 1, "llhttp's other mode lets requests be smuggled");
 
-#define HTTP_HEAD_MAX   (16 * 1024) /* bytes, with the empty line */
+#define HTTP_HEAD_MAX   16384 /* bytes, with the empty line */
 #define HTTP_FIELDS_MAX 100
 
 enum parse_result {

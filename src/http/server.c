@@ -1,6 +1,8 @@
 #include "http/server.h"
 
 #include <errno.h>
+#include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +39,8 @@ static int parse_address(const char *text, struct sockaddr_storage *ret, struct 
 	int bad;
 
 	if (!colon || (is_6 && (colon == text || colon[-1] != ']')) ||
-	    !str_copy_bytes(host, sizeof(host), text + is_6, (size_t)(colon - text) - 2 * is_6) ||
+	    !str_copy_bytes(host, sizeof(host), text + is_6,
+			    (size_t)(colon - text) - (is_6 ? 2 : 0)) ||
 	    str_u64(colon + 1, &port, e) < 0 || port > UINT16_MAX)
 		return err_set(e, ERR_INVALID, "not an address like 127.0.0.1:7070: %.80s", text);
 	bad = is_6 ? uv_ip6_addr(host, (int)port, (struct sockaddr_in6 *)ret)
@@ -61,7 +64,8 @@ static int open_socket(const char *address, int *ret, struct err *e)
 	if (fd < 0)
 		return err_sys(e, errno, "make a socket");
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
-	    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0)
+	    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0 ||
+	    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0) /* is inherited */
 		return err_sys(e, errno, "set up a socket");
 	if (bind(fd, (struct sockaddr *)&sa, len) < 0 || listen(fd, BACKLOG) < 0)
 		return err_sys(e, errno, "listen at %s", address);
@@ -101,24 +105,6 @@ static void close_when_empty(struct http_server *server)
 	uv_close((uv_handle_t *)&server->ready, on_handle_closed);
 }
 
-void http_server_close(struct http_server *server, uint64_t grace_ms,
-		       void (*on_closed)(struct http_server *server))
-{
-	if (server->closing)
-		return;
-	server->closing = true;
-	server->on_closed = on_closed;
-	server->close_by = uv_now(server->loop) + grace_ms;
-	uv_close((uv_handle_t *)&server->listener, on_handle_closed);
-	for (struct http_conn *c = server->connections; c; c = c->next)
-		if (conn_is_idle(c) || grace_ms == 0)
-			conn_break(c);
-	/* The sweep ends it when the last connection is gone. */
-	uv_timer_start(&server->sweep, server->sweep.timer_cb, 0, 20);
-}
-
-/* ---- the clock ---- */
-
 static void on_sweep(uv_timer_t *timer)
 {
 	struct http_server *server = timer->data;
@@ -134,15 +120,34 @@ static void on_sweep(uv_timer_t *timer)
 		close_when_empty(server);
 }
 
+void http_server_close(struct http_server *server, uint64_t grace_ms,
+		       void (*on_closed)(struct http_server *server))
+{
+	if (server->closing)
+		return;
+	server->closing = true;
+	server->on_closed = on_closed;
+	server->close_by = uv_now(server->loop) + grace_ms;
+	uv_close((uv_handle_t *)&server->listener, on_handle_closed);
+	for (struct http_conn *c = server->connections; c; c = c->next)
+		if (conn_is_idle(c) || grace_ms == 0)
+			conn_break(c);
+	/* The sweep ends it when the last connection is gone. */
+	uv_timer_start(&server->sweep, on_sweep, 0, 20);
+}
+
+/* ---- the clock ---- */
+
 const char *server_date(struct http_server *server)
 {
 	uint64_t second = uv_now(server->loop) / 1000;
-	time_t now = time(NULL);
 	struct tm tm;
+	time_t now;
 
-	if (second == server->date_second)
+	if (second == server->date_second && server->date[0])
 		return server->date;
 	server->date_second = second;
+	now = time(NULL);
 	gmtime_r(&now, &tm);
 	strftime(server->date, sizeof(server->date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
 	return server->date;
@@ -185,16 +190,31 @@ static void on_connection(uv_stream_t *listener, int status)
 		conn_accept(listener->data);
 }
 
-int http_server_open(struct http_server *server, uv_loop_t *loop, const char *address,
-		     const struct http_limits *limits, http_fn on_request, void *data,
-		     struct err *e)
+/* Often enough that a deadline is missed by a quarter at most, or by a second. */
+static uint64_t sweep_interval(const struct http_limits *l)
 {
+	const uint64_t limits[] = { l->head_ms, l->idle_ms, l->body_ms, l->stall_ms };
+	uint64_t every = SWEEP_MAX_MS;
+
+	for (size_t i = 0; i < array_len(limits); i++)
+		if (limits[i] / 4 < every)
+			every = limits[i] / 4 + 1;
+	return every;
+}
+
+int http_server_open(struct http_server *server, uv_loop_t *loop, const char *address,
+		     const struct http_limits *limits, http_fn on_request, struct err *e)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	cleanup(close_fd) int fd = -1;
 	uint64_t every;
 
+	/* A client may leave at any write, and libuv does not ask for EPIPE alone. */
+	if (sigaction(SIGPIPE, &ignore, NULL) < 0)
+		return err_sys(e, errno, "ignore SIGPIPE");
 	if (open_socket(address, &fd, e) < 0)
 		return -1;
-	*server = (struct http_server){ .data = data, .loop = loop, .on_request = on_request };
+	*server = (struct http_server){ .loop = loop, .on_request = on_request };
 	if (limits)
 		server->limits = *limits;
 	fill_limits(&server->limits);
@@ -207,14 +227,7 @@ int http_server_open(struct http_server *server, uv_loop_t *loop, const char *ad
 		abort();
 	server->open_handles = 3;
 	server->listener.data = server->sweep.data = server->ready.data = server;
-	every = server->limits.head_ms / 4;
-	if (server->limits.body_ms / 4 < every)
-		every = server->limits.body_ms / 4;
-	if (server->limits.idle_ms / 4 < every)
-		every = server->limits.idle_ms / 4;
-	if (server->limits.stall_ms / 4 < every)
-		every = server->limits.stall_ms / 4;
-	every = every > SWEEP_MAX_MS ? SWEEP_MAX_MS : every + 1;
+	every = sweep_interval(&server->limits);
 	uv_timer_start(&server->sweep, on_sweep, every, every);
 	return 0;
 }

@@ -12,12 +12,12 @@
 
 #include "http/exchange.h"
 
-#define HTTP_READ_SIZE   (64 * 1024) /* one buffer for all connections of a server */
-#define HTTP_AHEAD_MAX   (64 * 1024) /* read ahead per connection, then reading stops */
-#define HTTP_DRAIN_MAX   (64 * 1024) /* of a body no handler read */
-#define HTTP_LINGER_MS   2000        /* for the client to close after our last byte */
-#define HTTP_OUTPUT_MARK (256 * 1024)
-#define HTTP_OUTPUT_MAX  (64 * 1024 * 1024) /* a handler that ignores the mark ends here */
+#define HTTP_READ_SIZE   65536 /* one buffer for all connections of a server */
+#define HTTP_AHEAD_MAX   65536 /* read ahead per connection, then reading stops */
+#define HTTP_DRAIN_MAX   65536 /* of a body no handler read */
+#define HTTP_LINGER_MS   2000  /* for the client to close after our last byte */
+#define HTTP_OUTPUT_MARK 262144
+#define HTTP_OUTPUT_MAX  67108864 /* a handler that ignores the mark ends here */
 
 struct http_limits {        /* a zero means the default */
 	size_t head;        /* 16 KiB: longer is 431 */
@@ -30,7 +30,7 @@ struct http_limits {        /* a zero means the default */
 };
 
 struct http_server {
-	void *data; /* the owner's */
+	void *data; /* the owner's, to be set after http_server_open() */
 
 	/* The engine's own. */
 	uv_loop_t *loop;
@@ -53,11 +53,12 @@ struct http_server {
 
 /*
  * Listen at "127.0.0.1:7070" or "[::1]:0" (a number, not a name). On failure
- * nothing is left open. The struct must not move until on_closed().
+ * nothing is left open. The struct must not move until on_closed(). From here on
+ * the program ignores SIGPIPE.
  */
 must_check int http_server_open(struct http_server *server, uv_loop_t *loop,
 				const char *address, const struct http_limits *limits,
-				http_fn on_request, void *data, struct err *e);
+				http_fn on_request, struct err *e);
 
 int http_server_port(const struct http_server *server); /* as bound */
 

@@ -14,20 +14,20 @@ struct http_tunnel *http_upgrade(struct http_exchange *x, const char *protocol,
 {
 	static char begin[] = "HTTP/1.1 101 Switching Protocols\r\n"
 			      "Connection: Upgrade\r\nUpgrade: ";
-	static char end[] = "\r\n\r\n";
+	static char end[] = "\r\n";
 	struct http_conn *c = conn_of(x);
 	uv_buf_t bufs[] = {
 		{ .base = begin, .len = sizeof(begin) - 1 },
 		{ .base = (char *)protocol, .len = strlen(protocol) },
-		{ .base = end, .len = sizeof(end) - 1 },
+		{ .base = end, .len = 2 },
+		{ .base = x->reply_fields, .len = x->reply_fields_len },
+		{ .base = end, .len = 2 },
 	};
 
 	c->tunnel = (struct http_tunnel){ .events = events, .data = data };
-	conn_disown(c);
-	if (c->state != CONN_EXCHANGE) /* broken already: on_gone() will say so */
-		return &c->tunnel;
 	(void)conn_write(c, bufs, array_len(bufs));
-	if (c->state == CONN_CLOSED)
+	conn_disown(c);
+	if (c->state != CONN_EXCHANGE) /* broken: on_gone() will say so */
 		return &c->tunnel;
 	c->state = CONN_TUNNEL;
 	c->deadline = 0;

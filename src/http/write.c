@@ -10,8 +10,6 @@ struct http_write {
 	char data[];
 };
 
-#define BUFS_MAX 4
-
 size_t conn_backlog(const struct http_conn *c)
 {
 	return uv_stream_get_write_queue_size((const uv_stream_t *)&c->tcp);

@@ -231,7 +231,7 @@ int store_tombstone_get(struct store *s, const char *owner, const char *id,
 /* Nothing was erased by us and no tombstone was there when we looked. */
 static int not_erased(struct store *s, const char *id, struct tombstone *ret, struct err *e)
 {
-	struct sandbox sb;
+	struct sandbox sb = { 0 };
 
 	if (store_sandbox_get(s, NULL, id, &sb, e) < 0)
 		return -1;

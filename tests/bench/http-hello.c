@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 	if (uv_loop_init(&loop) != 0)
 		return EXIT_FAILURE;
 	if (http_server_open(&server, &loop, argc > 1 ? argv[1] : "127.0.0.1:0", &limits,
-			     on_request, NULL, &e) < 0) {
+			     on_request, &e) < 0) {
 		fprintf(stderr, "%s\n", e.msg);
 		return EXIT_FAILURE;
 	}

@@ -26,7 +26,7 @@ struct site {
 	uint64_t grace_ms;
 	int loop_left; /* what uv_loop_close() said */
 	bool collect_all;
-	atomic_int gone, requests, closed;
+	atomic_int gone, requests, stuck, closed;
 	atomic_ullong streamed, received;
 };
 
@@ -193,7 +193,23 @@ static void upgrade(struct http_exchange *x)
 	struct flow *f = xcalloc(1, sizeof(*f));
 
 	f->site = site_of(x);
+	CHECK(http_reply_header(x, "X-Good", "tunnel"));
 	f->tunnel = http_upgrade(x, "echo", &events, f);
+}
+
+/* POST /stuck: reads once, then never again. */
+static void on_stuck(struct http_exchange *x, const char *data, size_t len)
+{
+	(void)data;
+	(void)len;
+	site_of(x)->stuck = 1;
+	http_body_pause(x);
+}
+
+static void stuck(struct http_exchange *x)
+{
+	x->on_gone = on_gone;
+	http_body_read(x, on_stuck, NULL);
 }
 
 static void hang(struct http_exchange *x)
@@ -216,6 +232,32 @@ static void json(struct http_exchange *x)
 	http_reply(x, 200, "application/json", "{}", 2);
 }
 
+/* GET /later: answered from the loop, not from within on_request(). */
+static void on_later(uv_timer_t *timer)
+{
+	struct flow *f = timer->data;
+
+	http_reply(f->x, 200, "text/plain", "late", 4);
+	uv_close((uv_handle_t *)timer, on_timer_closed);
+}
+
+static void later(struct http_exchange *x)
+{
+	struct flow *f = xcalloc(1, sizeof(*f));
+
+	*f = (struct flow){ .site = site_of(x), .x = x };
+	uv_timer_init(&f->site->loop, &f->timer);
+	f->timer.data = f;
+	x->data = f;
+	x->on_gone = on_sip_gone;
+	uv_timer_start(&f->timer, on_later, 10, 0);
+}
+
+static void big(struct http_exchange *x)
+{
+	http_reply(x, 200, "text/plain", page, sizeof(page));
+}
+
 static void on_request(struct http_exchange *x)
 {
 	static const struct {
@@ -226,6 +268,9 @@ static void on_request(struct http_exchange *x)
 		{ "/stream", stream },
 		{ "/echo", echo },
 		{ "/sip", sip },
+		{ "/stuck", stuck },
+		{ "/page", big },
+		{ "/later", later },
 		{ "/hang", hang },
 		{ "/sse", sse },
 	};
@@ -279,9 +324,9 @@ static void site_open(struct site *s, const struct http_limits *limits)
 	*s = (struct site){ .loop_left = -1 };
 	memset(page, 'x', sizeof(page));
 	CHECK(uv_loop_init(&s->loop) == 0);
-	CHECK_OK(http_server_open(&s->server, &s->loop, "127.0.0.1:0", limits, on_request, s,
-				  &e),
+	CHECK_OK(http_server_open(&s->server, &s->loop, "127.0.0.1:0", limits, on_request, &e),
 		 &e);
+	s->server.data = s;
 	CHECK(uv_async_init(&s->loop, &s->stop, on_stop) == 0);
 	s->stop.data = s;
 	CHECK(pthread_create(&s->thread, NULL, site_run, s) == 0);

@@ -192,6 +192,7 @@ TEST(requests_sent_ahead_are_answered_in_turn)
 		GET("/json")
 		"POST /echo" HOST "Content-Length: 3\r\n\r\nabc"
 		GET("/none")
+		GET("/later")
 		"POST /sip" HOST "Content-Length: 2\r\n\r\nab"
 		GET("/stream?n=2")
 		"POST /none" HOST "Content-Length: 4\r\n\r\nabcd"
@@ -206,9 +207,9 @@ TEST(requests_sent_ahead_are_answered_in_turn)
 	fd = dial(&s);
 	say(fd, requests, sizeof(requests) - 1);
 	CHECK(hear(fd, &in, NULL));
-	CHECK_INT(count(&in, "HTTP/1.1 200"), 5);
+	CHECK_INT(count(&in, "HTTP/1.1 200"), 6);
 	CHECK_INT(count(&in, "HTTP/1.1 404"), 2);
-	CHECK_INT(s.requests, 7); /* the one after "close" is not looked at */
+	CHECK_INT(s.requests, 8); /* the one after "close" is not looked at */
 	close(fd);
 	site_close(&s);
 }
@@ -311,6 +312,26 @@ TEST(a_slow_reader_does_not_fill_memory)
 	site_close(&s);
 }
 
+TEST(who_sends_ahead_must_read)
+{
+	static const char request[] = GET("/page");
+	cleanup(buf_done) struct buf all = buf_make(1 << 20);
+	struct site s;
+	int fd;
+
+	site_open(&s, NULL);
+	fd = dial(&s);
+	for (int i = 0; i < 1000; i++)
+		buf_adds(&all, request);
+	say(fd, all.data, all.len);
+	usleep(300000);
+	CHECK(s.requests > 0 && s.requests < 320); /* 20 MiB: as above */
+	CHECK(hear_all(fd, 1000 * sizeof(page)) >= 1000 * sizeof(page));
+	CHECK(wait_for(&s.requests, 1000));
+	close(fd);
+	site_close(&s);
+}
+
 TEST(a_slow_handler_slows_the_sender)
 {
 	cleanup(buf_done) struct buf in = buf_make(1 << 20);
@@ -380,7 +401,7 @@ TEST(an_upgraded_connection_echoes_20_mib)
 	SAY(fd, UPGRADE "first");
 	CHECK(hear(fd, &in, "\r\n\r\nfirst"));
 	CHECK(str_starts(in.data, "HTTP/1.1 101 "));
-	CHECK(strstr(in.data, "Upgrade: echo\r\n"));
+	CHECK(strstr(in.data, "Upgrade: echo\r\nX-Good: tunnel\r\n\r\nfirst"));
 	CHECK(pthread_create(&sender, NULL, send_20_mib, &fd) == 0);
 	usleep(200000); /* let both directions fill up */
 	CHECK(s.received < 20 * MIB);
@@ -436,6 +457,43 @@ TEST(a_handler_hears_that_its_client_is_gone)
 		CHECK(wait_for(&s.gone, (int)i + 1));
 	}
 	site_close(&s);
+}
+
+TEST(also_while_it_reads_nothing)
+{
+	static const struct http_limits limits = { .stall_ms = 400 };
+	struct site s;
+	int fd;
+
+	site_open(&s, &limits);
+	fd = dial(&s);
+	SAY(fd, "POST /stuck" HOST "Content-Length: 1000000\r\n\r\nx");
+	CHECK(wait_for(&s.stuck, 1));
+	say(fd, page, HTTP_AHEAD_MAX); /* after which reading stops */
+	say(fd, page, 1000);
+	usleep(300000);
+	CHECK_INT(s.gone, 0);
+	close(fd);
+	CHECK(wait_for(&s.gone, 1));
+	site_close(&s);
+}
+
+TEST(two_servers_share_an_address)
+{
+	struct site a, b;
+	struct err e;
+	uv_loop_t loop;
+	char address[32];
+
+	site_open(&a, NULL);
+	snprintf(address, sizeof(address), "127.0.0.1:%d", http_server_port(&a.server));
+	CHECK(uv_loop_init(&loop) == 0);
+	CHECK_OK(http_server_open(&b.server, &loop, address, NULL, on_request, &e), &e);
+	CHECK_INT(http_server_port(&b.server), http_server_port(&a.server));
+	http_server_close(&b.server, 0, NULL);
+	uv_run(&loop, UV_RUN_DEFAULT);
+	CHECK_INT(uv_loop_close(&loop), 0);
+	site_close(&a);
 }
 
 TEST(closing_ends_the_idle_and_breaks_the_rest)
@@ -562,7 +620,7 @@ TEST(an_address_must_be_one)
 
 	CHECK(uv_loop_init(&loop) == 0);
 	for (size_t i = 0; i < array_len(bad); i++)
-		CHECK_ERR(http_server_open(&server, &loop, bad[i], NULL, on_request, NULL, &e), &e,
+		CHECK_ERR(http_server_open(&server, &loop, bad[i], NULL, on_request, &e), &e,
 			  ERR_INVALID);
 	CHECK_INT(uv_loop_close(&loop), 0);
 }

@@ -101,7 +101,8 @@ TEST(bad_references_do_not)
 		"localhost/a\n",
 		"localhost/a@",
 		"localhost/a@sha256:12",
-		"localhost/a@sha256:" HEX64 "0",
+		"localhost/a:x..y",
+		"[a..b]/c",
 		"[]/a",
 		"[::1/a",
 		"[x]/a",
@@ -120,6 +121,7 @@ TEST(bad_references_do_not)
 	for (size_t i = 0; i < array_len(bad); i++)
 		if (image_reference_check(bad[i], &e) == 0)
 			test_fail(__FILE__, __LINE__, "passed: %s", bad[i]);
+	CHECK_ERR(image_reference_check("localhost/a@sha256:" HEX64 "0", &e), &e, ERR_INVALID);
 	memset(longest, 'a', sizeof(longest));
 	memcpy(longest, "localhost/", 10);
 	longest[IMAGE_REFERENCE_SIZE] = '\0';

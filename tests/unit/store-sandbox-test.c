@@ -30,7 +30,9 @@ TEST(an_intent_is_stored_whole)
 			     "FROM sandbox"),
 		  60);
 	CHECK_OK(store_sandbox_get(w.s, "ann", ID("1"), &got, &e), &e);
-	CHECK(memcmp(&got, &sb, sizeof(sb)) == 0);
+	CHECK_STR(got.image_digest, D1);
+	CHECK_INT(got.created_ms, sb.created_ms);
+	CHECK_INT(got.disk_mb, 2048);
 }
 
 TEST(an_intent_that_cannot_be_is_refused)

@@ -38,7 +38,7 @@ struct seen {
 	int count;
 	struct sandbox rows[8];
 };
-void on_row(const struct sandbox *sb, void *seen);
+void on_row(const struct sandbox *sb, void *arg); /* arg: struct seen */
 
 void wait_for_a_waiter(PGconn *sql); /* until somebody waits for a lock */
 void in_threads(void *(*run)(void *), void *arg);
