@@ -153,5 +153,5 @@ void exec_events(struct request *rq, struct exec_request *ask, char *input)
 	exec_input_init(&ev->input, input);
 	rq->on_gone = on_gone;
 	rq->on_drain = on_drain;
-	exec_begin(rq, rq->param, ask, &sink, ev);
+	(void)exec_begin(rq, rq->param, ask, &sink, ev);
 }

@@ -102,5 +102,5 @@ void exec_json(struct request *rq, struct exec_request *ask, char *input)
 	w->out[0] = buf_make(OUTPUT_MAX + 1);
 	w->out[1] = buf_make(OUTPUT_MAX + 1);
 	rq->on_gone = on_gone;
-	exec_begin(rq, rq->param, ask, &sink, w);
+	(void)exec_begin(rq, rq->param, ask, &sink, w);
 }

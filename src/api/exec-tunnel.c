@@ -108,7 +108,7 @@ static int begin(struct tunnel *u, const struct frame *f, struct err *e)
 	if (exec_request_decode(f->payload, &ask, e) < 0)
 		return -1;
 	u->asked = true;
-	exec_begin(u->rq, u->rq->param, &ask, &sink, u);
+	u->x = exec_begin(u->rq, u->rq->param, &ask, &sink, u);
 	return 0;
 }
 

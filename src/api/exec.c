@@ -457,8 +457,8 @@ static void exec_lookup(struct exec *x)
 	worker_submit(&x->reactor->berthd->workers, &l->job);
 }
 
-void exec_begin(struct request *rq, const char *sandbox, struct exec_request *ask,
-		const struct exec_sink *sink, void *data)
+struct exec *exec_begin(struct request *rq, const char *sandbox, struct exec_request *ask,
+			const struct exec_sink *sink, void *data)
 {
 	struct exec *x = xcalloc(1, sizeof(*x));
 	struct place p;
@@ -473,15 +473,23 @@ void exec_begin(struct request *rq, const char *sandbox, struct exec_request *as
 	*ask = (struct exec_request){ 0 };
 	x->small = buf_make(SMALL_MAX + 1);
 	rq->data = x;
-	if (sandbox_id_check(sandbox, &e) < 0 || !str_copy(x->sandbox, sizeof(x->sandbox), sandbox))
-		return finish(x, NULL, &e);
-	if (!places_get(&rq->reactor->berthd->places, sandbox, &p))
-		return exec_lookup(x);
-	if (check_place(x, &p, &e) < 0)
-		return finish(x, NULL, &e);
+	if (sandbox_id_check(sandbox, &e) < 0 ||
+	    !str_copy(x->sandbox, sizeof(x->sandbox), sandbox)) {
+		finish(x, NULL, &e);
+		return NULL;
+	}
+	if (!places_get(&rq->reactor->berthd->places, sandbox, &p)) {
+		exec_lookup(x);
+		return x;
+	}
+	if (check_place(x, &p, &e) < 0) {
+		finish(x, NULL, &e);
+		return NULL;
+	}
 	if (!p.oom_known)
 		learn_baseline(x);
 	exec_connect(x);
+	return x;
 }
 
 void exec_exit_json(struct buf *out, const struct exec *x, const struct exec_exit *exit)

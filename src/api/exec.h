@@ -54,8 +54,11 @@ struct exec {
 
 void exec_route(struct request *rq); /* POST /v1/sandboxes/{}/exec */
 
-/* `ask` is taken over. rq->data is the exec until finished(), which may be called from here. */
-void exec_begin(struct request *rq, const char *sandbox, struct exec_request *ask,
+/*
+ * `ask` is taken over. rq->data is the exec until finished(). That may be called
+ * from here already: then NULL is returned.
+ */
+struct exec *exec_begin(struct request *rq, const char *sandbox, struct exec_request *ask,
 		const struct exec_sink *sink, void *data);
 void exec_send(struct exec *x, enum frame_type type, const void *data, size_t len);
 size_t exec_send_backlog(const struct exec *x);

@@ -66,8 +66,9 @@ int reactor_open(struct reactor *r, struct berthd *b, struct err *e)
 int reactor_serve(struct reactor *r, struct err *e)
 {
 	if (http_server_open(&r->server, &r->loop, r->berthd->settings.listen, NULL, request_begin,
-			     r, e) < 0)
+			     e) < 0)
 		return -1;
+	r->server.data = r;
 	r->serving = true;
 	return 0;
 }
