@@ -46,17 +46,22 @@ static int watch_signals(struct server *s, struct err *e)
 	return 0;
 }
 
+static int listen_on(struct server *s, int fd, struct err *e)
+{
+	*s = (struct server){ .listener = fd, .sigfd = -1 };
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+		return err_sys(e, errno, "set flags of descriptor %d", fd);
+	return watch_signals(s, e);
+}
+
 int server_open_fd(struct server *s, int fd, struct err *e)
 {
 	int listening = 0;
 	socklen_t len = sizeof(listening);
 
-	*s = (struct server){ .listener = fd, .sigfd = -1 };
 	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) < 0 || !listening)
 		return err_set(e, ERR_INVALID, "descriptor %d is no listening socket", fd);
-	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
-		return err_sys(e, errno, "set flags of descriptor %d", fd);
-	return watch_signals(s, e);
+	return listen_on(s, fd, e);
 }
 
 int server_open_path(struct server *s, const char *path, struct err *e)
@@ -80,7 +85,7 @@ int server_open_path(struct server *s, const char *path, struct err *e)
 		close_fd(&fd);
 		return -1;
 	}
-	return server_open_fd(s, fd, e);
+	return listen_on(s, fd, e); /* gVisor does not say SO_ACCEPTCONN of such a socket */
 }
 
 /* Said by pid 1 itself, so it must never wait: a few bytes into an empty socket. */
