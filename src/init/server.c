@@ -47,6 +47,7 @@ static int watch_signals(struct server *s, struct err *e)
 }
 
 static int server_open(struct server *s, int fd, struct err *e)
+static int listen_on(struct server *s, int fd, struct err *e)
 {
 	*s = (struct server){ .listener = fd, .sigfd = -1 };
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
@@ -62,6 +63,7 @@ int server_open_fd(struct server *s, int fd, struct err *e)
 	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) < 0 || !listening)
 		return err_set(e, ERR_INVALID, "descriptor %d is no listening socket", fd);
 	return server_open(s, fd, e);
+	return listen_on(s, fd, e);
 }
 
 int server_open_path(struct server *s, const char *path, struct err *e)
@@ -86,6 +88,7 @@ int server_open_path(struct server *s, const char *path, struct err *e)
 		return -1;
 	}
 	return server_open(s, fd, e); /* gVisor does not say SO_ACCEPTCONN of what it bound */
+	return listen_on(s, fd, e); /* gVisor does not say SO_ACCEPTCONN of such a socket */
 }
 
 /* Said by pid 1 itself, so it must never wait: a few bytes into an empty socket. */
