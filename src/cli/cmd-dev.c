@@ -64,8 +64,8 @@ static int check(struct dev *dev, const struct dev_options *o, struct err *e)
 	if (!o->dir)
 		return err_set(e, ERR_INVALID, "berth dev needs --dir DIR");
 	if (geteuid() != 0) {
-		err_set(e, ERR_DENIED, "berth dev needs root: sandboxes are made of mounts and cgroups");
-		return err_fix(e, "Run it with sudo. Only berth-node stays root; the API does not.");
+		err_set(e, ERR_DENIED, "berth dev needs root, for mounts and cgroups");
+		return err_fix(e, "Run it with sudo. Only berth-node stays root.");
 	}
 	if (str_size(o->pool_size, &bytes, e) < 0)
 		return err_wrap(e, "--pool-size");
@@ -104,8 +104,8 @@ static int greet(const struct dev *dev, struct err *e)
 
 	if (file_read(dev->dirfd, "key", &key, e) < 0)
 		return -1;
-	buf_addf(&text, "Berth is up.\n  API     %s\n  key     %s/key\n  logs    %s/log\n", dev->url,
-		 dev->dir, dev->dir);
+	buf_addf(&text, "Berth is up.\n  API     %s\n  key     %s/key\n  logs    %s/log\n",
+		 dev->url, dev->dir, dev->dir);
 	if (dev->first_start)
 		buf_addf(&text, "  first key, shown only now:  %.*s\n",
 			 (int)strcspn(buf_str(&key), "\r\n"), buf_str(&key));
@@ -131,8 +131,12 @@ static void dev_done(struct dev *dev)
 static int run(const struct context *c, const void *given, const struct strv *args, struct err *e)
 {
 	struct dev_options o = *(const struct dev_options *)given;
-	cleanup(dev_done) struct dev dev = { .options = &o, .dirfd = -1, .runfd = -1, .logfd = -1,
-					     .lockfd = -1, .sigfd = -1 };
+	cleanup(dev_done) struct dev dev = { .options = &o,
+					     .dirfd = -1,
+					     .runfd = -1,
+					     .logfd = -1,
+					     .lockfd = -1,
+					     .sigfd = -1 };
 	struct err ignored;
 
 	(void)c, (void)args;

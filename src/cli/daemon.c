@@ -112,7 +112,8 @@ int daemon_start(struct daemon *d, const struct daemon_home *home, struct err *e
 	if (pidfile < 0)
 		return err_sys(e, errno, "create %s", name);
 	snprintf(name, sizeof(name), "%s.log", d->name);
-	log = openat(home->logfd, name, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	log = openat(home->logfd, name, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
+		     0600);
 	if (log < 0)
 		return err_sys(e, errno, "create %s", name);
 	birth.pidfile = pidfile;

@@ -38,7 +38,7 @@ static int check_reachable(const char *path, const struct account *a, struct err
 
 	if (!str_copy(above, sizeof(above), path))
 		return err_set(e, ERR_INVALID, "path too long");
-	for (char *slash = strrchr(above, '/'); slash && slash != above; slash = strrchr(above, '/')) {
+	for (char *slash; (slash = strrchr(above, '/')) && slash != above;) {
 		*slash = '\0';
 		if (stat(above, &st) < 0)
 			return err_sys(e, errno, "%s", above);
@@ -46,7 +46,7 @@ static int check_reachable(const char *path, const struct account *a, struct err
 			continue;
 		err_set(e, ERR_DENIED, "user %s cannot pass %s, which is above %s", a->name, above,
 			path);
-		return err_fix(e, "Use a directory that is not private, for example below /var/lib.");
+		return err_fix(e, "Use one that is not private, for example below /var/lib.");
 	}
 	return 0;
 }
@@ -88,11 +88,12 @@ static const struct {
 static int make_dir(struct dev *dev, size_t i, struct err *e)
 {
 	cleanup(close_fd) int fd = -1;
+	uid_t uid = dirs[i].service ? dev->account.uid : 0;
+	gid_t gid = dirs[i].service ? dev->account.gid : 0;
 
 	if (dir_open(dev->dirfd, dirs[i].name, dirs[i].mode, &fd, e) < 0)
 		return -1;
-	if (fchmod(fd, dirs[i].mode) < 0 ||
-	    fchown(fd, dirs[i].service ? dev->account.uid : 0, dirs[i].service ? dev->account.gid : 0) < 0)
+	if (fchmod(fd, dirs[i].mode) < 0 || fchown(fd, uid, gid) < 0)
 		return err_sys(e, errno, "set up %s/%s", dev->dir, dirs[i].name);
 	return 0;
 }
@@ -113,7 +114,7 @@ int dev_layout(struct dev *dev, struct err *e)
 	dev->logfd = openat(dev->dirfd, "log", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dev->runfd < 0 || dev->logfd < 0)
 		return err_sys(e, errno, "open %s/run and log", dev->dir);
-	dev->home = (struct daemon_home){ .dir = dev->dir, .runfd = dev->runfd, .logfd = dev->logfd };
+	dev->home = (struct daemon_home){ dev->dir, dev->runfd, dev->logfd };
 	return 0;
 }
 
@@ -209,10 +210,11 @@ static int make_daemons(struct dev *dev, struct err *e)
 	    program_find("berthd", berthd->program, e) < 0 ||
 	    check_reachable(berthd->program, &dev->account, e) < 0)
 		return -1;
-	set_argv(pg, (const char *const[]){ pg->program, "-D", dev_path(dev, "/pg"), "-k",
-					    dev_path(dev, "/run/pg"), "-c", "listen_addresses=", "-c",
-					    "logging_collector=off", "-c", "unix_socket_permissions=0700",
-					    NULL });
+	set_argv(pg, (const char *const[]){ pg->program, "-D", dev_path(dev, "/pg"),
+					    "-k", dev_path(dev, "/run/pg"),
+					    "-c", "listen_addresses=",
+					    "-c", "logging_collector=off",
+					    "-c", "unix_socket_permissions=0700", NULL });
 	set_argv(node, (const char *const[]){ node->program, "--config",
 					      dev_path(dev, "/node.conf"), NULL });
 	set_argv(berthd, (const char *const[]){ berthd->program, "--config",

@@ -140,7 +140,7 @@ int dev_start(struct dev *dev, enum dev_daemon which, bool (*ready)(struct dev *
 		if (d->fast_deaths >= START_DEATHS_MAX || time_mono_ms() > deadline) {
 			show_log(dev, d->name);
 			err_set(e, ERR_INTERNAL, "%s %s", d->name,
-				d->fast_deaths ? "dies as soon as it is started" : "does not get ready");
+				d->fast_deaths ? "dies when it is started" : "does not get ready");
 			return err_fix(e, "See %s/log/%s.log; `berth doctor` checks this machine.",
 				       dev->dir, d->name);
 		}
@@ -184,7 +184,7 @@ int dev_run_helper(struct dev *dev, const char *const *argv, const char *log, st
 {
 	cleanup(strv_done) struct strv env = daemon_environment();
 	cleanup(close_fd) int logfile = -1, in = -1, to = -1;
-	struct proc_spec spec = { .argv = argv, .in = -1, .cwd = "/", .prepare = become, .arg = dev };
+	struct proc_spec spec = { .argv = argv, .in = -1, .cwd = "/", .prepare = become };
 	struct proc p;
 	int ends[2], status;
 	char how[64];
@@ -193,7 +193,9 @@ int dev_run_helper(struct dev *dev, const char *const *argv, const char *log, st
 		return err_sys(e, errno, "pipe");
 	in = ends[0];
 	to = ends[1];
-	logfile = openat(dev->logfd, log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	logfile = openat(dev->logfd, log,
+			 O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	spec.arg = dev;
 	spec.env = (const char *const *)env.items;
 	spec.out = to;
 	spec.err = logfile;

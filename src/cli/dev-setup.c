@@ -13,7 +13,7 @@
 #include "lib/file.h"
 #include "lib/str.h"
 
-#define OUTPUT_MAX    (64 * 1024)
+#define OUTPUT_MAX     (64 * 1024)
 #define HEALTH_WAIT_MS 2000
 
 /* A postmaster.pid whose process is not our PostgreSQL would keep ours from starting. */
@@ -41,6 +41,8 @@ int dev_init_database(struct dev *dev, struct err *e)
 {
 	cleanup(buf_done) struct buf said = buf_make(OUTPUT_MAX);
 	char initdb[PATH_MAX], fresh[DEV_PATH_SIZE + 16];
+	uid_t uid = dev->account.uid;
+	gid_t gid = dev->account.gid;
 	struct stat st;
 	const char *const argv[] = { initdb, "-D", fresh, "-U", dev->account.name,
 				     "--auth-local=peer", "--auth-host=reject", "-E", "UTF8",
@@ -56,7 +58,7 @@ int dev_init_database(struct dev *dev, struct err *e)
 	if (file_remove_tree(dev->dirfd, "pg.new", e) < 0)
 		return -1;
 	if (mkdirat(dev->dirfd, "pg.new", 0700) < 0 ||
-	    fchownat(dev->dirfd, "pg.new", dev->account.uid, dev->account.gid, AT_SYMLINK_NOFOLLOW) < 0)
+	    fchownat(dev->dirfd, "pg.new", uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return err_sys(e, errno, "make %s", fresh);
 	if (dev_run_helper(dev, argv, "initdb.log", &said, e) < 0)
 		return -1;

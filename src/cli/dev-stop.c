@@ -36,9 +36,9 @@ static int call(struct delete_all *d, const char *method, const char *path,
 		struct client_reply *reply, struct err *e)
 {
 	struct context c = { .url = d->dev->url, .key = d->dev->key };
-	struct fetch_request q = { .method = method, .body_fd = -1, .timeout_ms = DELETE_CALL_MS,
-				   .tick = on_tick, .arg = d };
+	struct fetch_request q = { .method = method, .body_fd = -1, .tick = on_tick, .arg = d };
 
+	q.timeout_ms = DELETE_CALL_MS;
 	return client_fetch(&c, path, &q, reply, e);
 }
 

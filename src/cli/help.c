@@ -25,12 +25,32 @@ const struct command *help_find(const struct command *const *commands, size_t ar
 	return NULL;
 }
 
+int help_missing(const struct command *const *commands, const char *second, const char *first,
+		 struct err *e)
+{
+	cleanup(buf_done) struct buf names = buf_make(HELP_MAX);
+	size_t len = strlen(first);
+
+	for (size_t i = 0; commands[i]; i++)
+		if (strncmp(commands[i]->name, first, len) == 0 && commands[i]->name[len] == ' ')
+			buf_addf(&names, "%s%s", names.len ? ", " : "", commands[i]->name + len + 1);
+	if (names.len && !second) {
+		err_set(e, ERR_INVALID, "%s is not a whole command", first);
+		return err_fix(e, "Say one of these after it: %s.", buf_str(&names));
+	}
+	err_set(e, ERR_INVALID, "there is no command %.60s%s%.60s", first, names.len ? " " : "",
+		names.len ? second : "");
+	if (names.len)
+		return err_fix(e, "After %s there can be: %s.", first, buf_str(&names));
+	return err_fix(e, "`berth help` lists the commands.");
+}
+
 int help_all(const struct command *const *commands, struct err *e)
 {
 	cleanup(buf_done) struct buf out = buf_make(HELP_MAX);
 
-	buf_adds(&out, "Usage: berth COMMAND [ARGUMENTS]\n\nSandboxes for code you did not write.\n\n"
-		       "Commands:\n");
+	buf_adds(&out, "Usage: berth COMMAND [ARGUMENTS]\n\n"
+		       "Sandboxes for code you did not write.\n\nCommands:\n");
 	for (size_t i = 0; commands[i]; i++)
 		buf_addf(&out, "  %-14s %s\n", commands[i]->name, commands[i]->help);
 	buf_adds(&out, "\nOptions of every command:\n");

@@ -12,7 +12,21 @@
 /* clang-format off */
 /* In the order of the help. */
 static const struct command *const commands[] = {
+	&cmd_run,
+	&cmd_exec,
+	&cmd_ps,
+	&cmd_rm,
+	&cmd_image_pull,
+	&cmd_image_import,
+	&cmd_image_ls,
+	&cmd_image_rm,
+	&cmd_key_create,
+	&cmd_key_ls,
+	&cmd_key_rm,
+	&cmd_events,
 	&cmd_dev,
+	&cmd_version,
+	&cmd_help,
 	NULL
 };
 /* clang-format on */
@@ -34,7 +48,8 @@ const struct option_row command_options[] = {
 
 static const char *first_set(const char *a, const char *b, const char *c)
 {
-	return a && a[0] ? a : b && b[0] ? b : c;
+	return a && a[0] ? a : b && b[0] ? b
+					 : c;
 }
 
 static int check_args(const struct command *cmd, const struct strv *args, struct err *e)
@@ -86,10 +101,8 @@ static int berth(int argc, char **argv, struct err *e)
 	if (first == argc || global.help)
 		return help_all(commands, e);
 	cmd = help_find(commands, (size_t)(argc - first), argv + first, &words);
-	if (!cmd) {
-		err_set(e, ERR_INVALID, "there is no command %.60s", argv[first]);
-		return err_fix(e, "`berth help` lists the commands.");
-	}
+	if (!cmd)
+		return help_missing(commands, argc - first > 1 ? argv[first + 1] : NULL, argv[first], e);
 	first += (int)words - 1; /* argv[0] of the command is its last word */
 	return run_command(cmd, &global, argc - first, argv + first, e);
 }

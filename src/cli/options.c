@@ -92,11 +92,14 @@ static int plan_make(struct plan *p, const struct option_set *sets, size_t count
 
 static const struct option_row *plan_find(const struct plan *p, int answer, void **record)
 {
-	for (size_t i = 0; i < p->count; i++)
-		if (answer == LONG_FIRST + (int)i || (p->row[i]->letter && answer == p->row[i]->letter)) {
+	for (size_t i = 0; i < p->count; i++) {
+		char letter = p->row[i]->letter;
+
+		if (answer == LONG_FIRST + (int)i || (letter && answer == letter)) {
 			*record = p->record[i];
 			return p->row[i];
 		}
+	}
 	return NULL;
 }
 

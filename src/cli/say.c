@@ -49,9 +49,12 @@ void say(const char *fmt, ...)
 
 void say_error(const struct err *e)
 {
+	/* The codes' own sentences speak of requests and logs: they are a server's. */
+	const char *fix = e->code == ERR_INVALID ? "See `berth help`."
+						 : "`berth doctor` looks for the usual causes.";
+
 	put_line("berth: %s", e->msg);
-	if (err_remediation(e)[0])
-		put_line("       %s", err_remediation(e));
+	put_line("       %s", e->fix[0] ? e->fix : fix);
 }
 
 int say_out(const char *data, size_t len, struct err *e)

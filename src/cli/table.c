@@ -7,10 +7,11 @@
 struct table table_make(const char *title, ...)
 {
 	struct table t = { 0 };
+	const char *s = title;
 	va_list more;
 
 	va_start(more, title);
-	for (const char *s = title; s && t.columns < TABLE_COLUMNS_MAX; s = va_arg(more, const char *)) {
+	for (; s && t.columns < TABLE_COLUMNS_MAX; s = va_arg(more, const char *)) {
 		strv_add(&t.cells, s);
 		t.columns++;
 	}
@@ -58,6 +59,14 @@ static void add_clean(struct buf *out, const char *s)
 	}
 }
 
+/* Empty cells at the end of a row leave no blanks behind. */
+static void end_line(struct buf *out)
+{
+	while (out->len > 0 && out->data[out->len - 1] == ' ')
+		out->data[--out->len] = '\0';
+	buf_adds(out, "\n");
+}
+
 void table_print(const struct table *t, struct buf *out)
 {
 	size_t widest[TABLE_COLUMNS_MAX] = { 0 };
@@ -66,13 +75,13 @@ void table_print(const struct table *t, struct buf *out)
 		if (width(t->cells.items[i]) > widest[i % t->columns])
 			widest[i % t->columns] = width(t->cells.items[i]);
 	for (size_t i = 0; i < t->cells.len; i++) {
-		size_t column = i % t->columns;
+		size_t column = i % t->columns, room = widest[column] - width(t->cells.items[i]);
 
 		add_clean(out, t->cells.items[i]);
 		if (column == t->columns - 1)
-			buf_adds(out, "\n");
+			end_line(out);
 		else
-			buf_addf(out, "%*s", (int)(widest[column] - width(t->cells.items[i]) + 2), "");
+			buf_addf(out, "%*s", (int)room + 2, "");
 	}
 }
 

@@ -56,7 +56,7 @@ struct fetch_link;
  */
 must_check int fetch_upgrade(const struct fetch_request *q, const char *protocol,
 			     struct fetch_link **link, struct fetch_reply *ret, struct err *e);
-void fetch_link_close(struct fetch_link **link); /* for cleanup() */
+void fetch_link_close(struct fetch_link **link);  /* for cleanup() */
 int fetch_link_fd(const struct fetch_link *link); /* to poll; not to read */
 
 /* How many bytes went; 0: not now, poll again. */

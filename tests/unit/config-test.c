@@ -31,7 +31,7 @@ TEST(defaults_and_values)
 	struct sample s = { 0 };
 	struct err e;
 
-	CHECK_OK(parse("# hello\n\n  pool =  64m \r\ndatabase=host=/run dbname = b\nquiet = yes", &s,
+	CHECK_OK(parse("# hello\n\n  pool =  64m \r\ndatabase=host=/run db = b\nquiet = yes", &s,
 		       &e),
 		 &e);
 	CHECK_STR(s.listen, "127.0.0.1:1");
@@ -39,7 +39,7 @@ TEST(defaults_and_values)
 	CHECK_INT(s.pool, 64 << 20);
 	CHECK_INT(s.wait, 30000);
 	CHECK(s.quiet);
-	CHECK_STR(s.database, "host=/run dbname = b");
+	CHECK_STR(s.database, "host=/run db = b");
 }
 
 TEST(mistakes_name_the_file_and_the_line)

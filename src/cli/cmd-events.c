@@ -1,0 +1,82 @@
+/* berth events: what happens to sandboxes, as it happens. */
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/say.h"
+#include "cli/sse.h"
+#include "lib/time.h"
+
+#define LINE_MAX_BYTES (64 * 1024)
+
+struct follow {
+	struct sse sse;
+	bool json;
+};
+
+static void follow_done(struct follow *f)
+{
+	sse_done(&f->sse);
+}
+
+static void add_clean(struct buf *out, const char *s)
+{
+	for (; *s; s++)
+		buf_add(out, (unsigned char)*s < 0x20 || *s == 0x7f ? "?" : s, 1);
+}
+
+static int on_event(void *arg, const char *name, const char *data, size_t len, struct err *e)
+{
+	const struct follow *f = arg;
+	cleanup(json_free) struct json *tree = NULL;
+	cleanup(buf_done) struct buf line = buf_make(LINE_MAX_BYTES);
+	char now[TIME_TEXT_SIZE];
+
+	if (json_parse(data, len, &tree, e) < 0)
+		return err_wrap(e, "the server's event");
+	if (f->json) {
+		buf_addf(&line, "%s\n", data);
+	} else {
+		time_text(time_wall_ms(), now);
+		buf_addf(&line, "%s  ", now);
+		add_clean(&line, json_get_str(tree, "id")[0] ? json_get_str(tree, "id") : name);
+		buf_adds(&line, "  ");
+		add_clean(&line, json_get_str(tree, "state"));
+		if (json_get_str(tree, "reason")[0])
+			buf_adds(&line, "  ");
+		add_clean(&line, json_get_str(tree, "reason"));
+		buf_adds(&line, "\n");
+	}
+	return say_out(buf_str(&line), line.len, e);
+}
+
+static int on_stream(void *arg, const char *data, size_t len, struct err *e)
+{
+	struct follow *f = arg;
+
+	return sse_feed(&f->sse, data, len, e);
+}
+
+static int run(const struct context *c, const void *options, const struct strv *args, struct err *e)
+{
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	cleanup(follow_done) struct follow f = { .json = c->json };
+	struct fetch_request q = { .accept = "text/event-stream", .body_fd = -1, .sink = on_stream,
+				   .arg = &f };
+
+	(void)options, (void)args;
+	sse_init(&f.sse);
+	f.sse.on_event = on_event;
+	f.sse.arg = &f;
+	if (client_fetch(c, "/v1/events", &q, &reply, e) < 0)
+		return -1;
+	err_set(e, ERR_BUSY, "the server closed the stream of events");
+	return err_fix(e, "It may be restarting: run `berth events` again.");
+}
+
+const struct command cmd_events = {
+	.name = "events",
+	.usage = "",
+	.help = "Follow what happens to the sandboxes",
+	.details = "With --json one object a line.",
+	.run = run,
+};

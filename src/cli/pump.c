@@ -1,0 +1,231 @@
+#include "cli/pump.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/client.h"
+#include "cli/exit-code.h"
+#include "cli/say.h"
+#include "lib/fetch.h"
+#include "lib/str.h"
+#include "proto/frame.h"
+
+#define IN_MAX    (2 * 1024 * 1024)
+#define OUT_MAX   (2 * 1024 * 1024)
+#define OUT_FULL  (256 * 1024) /* read no more input before this much has gone */
+#define STDIN_MAX (64 * 1024)
+
+struct pump {
+	struct fetch_link *link;
+	struct interrupt *stop;
+	struct buf in, out;
+	bool input;  /* standard input is still open */
+	bool ended;  /* the server closes */
+	bool exited; /* `exit` is the command's end */
+	int leave;   /* our own exit status, for ends that are not the command's; 0: none */
+	struct exec_exit exit;
+};
+
+static void pump_done(struct pump *p)
+{
+	fetch_link_close(&p->link);
+	buf_done(&p->in);
+	buf_done(&p->out);
+}
+
+static int send_some(struct pump *p, struct err *e)
+{
+	size_t sent = 0;
+
+	if (p->out.len && fetch_link_send(p->link, p->out.data, p->out.len, &sent, e) < 0)
+		return -1;
+	buf_drop(&p->out, sent);
+	return 0;
+}
+
+/* The first goes to the command; after the second we do not wait for it. */
+static int take_interrupt(struct pump *p, struct err *e)
+{
+	if (!interrupt_take(p->stop))
+		return 0;
+	if (p->stop->count > 1) {
+		p->leave = EXIT_SIGNAL + p->stop->last;
+		return err_set(e, ERR_TIMEOUT, "interrupted; the command is killed");
+	}
+	frame_add_u32(&p->out, FRAME_SIGNAL, (uint32_t)p->stop->last);
+	return send_some(p, e);
+}
+
+/*
+ * A reader of ours that is slow makes the command wait, but Ctrl-C still works: no more is
+ * written at once than a pipe that poll() calls ready is sure to take.
+ */
+static int put(struct pump *p, int fd, struct bytes b, struct err *e)
+{
+	for (size_t at = 0; at < b.len;) {
+		struct pollfd fds[] = { { .fd = fd, .events = POLLOUT },
+					{ .fd = p->stop->fd, .events = POLLIN } };
+		ssize_t n;
+
+		if (poll(fds, array_len(fds), -1) < 0 && errno != EINTR)
+			return err_sys(e, errno, "poll");
+		if (fds[1].revents && take_interrupt(p, e) < 0)
+			return -1;
+		if (!fds[0].revents)
+			continue;
+		n = write(fd, b.data + at, b.len - at < PIPE_BUF ? b.len - at : PIPE_BUF);
+		if (n < 0 && errno == EPIPE) /* as if the signal had ended us */
+			p->leave = EXIT_SIGNAL + SIGPIPE;
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
+			return err_sys(e, errno, "write the command's output");
+		at += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+static int take_frame(struct pump *p, const struct frame *f, struct err *e)
+{
+	switch (f->type) {
+	case FRAME_STDOUT:
+		return put(p, STDOUT_FILENO, f->payload, e);
+	case FRAME_STDERR:
+		return put(p, STDERR_FILENO, f->payload, e);
+	case FRAME_EXITED:
+		if (exec_exit_decode(f->payload, &p->exit, e) < 0)
+			return -1;
+		p->exited = true;
+		return 0;
+	case FRAME_ERROR:
+		frame_error(f, e);
+		return -1;
+	case FRAME_STARTED:
+		return 0;
+	default:
+		return err_set(e, ERR_INTERNAL, "the server sent a frame of type %d", (int)f->type);
+	}
+}
+
+static int take_frames(struct pump *p, struct err *e)
+{
+	size_t at = 0;
+
+	while (!p->exited) {
+		struct bytes wire = { (const uint8_t *)p->in.data + at, p->in.len - at };
+		struct frame f;
+		ssize_t used = wire.len ? frame_next(wire, &f, e) : 0;
+
+		if (used < 0 || (used > 0 && take_frame(p, &f, e) < 0))
+			return -1;
+		if (used == 0)
+			break;
+		at += (size_t)used;
+	}
+	buf_drop(&p->in, at);
+	return 0;
+}
+
+static int receive(struct pump *p, struct err *e)
+{
+	if (fetch_link_receive(p->link, &p->in, &p->ended, e) < 0)
+		return -1;
+	if (buf_overflowed(&p->in))
+		return err_set(e, ERR_TOO_LARGE, "the server sent too much at once");
+	return take_frames(p, e);
+}
+
+static void read_input(struct pump *p)
+{
+	char chunk[STDIN_MAX];
+	ssize_t n = read(STDIN_FILENO, chunk, sizeof(chunk));
+
+	if (n > 0) {
+		frame_add(&p->out, FRAME_STDIN, chunk, (size_t)n);
+	} else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
+		frame_add(&p->out, FRAME_STDIN_END, NULL, 0);
+		p->input = false;
+	}
+}
+
+static int pump_loop(struct pump *p, struct err *e)
+{
+	if (receive(p, e) < 0)
+		return -1;
+	while (!p->exited && !p->ended) {
+		struct pollfd fds[] = {
+			{ .fd = fetch_link_fd(p->link), .events = POLLIN },
+			{ .fd = p->stop->fd, .events = POLLIN },
+			{ .fd = p->input && p->out.len < OUT_FULL ? STDIN_FILENO : -1,
+			  .events = POLLIN },
+		};
+
+		if (p->out.len)
+			fds[0].events |= POLLOUT;
+		if (poll(fds, array_len(fds), -1) < 0 && errno != EINTR)
+			return err_sys(e, errno, "poll");
+		if (take_interrupt(p, e) < 0)
+			return -1;
+		if (fds[2].revents)
+			read_input(p);
+		if (send_some(p, e) < 0 || receive(p, e) < 0)
+			return -1;
+	}
+	if (!p->exited)
+		return err_set(e, ERR_INTERNAL, "the server closed before the command had ended");
+	return 0;
+}
+
+static int open_link(struct pump *p, const struct context *c, const char *sandbox, struct err *e)
+{
+	cleanup(fetch_reply_done) struct fetch_reply reply = { 0 };
+	cleanup(buf_done) struct buf url = buf_make(CLIENT_URL_MAX);
+	struct fetch_request q = { .method = "POST", .key = c->key, .body_fd = -1 };
+
+	buf_addf(&url, "%s/v1/sandboxes/", c->url);
+	fetch_escape(&url, sandbox);
+	buf_adds(&url, "/exec");
+	q.url = buf_str(&url);
+	if (fetch_upgrade(&q, "berth-exec", &p->link, &reply, e) < 0)
+		return -1;
+	return p->link ? 0 : client_error(reply.status, &reply.body, e);
+}
+
+int pump_exec(const struct context *c, const char *sandbox, const struct exec_request *request,
+	      struct interrupt *stop, struct err *e)
+{
+	cleanup(pump_done) struct pump p = { .stop = stop, .input = request->flags & EXEC_STDIN };
+	cleanup(buf_done) struct buf wire = buf_make(FRAME_PAYLOAD_MAX);
+
+	p.in = buf_make(IN_MAX);
+	p.out = buf_make(OUT_MAX);
+	exec_request_encode(&wire, request);
+	if (buf_overflowed(&wire))
+		return err_set(e, ERR_TOO_LARGE, "the command line is too long");
+	frame_add(&p.out, FRAME_EXEC, wire.data, wire.len);
+	if (open_link(&p, c, sandbox, e) < 0 || pump_loop(&p, e) < 0)
+		return p.leave ? p.leave : -1;
+	if (exit_reason(&p.exit))
+		say("%s", exit_reason(&p.exit));
+	return exit_code(&p.exit);
+}
+
+int pump_request(const struct exec_options *o, char *const *argv, size_t argc,
+		 struct exec_request *ret, struct err *e)
+{
+	ret->flags = o->interactive || !isatty(STDIN_FILENO) ? EXEC_STDIN : 0;
+	ret->timeout_ms = o->timeout_ms;
+	if (o->cwd && !str_copy(ret->cwd, sizeof(ret->cwd), o->cwd))
+		return err_set(e, ERR_INVALID, "-w: the path is too long");
+	for (size_t i = 0; i < argc; i++)
+		strv_add(&ret->argv, argv[i]);
+	for (size_t i = 0; i < o->env.len; i++) {
+		if (!strchr(o->env.items[i], '='))
+			return err_set(e, ERR_INVALID, "-e %.60s: not NAME=VALUE", o->env.items[i]);
+		strv_add(&ret->env, o->env.items[i]);
+	}
+	return exec_request_check(ret, e);
+}

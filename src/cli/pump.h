@@ -1,0 +1,29 @@
+/*
+ * One command in a sandbox, over an upgraded connection: standard input up,
+ * both outputs down, byte for byte and as they come, and its end.
+ */
+#pragma once
+
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "proto/exec.h"
+
+/*
+ * The exit status for our own caller. The first interrupt is sent to the command; the second
+ * closes the connection, which kills it, and waits no longer. -1: nothing is known of it.
+ */
+must_check int pump_exec(const struct context *c, const char *sandbox,
+			 const struct exec_request *request, struct interrupt *stop,
+			 struct err *e);
+
+/* The options that `run` and `exec` share. */
+struct exec_options {
+	struct strv env;
+	const char *cwd;
+	uint64_t timeout_ms;
+	bool interactive; /* forward standard input even if it is a terminal */
+};
+
+/* The request for these options and the words of a command. exec_request_done() it. */
+must_check int pump_request(const struct exec_options *o, char *const *argv, size_t argc,
+			    struct exec_request *ret, struct err *e);

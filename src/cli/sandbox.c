@@ -1,0 +1,92 @@
+#include "cli/sandbox.h"
+
+#include <string.h>
+
+#include "cli/say.h"
+#include "lib/str.h"
+
+#define BODY_MAX          (16 * 1024)
+#define CREATE_TIMEOUT_MS (5 * 60 * 1000)
+#define MEGABYTE          (1024 * 1024)
+
+static void create_body(struct buf *out, const char *image, const struct sandbox_options *o)
+{
+	buf_adds(out, "{");
+	json_str(out, "image", image);
+	if (o->runtime)
+		json_str(out, "runtime", o->runtime);
+	if (o->memory)
+		json_int(out, "memory_mb", (int64_t)((o->memory - 1) / MEGABYTE + 1));
+	if (o->cpu_milli)
+		json_int(out, "cpu_milli", (int64_t)o->cpu_milli);
+	if (o->pids)
+		json_int(out, "pids", (int64_t)o->pids);
+	if (o->disk)
+		json_int(out, "disk_mb", (int64_t)((o->disk - 1) / MEGABYTE + 1));
+	buf_adds(out, "}");
+}
+
+static bool on_tick(void *arg, uint64_t sent)
+{
+	struct interrupt *stop = arg;
+
+	(void)sent;
+	(void)interrupt_take(stop);
+	return stop->count > 1;
+}
+
+int sandbox_create(const struct context *c, const char *image, const struct sandbox_options *o,
+		   struct interrupt *stop, char id[SANDBOX_ID_SIZE], struct err *e)
+{
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	cleanup(buf_done) struct buf body = buf_make(BODY_MAX);
+	struct fetch_request q = { .method = "POST", .body_fd = -1, .tick = on_tick, .arg = stop };
+
+	create_body(&body, image, o);
+	q.content_type = "application/json";
+	q.body = buf_str(&body);
+	q.body_len = body.len;
+	q.timeout_ms = CREATE_TIMEOUT_MS;
+	if (client_fetch(c, "/v1/sandboxes", &q, &reply, e) < 0) {
+		if (e->code == ERR_TIMEOUT) /* it may be there all the same */
+			err_fix(e, "A sandbox may have been left: `berth ps` shows it.");
+		return -1;
+	}
+	if (!json_get_str(reply.tree, "id")[0] ||
+	    !str_copy(id, SANDBOX_ID_SIZE, json_get_str(reply.tree, "id")))
+		return err_set(e, ERR_INTERNAL, "the server gave the sandbox no usable id");
+	return 0;
+}
+
+int sandbox_delete(const struct context *c, const char *id, struct err *e)
+{
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
+	struct err why;
+
+	buf_adds(&path, "/v1/sandboxes/");
+	fetch_escape(&path, id);
+	if (client_call(c, "DELETE", buf_str(&path), NULL, &reply, &why) < 0) {
+		if (why.code == ERR_NOT_FOUND && reply.status == 404)
+			return 0;
+		*e = why;
+		return -1;
+	}
+	if (reply.status == 202)
+		say("%s is being deleted; it is not proven gone yet%s%s", id,
+		    json_get_str(reply.tree, "reason")[0] ? ": " : "",
+		    json_get_str(reply.tree, "reason"));
+	return 0;
+}
+
+int sandbox_list(const struct context *c, const char *after, struct client_reply *ret,
+		 struct err *e)
+{
+	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
+
+	buf_adds(&path, "/v1/sandboxes?limit=100");
+	if (after[0])
+		buf_adds(&path, "&after=");
+	fetch_escape(&path, after);
+	return client_call(c, "GET", buf_str(&path), NULL, ret, e);
+}

@@ -1,0 +1,26 @@
+/* A sandbox as the command line sees it: made, deleted, listed. */
+#pragma once
+
+#include "cli/client.h"
+#include "cli/interrupt.h"
+
+#define SANDBOX_ID_SIZE 128
+
+struct sandbox_options {
+	const char *runtime;
+	uint64_t memory, disk; /* bytes; 0: the server's default, as in all of them */
+	uint64_t cpu_milli;
+	uint64_t pids;
+};
+
+/* A first interrupt lets it finish, so that its id is known; a second gives up. */
+must_check int sandbox_create(const struct context *c, const char *image,
+			      const struct sandbox_options *o, struct interrupt *stop,
+			      char id[SANDBOX_ID_SIZE], struct err *e);
+
+/* Gone already is fine. Says so if the proof of absence is still missing. */
+must_check int sandbox_delete(const struct context *c, const char *id, struct err *e);
+
+/* One page of the list; `after` is "" for the first. */
+must_check int sandbox_list(const struct context *c, const char *after, struct client_reply *ret,
+			    struct err *e);
