@@ -46,7 +46,6 @@ static int watch_signals(struct server *s, struct err *e)
 	return 0;
 }
 
-static int server_open(struct server *s, int fd, struct err *e)
 static int listen_on(struct server *s, int fd, struct err *e)
 {
 	*s = (struct server){ .listener = fd, .sigfd = -1 };
@@ -62,7 +61,6 @@ int server_open_fd(struct server *s, int fd, struct err *e)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) < 0 || !listening)
 		return err_set(e, ERR_INVALID, "descriptor %d is no listening socket", fd);
-	return server_open(s, fd, e);
 	return listen_on(s, fd, e);
 }
 
@@ -87,7 +85,6 @@ int server_open_path(struct server *s, const char *path, struct err *e)
 		close_fd(&fd);
 		return -1;
 	}
-	return server_open(s, fd, e); /* gVisor does not say SO_ACCEPTCONN of what it bound */
 	return listen_on(s, fd, e); /* gVisor does not say SO_ACCEPTCONN of such a socket */
 }
 

@@ -21,7 +21,6 @@
 
 #define JOB_LIMIT_MS  (30 * 60 * 1000)
 #define JOBS_MAX      8
-#define CONFIG_MAX    (64 * 1024)
 #define PARTIAL	      ".partial"
 #define HEX_CHARS     64
 #define FACTS_MAX     1024
@@ -95,9 +94,9 @@ int image_read_config(const struct node *n, const char *digest, struct image_con
 		      struct err *e)
 {
 	cleanup(close_fd) int dir = -1;
-	cleanup(buf_done) struct buf text = buf_make(CONFIG_MAX);
+	cleanup(buf_done) struct buf text = buf_make(IMAGE_CONFIG_MAX + 1);
 
-	if (open_dir(n, digest, &dir, e) < 0 || file_read(dir, "config", &text, e) < 0)
+	if (open_dir(n, digest, &dir, e) < 0 || file_read(dir, IMAGE_CONFIG_FILE, &text, e) < 0)
 		return -1;
 	return image_config_decode((struct bytes){ (const uint8_t *)text.data, text.len }, ret, e);
 }

@@ -23,7 +23,7 @@
 #include "node/verbs.h"
 #include "proto/image.h"
 
-#define CONFIG_MAX     (64 * 1024)
+#define CONFIG_MAX     (512 * 1024)
 #define START_LIMIT_MS 30000
 #define HELLO_LIMIT_MS 30000
 #define OPEN_FILES_MAX 65536
