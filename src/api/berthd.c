@@ -56,8 +56,8 @@ static void on_end_signal(uv_signal_t *handle, int signum)
 {
 	struct berthd *b = handle->data;
 
-	log_event(LOG_INFO, "ending; sandboxes live on", "signal", signum == SIGTERM ? "TERM" : "INT",
-		  NULL);
+	log_event(LOG_INFO, "ending; sandboxes live on", "signal",
+		  signum == SIGTERM ? "TERM" : "INT", NULL);
 	for (size_t i = 0; i < b->reactor_count; i++)
 		reactor_stop(&b->reactors[i]);
 }
@@ -107,9 +107,11 @@ void berthd_run(struct berthd *b)
 
 	sigfillset(&all); /* signals are the first loop's business */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	for (size_t i = 1; i < b->reactor_count; i++)
-		b->reactors[i].threaded =
-			pthread_create(&b->reactors[i].thread, NULL, run_reactor, &b->reactors[i]) == 0;
+	for (size_t i = 1; i < b->reactor_count; i++) {
+		struct reactor *r = &b->reactors[i];
+
+		r->threaded = pthread_create(&r->thread, NULL, run_reactor, r) == 0;
+	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	reactor_run(&b->reactors[0]);
 	for (size_t i = 1; i < b->reactor_count; i++)

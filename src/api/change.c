@@ -45,9 +45,9 @@ static void announce(struct change *c)
 		places_forget(&b->places, c->sb.id);
 	else
 		places_put(&b->places, &c->sb);
-	log_event(LOG_INFO, "sandbox", "sandbox", c->sb.id, "state", sandbox_state_name(c->sb.state),
-		  "event", sandbox_event_name(c->ev), "request_id", c->request, "why",
-		  c->sb.reason[0] ? c->sb.reason : NULL, NULL);
+	log_event(LOG_INFO, "sandbox", "sandbox", c->sb.id, "state",
+		  sandbox_state_name(c->sb.state), "event", sandbox_event_name(c->ev),
+		  "request_id", c->request, "why", c->sb.reason[0] ? c->sb.reason : NULL, NULL);
 	events_publish(b, &c->sb);
 }
 

@@ -18,14 +18,14 @@ struct change {
 	struct reactor *reactor;
 	struct job job;
 	char request[NODE_REQUEST_SIZE]; /* whose, for the logs of both daemons */
-	struct sandbox sb;		 /* as last written */
-	struct tombstone tomb;		 /* when it is gone */
-	struct node_observation seen;	 /* by berth-node, last */
-	struct sandbox_spec spec;	 /* of a new one */
+	struct sandbox sb;               /* as last written */
+	struct tombstone tomb;           /* when it is gone */
+	struct node_observation seen;    /* by berth-node, last */
+	struct sandbox_spec spec;        /* of a new one */
 	struct step step;
 	enum sandbox_event ev;
 	const char *owner; /* whose it must be; NULL: anybody's */
-	struct err why;	   /* what goes into the record, and to the caller at last */
+	struct err why;    /* what goes into the record, and to the caller at last */
 	change_fn *next;   /* after the write that is under way */
 	change_fn *done;   /* the caller's; then the change is the caller's to free */
 	void *data;

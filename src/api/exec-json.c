@@ -47,7 +47,8 @@ static void add_stream(struct buf *json, const char *name, const struct buf *out
 	size_t whole = utf8_valid_prefix(buf_str(out), out->len);
 
 	/* A character cut by our own limit is no reason to call it binary. */
-	if (whole == out->len || (bytes > out->len && utf8_is_cut(out->data + whole, out->len - whole))) {
+	if (whole == out->len ||
+	    (bytes > out->len && utf8_is_cut(out->data + whole, out->len - whole))) {
 		json_key(json, name);
 		json_add_text(json, buf_str(out), whole);
 	} else {

@@ -9,16 +9,16 @@
 #include "api/exec-sinks.h"
 #include "http/tunnel.h"
 
-#define IN_MAX	   (FRAME_HEAD + FRAME_PAYLOAD_MAX + 64 * 1024)
+#define IN_MAX     (FRAME_HEAD + FRAME_PAYLOAD_MAX + 64 * 1024)
 #define SEND_MARK  (512 * 1024) /* waiting for a command that does not read its input */
-#define SEND_CHECK 5		/* ms between looks whether it reads again */
+#define SEND_CHECK 5            /* ms between looks whether it reads again */
 
 struct tunnel {
 	struct http_tunnel *t; /* NULL: closed */
 	struct request *rq;
 	struct exec *x; /* NULL: not asked for yet, or over */
 	struct buf in;
-	bool asked;
+	bool asked, started; /* what comes in between waits */
 	uv_timer_t unblock;
 };
 
@@ -56,6 +56,8 @@ static void send_error(struct tunnel *u, const struct err *why)
 		(void)http_tunnel_write(u->t, out.data, out.len);
 }
 
+static void take_frames(struct tunnel *u);
+
 static void on_started(struct exec *x, uint32_t pid)
 {
 	struct tunnel *u = x->data;
@@ -63,6 +65,9 @@ static void on_started(struct exec *x, uint32_t pid)
 
 	frame_add_u32(&out, FRAME_STARTED, pid);
 	(void)http_tunnel_write(u->t, out.data, out.len);
+	u->started = true;
+	http_tunnel_resume(u->t);
+	take_frames(u);
 }
 
 /* The room in front of the bytes becomes the head of their frame: one write, no copy. */
@@ -134,37 +139,49 @@ static void on_unblock(uv_timer_t *timer)
 		http_tunnel_resume(u->t);
 }
 
-/* Frames are passed on as they become whole; what is left waits for the rest. */
-static void on_data(void *data, const char *bytes, size_t len)
+/* No more from the client than the command takes. */
+static void hold_back(struct tunnel *u)
 {
-	struct tunnel *u = data;
+	if (!u->x || exec_send_backlog(u->x) <= SEND_MARK)
+		return;
+	http_tunnel_pause(u->t);
+	uv_timer_start(&u->unblock, on_unblock, SEND_CHECK, 0);
+}
+
+/* Frames are passed on as they become whole; what is left waits for the rest. */
+static void take_frames(struct tunnel *u)
+{
 	size_t used = 0;
 	struct frame f;
 	struct err e;
-	ssize_t n;
+	ssize_t n = 0;
 
-	buf_add(&u->in, bytes, len);
-	for (;;) {
+	while (!u->asked || u->started) {
 		struct bytes rest = { (const uint8_t *)u->in.data + used, u->in.len - used };
 
 		n = frame_next(rest, &f, &e);
 		if (n <= 0)
 			break;
 		used += (size_t)n;
-		if (take_frame(u, &f, &e) < 0) {
-			n = -1;
-			break;
-		}
+		if (take_frame(u, &f, &e) < 0)
+			return refuse(u, &e);
 		if (!u->t) /* it ended right there */
 			return;
 	}
 	if (n < 0)
 		return refuse(u, &e);
 	buf_drop(&u->in, used);
-	if (u->x && exec_send_backlog(u->x) > SEND_MARK) {
+	if (u->asked && !u->started)
 		http_tunnel_pause(u->t);
-		uv_timer_start(&u->unblock, on_unblock, SEND_CHECK, 0);
-	}
+	hold_back(u);
+}
+
+static void on_data(void *data, const char *bytes, size_t len)
+{
+	struct tunnel *u = data;
+
+	buf_add(&u->in, bytes, len);
+	take_frames(u);
 }
 
 static void on_drain(void *data)

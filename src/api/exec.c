@@ -221,7 +221,7 @@ static void take_bytes(struct exec *x, uint8_t *data, size_t len)
 		if (x->head_have < FRAME_HEAD)
 			continue;
 		if (x->left > FRAME_PAYLOAD_MAX || (!is_output(x) && x->left > SMALL_MAX)) {
-			err_set(&e, ERR_INTERNAL, "the sandbox's init sent a frame that is too long");
+			err_set(&e, ERR_INTERNAL, "the sandbox's init sent too long a frame");
 			return finish(x, NULL, &e);
 		}
 		if (x->left > 0)

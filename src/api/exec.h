@@ -45,11 +45,11 @@ struct exec {
 	/* the frame that is coming in */
 	uint8_t head[FRAME_HEAD];
 	size_t head_have;
-	uint32_t left;	 /* of its payload */
+	uint32_t left;    /* of its payload */
 	struct buf small; /* a payload that must be whole to be read */
 	struct exec_exit exit;
 	uint64_t offset[2]; /* bytes of stdout and stderr so far */
-	void *data;	    /* the sink's */
+	void *data;         /* the sink's */
 };
 
 void exec_route(struct request *rq); /* POST /v1/sandboxes/{}/exec */
@@ -59,11 +59,11 @@ void exec_route(struct request *rq); /* POST /v1/sandboxes/{}/exec */
  * from here already: then NULL is returned.
  */
 struct exec *exec_begin(struct request *rq, const char *sandbox, struct exec_request *ask,
-		const struct exec_sink *sink, void *data);
+			const struct exec_sink *sink, void *data);
 void exec_send(struct exec *x, enum frame_type type, const void *data, size_t len);
 size_t exec_send_backlog(const struct exec *x);
 void exec_resume(struct exec *x);
-void exec_cancel(struct exec *x); /* nobody listens any more: kill the tree. finished() is not called */
+void exec_cancel(struct exec *x); /* nobody listens: kill the tree, do not call finished() */
 
 /* The members of the record that all answers share. */
 void exec_exit_json(struct buf *out, const struct exec *x, const struct exec_exit *exit);

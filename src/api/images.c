@@ -25,7 +25,7 @@ struct image_work {
 	int fd; /* of an upload, an unnamed file */
 	uint64_t received;
 	bool streaming; /* the answer is a stream of events, and it has begun */
-	bool unused; /* nobody else needs the digest: the node may forget it */
+	bool unused;    /* nobody else needs the digest: the node may forget it */
 };
 
 static void image_json(struct buf *out, const struct image *i)
@@ -332,6 +332,8 @@ void images_remove(struct request *rq)
 		return request_fail(rq, &e);
 	w = work_new(rq);
 	memcpy(w->image.name, rq->param, sizeof(w->image.name));
-	w->job = (struct job){ .reactor = w->reactor, .run = remove_record, .done = on_record_removed };
+	w->job = (struct job){ .reactor = w->reactor,
+			       .run = remove_record,
+			       .done = on_record_removed };
 	worker_submit(&w->reactor->berthd->workers, &w->job);
 }

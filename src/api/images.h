@@ -3,7 +3,7 @@
 
 #include "api/request.h"
 
-void images_pull(struct request *rq);	/* POST, JSON */
+void images_pull(struct request *rq);   /* POST, JSON */
 void images_import(struct request *rq); /* PUT, a tar as the body */
 int images_list(struct request *rq, struct store *s, struct buf *reply, struct err *e);
 void images_remove(struct request *rq);

@@ -8,7 +8,7 @@
 
 #include "store/key.h"
 
-#define KEY_CACHE_MS	  5000
+#define KEY_CACHE_MS      5000
 #define KEY_CACHE_BUCKETS 1024 /* one key each: a newcomer takes the place */
 
 struct key_cache {

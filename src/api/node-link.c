@@ -140,7 +140,8 @@ static void on_event(uv_poll_t *poll, int status, int events)
 
 static int dial(const char *path, struct err *e)
 {
-	cleanup(close_fd) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int type = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
+	cleanup(close_fd) int fd = socket(AF_UNIX, type, 0); /* CLOEXEC */
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 
 	if (fd < 0)

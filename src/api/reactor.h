@@ -26,7 +26,7 @@ struct reactor {
 	bool serving;
 	struct node_link node;
 	struct follower *followers; /* of GET /v1/events */
-	uv_timer_t heartbeat;	    /* keeps their connections from looking dead */
+	uv_timer_t heartbeat;       /* keeps their connections from looking dead */
 
 	uv_async_t wake; /* jobs are done, or it is time to end */
 	pthread_mutex_t lock;

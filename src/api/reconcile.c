@@ -17,7 +17,7 @@
 struct pending {
 	struct reconcile *rc;
 	struct sandbox sb; /* version 0: the record is not read yet */
-	bool timed_out;	   /* its deadline passed; otherwise it is looked at */
+	bool timed_out;    /* its deadline passed; otherwise it is looked at */
 	struct pending *next;
 };
 
@@ -109,12 +109,12 @@ static void next(struct reconcile *rc)
 		if (!rc->first)
 			rc->last = &rc->first;
 		rc->at_work++;
-		if (p->timed_out)
-			change(p, EV_TIMEOUT, p->sb.state == SANDBOX_CREATING
-						      ? "it did not come up in time"
-						      : NULL);
-		else
+		if (!p->timed_out)
 			look(p);
+		else if (p->sb.state == SANDBOX_CREATING)
+			change(p, EV_TIMEOUT, "it did not come up in time");
+		else
+			change(p, EV_TIMEOUT, NULL);
 	}
 }
 

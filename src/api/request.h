@@ -11,18 +11,18 @@
 #include "lib/buf.h"
 #include "store/key.h"
 
-#define REQUEST_ID_SIZE	  32
+#define REQUEST_ID_SIZE   32
 #define REQUEST_PARAM_MAX 512
 #define REQUEST_BODY_MAX  (1024 * 1024)
-#define REPLY_MAX	  (64 * 1024 * 1024)
+#define REPLY_MAX         (64 * 1024 * 1024)
 
 struct request;
 
 struct route {
 	const char *method;
 	const char *path; /* {} matches one segment */
-	enum role role;	  /* zero denies */
-	bool body;	  /* a JSON body is collected first */
+	enum role role;   /* zero denies */
+	bool body;        /* a JSON body is collected first */
 
 	/* One of the two: on a store worker, straight through; or on the loop. */
 	int (*store)(struct request *rq, struct store *s, struct buf *reply, struct err *e);

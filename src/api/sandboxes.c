@@ -87,7 +87,6 @@ void sandboxes_create(struct request *rq)
 	change_create(c, on_created);
 }
 
-
 /* The page, and one more row than asked for tells whether there is a next one. */
 struct listing {
 	struct buf *out;

@@ -11,14 +11,14 @@
 #include "store/store.h"
 
 #define WORKER_QUEUE_MAX 20000
-#define WORKERS_MAX	 64
+#define WORKERS_MAX      64
 
 struct reactor;
 
 struct job {
 	struct reactor *reactor;
 	int (*run)(struct job *job, struct store *store, struct err *e); /* on a worker */
-	void (*done)(struct job *job);					 /* back on the reactor */
+	void (*done)(struct job *job);                                   /* back on the reactor */
 	bool failed;
 	struct err e; /* if it failed */
 	struct job *next;

@@ -124,8 +124,11 @@ static int pull(const struct context *c, const void *given, const struct strv *a
 {
 	const struct pull_options *o = given;
 	cleanup(buf_done) struct buf body = buf_make(BODY_MAX);
-	struct fetch_request q = { .method = "POST", .content_type = "application/json",
-				   .body_fd = -1 };
+	struct fetch_request q = {
+		.method = "POST",
+		.content_type = "application/json",
+		.body_fd = -1,
+	};
 
 	buf_adds(&body, "{");
 	json_str(&body, "reference", args->items[0]);
@@ -159,8 +162,11 @@ static int import(const struct context *c, const void *options, const struct str
 {
 	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
 	cleanup(close_fd) int fd = -1;
-	struct fetch_request q = { .method = "PUT", .content_type = "application/x-tar",
-				   .upload = true };
+	struct fetch_request q = {
+		.method = "PUT",
+		.content_type = "application/x-tar",
+		.upload = true,
+	};
 	struct stat st;
 
 	(void)options;

@@ -102,7 +102,8 @@ static int berth(int argc, char **argv, struct err *e)
 		return help_all(commands, e);
 	cmd = help_find(commands, (size_t)(argc - first), argv + first, &words);
 	if (!cmd)
-		return help_missing(commands, argc - first > 1 ? argv[first + 1] : NULL, argv[first], e);
+		return help_missing(commands, argc - first > 1 ? argv[first + 1] : NULL,
+				    argv[first], e);
 	first += (int)words - 1; /* argv[0] of the command is its last word */
 	return run_command(cmd, &global, argc - first, argv + first, e);
 }

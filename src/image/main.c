@@ -79,7 +79,8 @@ static int unpack_layers(struct job *j, struct layout *l, char digest[80], struc
 		if (unpack_layer(&j->unpack, l->layers[i], got, e) < 0)
 			return err_wrap(e, "layer %zu", i + 1);
 		if (strcmp(got, l->digests[i]) != 0)
-			return err_set(e, ERR_INVALID, "layer %zu does not match its digest", i + 1);
+			return err_set(e, ERR_INVALID, "layer %zu does not match its digest",
+				       i + 1);
 	}
 	memcpy(digest, l->digest, sizeof(l->digest));
 	return 0;
@@ -127,7 +128,12 @@ static int run_unpack(struct job *j, struct err *e)
 
 static int run(struct job *j, struct err *e)
 {
-	struct pull p = { .reference = j->reference, .insecure = j->insecure, .max_bytes = j->unpack.max_bytes, .report = &j->report };
+	struct pull p = {
+		.reference = j->reference,
+		.insecure = j->insecure,
+		.max_bytes = j->unpack.max_bytes,
+		.report = &j->report,
+	};
 	int n;
 
 	if (!j->reference)

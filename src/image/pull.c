@@ -40,7 +40,14 @@ static int start(const struct pull *p, int *home, int messages, struct proc *ret
 					   "XDG_RUNTIME_DIR=" CONFINE_HOME,
 					   "PATH=/usr/local/bin:/usr/bin:/bin", NULL };
 	cleanup(strv_done) struct strv argv = { 0 };
-	struct proc_spec spec = { .in = -1, .out = -1, .err = messages, .env = env, .prepare = prepare, .arg = home };
+	struct proc_spec spec = {
+		.in = -1,
+		.out = -1,
+		.err = messages,
+		.env = env,
+		.prepare = prepare,
+		.arg = home,
+	};
 
 	strv_add(&argv, "skopeo");
 	if (access(POLICY, R_OK) < 0)

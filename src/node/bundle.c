@@ -11,32 +11,56 @@
  * user namespace maps it to an id nobody else has.
  */
 static const char *const capabilities[] = {
-	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL",
-	"CAP_NET_BIND_SERVICE", "CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID",
+	"CAP_CHOWN",
+	"CAP_DAC_OVERRIDE",
+	"CAP_FOWNER",
+	"CAP_FSETID",
+	"CAP_KILL",
+	"CAP_NET_BIND_SERVICE",
+	"CAP_SETFCAP",
+	"CAP_SETGID",
+	"CAP_SETPCAP",
+	"CAP_SETUID",
 	"CAP_SYS_CHROOT",
 };
 
 static const char *const masked[] = {
-	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys",
-	"/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list",
-	"/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware", "/sys/fs/bpf",
-	"/sys/fs/selinux", "/sys/kernel",
+	"/proc/acpi",
+	"/proc/asound",
+	"/proc/interrupts",
+	"/proc/kcore",
+	"/proc/keys",
+	"/proc/latency_stats",
+	"/proc/sched_debug",
+	"/proc/scsi",
+	"/proc/timer_list",
+	"/proc/timer_stats",
+	"/sys/devices/virtual/powercap",
+	"/sys/firmware",
+	"/sys/fs/bpf",
+	"/sys/fs/selinux",
+	"/sys/kernel",
 };
 
 static const char *const readonly[] = {
-	"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger",
+	"/proc/bus",
+	"/proc/fs",
+	"/proc/irq",
+	"/proc/sys",
+	"/proc/sysrq-trigger",
 };
 
 /* clang-format off */
 static const struct mount {
-	const char *destination, *type, *source, *options;
+	const char *destination, *type, *source;
+	const char *options[6]; /* besides nosuid and noexec */
 } mounts[] = {
-	{ "/proc",	"proc",	  "proc",   "\"nosuid\",\"noexec\",\"nodev\"" },
-	{ "/dev",	"tmpfs",  "tmpfs",  "\"nosuid\",\"noexec\",\"mode=755\",\"size=64k\"" },
-	{ "/dev/pts",	"devpts", "devpts", "\"nosuid\",\"noexec\",\"newinstance\",\"ptmxmode=0666\",\"mode=0620\",\"gid=5\"" },
-	{ "/dev/shm",	"tmpfs",  "shm",    "\"nosuid\",\"noexec\",\"nodev\",\"mode=1777\",\"size=65536k\"" },
-	{ "/dev/mqueue", "mqueue", "mqueue", "\"nosuid\",\"noexec\",\"nodev\"" },
-	{ "/sys",	"sysfs",  "sysfs",  "\"nosuid\",\"noexec\",\"nodev\",\"ro\"" },
+	{ "/proc",	 "proc",   "proc",   { "nodev" } },
+	{ "/dev",	 "tmpfs",  "tmpfs",  { "mode=755", "size=64k" } },
+	{ "/dev/pts",	 "devpts", "devpts", { "newinstance", "ptmxmode=666", "mode=620" } },
+	{ "/dev/shm",	 "tmpfs",  "shm",    { "nodev", "mode=1777", "size=65536k" } },
+	{ "/dev/mqueue", "mqueue", "mqueue", { "nodev" } },
+	{ "/sys",	 "sysfs",  "sysfs",  { "nodev", "ro" } },
 };
 /* clang-format on */
 
@@ -106,7 +130,10 @@ static void write_mounts(struct buf *out, const struct bundle *b)
 		json_str(out, "type", mounts[i].type);
 		json_str(out, "source", mounts[i].source);
 		json_key(out, "options");
-		buf_addf(out, "[%s]}", mounts[i].options);
+		buf_adds(out, "[\"nosuid\",\"noexec\"");
+		for (size_t k = 0; mounts[i].options[k]; k++)
+			buf_addf(out, ",\"%s\"", mounts[i].options[k]);
+		buf_adds(out, "]}");
 	}
 	bind(out, b->init, "/.berth/init", "ro");
 	if (b->socket_dir)

@@ -5,16 +5,16 @@
 #include "lib/strv.h"
 
 struct bundle {
-	const char *name;	  /* of the allocation */
+	const char *name; /* of the allocation */
 	const char *hostname;
-	const char *rootfs;	  /* absolute, in the engine's mount namespace */
-	const char *cgroup;	  /* "/berth.main/NAME" */
-	const char *init;	  /* berth-init on the host */
-	const char *socket_dir;	  /* bound as /.berth/sock for engines that need it, or NULL */
-	const struct strv *env;	  /* the image's */
+	const char *rootfs;     /* absolute, in the engine's mount namespace */
+	const char *cgroup;     /* "/berth.main/NAME" */
+	const char *init;       /* berth-init on the host */
+	const char *socket_dir; /* bound as /.berth/sock for engines that need it, or NULL */
+	const struct strv *env; /* the image's */
 	const char *cwd;
-	const char *const *args;  /* of berth-init */
-	uint32_t first_id;	  /* of the sandbox's 65,536 */
+	const char *const *args; /* of berth-init */
+	uint32_t first_id;       /* of the sandbox's 65,536 */
 	uint64_t memory_bytes;
 	uint32_t cpu_milli, pids, open_files;
 };

@@ -16,10 +16,10 @@
 #include "lib/file.h"
 #include "lib/str.h"
 
-#define CGROUP_ROOT  "/sys/fs/cgroup"
-#define V2_MAGIC     0x63677270
-#define PROCS_MAX    (512 * 1024)
-#define FILE_MAX     (16 * 1024)
+#define CGROUP_ROOT "/sys/fs/cgroup"
+#define V2_MAGIC    0x63677270
+#define PROCS_MAX   (512 * 1024)
+#define FILE_MAX    (16 * 1024)
 
 static const char *const mode_names[CGROUP_MODE_COUNT] = {
 	[CGROUP_V1] = "v1",
@@ -264,7 +264,8 @@ static void kill_listed(const struct cgroup_host *h, const char *name, int tree)
 	if (file_read(tree, below(h, name, "cgroup.procs", path, sizeof(path)), &text, &e) < 0 ||
 	    text.len == 0)
 		return;
-	for (char *word = strtok_r(text.data, "\n", &save); word; word = strtok_r(NULL, "\n", &save))
+	for (char *word = strtok_r(text.data, "\n", &save); word;
+	     word = strtok_r(NULL, "\n", &save))
 		if (str_u64(word, &pid, &e) == 0 && pid > 0)
 			kill_if_inside(h, name, (int)pid);
 }

@@ -16,7 +16,7 @@
 #include "node/node.h"
 #include "proto/frame.h"
 
-#define BACKLOG	 1024
+#define BACKLOG  1024
 #define RETRY_MS 5
 
 static struct sockaddr_un address(int fd, const char *name)

@@ -19,11 +19,11 @@
 #include "node/verbs.h"
 #include "proto/image.h"
 
-#define JOB_LIMIT_MS  (30 * 60 * 1000)
-#define JOBS_MAX      8
-#define PARTIAL	      ".partial"
-#define HEX_CHARS     64
-#define FACTS_MAX     1024
+#define JOB_LIMIT_MS (30 * 60 * 1000)
+#define JOBS_MAX     8
+#define PARTIAL      ".partial"
+#define HEX_CHARS    64
+#define FACTS_MAX    1024
 
 /* One berth-image at work, and everybody who waits for it. */
 struct image_job {
@@ -31,13 +31,13 @@ struct image_job {
 	struct task *task;
 	struct call *waiters;
 	char source[NODE_REFERENCE_MAX]; /* "": an import */
-	char partial[48];		 /* its directory below images/ */
-	int dir;			 /* that directory */
-	int results;			 /* the pipe berth-image writes to */
+	char partial[48];                /* its directory below images/ */
+	int dir;                         /* that directory */
+	int results;                     /* the pipe berth-image writes to */
 	uv_poll_t poll;
 	struct buf in;
 	struct node_image done; /* what it said at its end; digest empty: nothing yet */
-	struct err why;		/* or what went wrong */
+	struct err why;         /* or what went wrong */
 	struct image_job *next;
 };
 
@@ -259,7 +259,8 @@ static int publish(void *arg, struct err *e)
 		return 0;
 	if (errno != EEXIST && errno != ENOTEMPTY)
 		return err_sys(e, errno, "publish image %s", name);
-	return remove_image_dir(job->node, job->partial, e); /* it is there already: the same bytes */
+	/* It is there already: the same bytes. */
+	return remove_image_dir(job->node, job->partial, e);
 }
 
 static int discard(void *arg, struct err *e)

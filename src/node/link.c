@@ -50,7 +50,8 @@ static void link_flush(struct link *link)
 {
 	if (packets_flush(&link->out, link->fd) < 0)
 		return link_close(link);
-	uv_poll_start(&link->poll, UV_READABLE | (link->out.first ? UV_WRITABLE : 0), on_link_event);
+	uv_poll_start(&link->poll, UV_READABLE | (link->out.first ? UV_WRITABLE : 0),
+		      on_link_event);
 }
 
 static void link_send(struct link *link, struct buf *data, int fd)
@@ -218,7 +219,8 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 
 int link_listen(struct node *n, struct err *e)
 {
-	cleanup(close_fd) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int type = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
+	cleanup(close_fd) int fd = socket(AF_UNIX, type, 0); /* CLOEXEC */
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 
 	if (fd < 0)

@@ -27,7 +27,7 @@
 /* clang-format off */
 const struct setting node_settings_table[] = {
 	SETTING(CONFIG_STR, node_settings, instance, "main",
-		"Name of this berth-node among others on the machine; part of every cgroup it makes."),
+		"Name among others on the machine; part of every cgroup it makes."),
 	SETTING(CONFIG_STR, node_settings, socket, "/run/berth/node.sock",
 		"The Unix socket berthd talks to."),
 	SETTING(CONFIG_STR, node_settings, socket_user, "berth",
@@ -35,7 +35,7 @@ const struct setting node_settings_table[] = {
 	SETTING(CONFIG_STR, node_settings, run_dir, "/run/berth/node",
 		"Where what runs now is written down; need not survive a reboot."),
 	SETTING(CONFIG_STR, node_settings, pool, "/var/lib/berth/pool.img",
-		"The btrfs of all sandboxes: a block device, or a file that is made if it is not there."),
+		"The btrfs of all sandboxes: a block device, or a file (made if missing)."),
 	SETTING(CONFIG_SIZE, node_settings, pool_size, "20g",
 		"How large a new pool file is; it takes only the space that is used."),
 	SETTING(CONFIG_STR, node_settings, init, "/usr/libexec/berth/berth-init",
@@ -47,7 +47,7 @@ const struct setting node_settings_table[] = {
 	SETTING(CONFIG_INT, node_settings, first_id, "1000000",
 		"The first user id of the first sandbox; each takes 65,536 from there on."),
 	SETTING(CONFIG_STR, node_settings, runsc_platform, "ptrace",
-		"How gVisor catches system calls: ptrace with Debian's build, systrap with current ones."),
+		"How gVisor catches system calls: ptrace (Debian's build) or systrap (newer)."),
 	SETTING_END
 };
 /* clang-format on */
@@ -74,7 +74,7 @@ static int check_settings(struct node *n, struct err *e)
 	pw = getpwnam(s->socket_user);
 	if (!pw) {
 		err_set(e, ERR_INVALID, "there is no user %s", s->socket_user);
-		return err_fix(e, "Run 'berth init', or set socket_user to the one berthd runs as.");
+		return err_fix(e, "Run 'berth init', or name the user berthd runs as.");
 	}
 	n->peer_uid = pw->pw_uid;
 	return 0;
@@ -111,8 +111,8 @@ static void on_end_signal(uv_signal_t *handle, int signum)
 {
 	struct node *n = handle->data;
 
-	log_event(LOG_INFO, "ending; sandboxes live on", "signal", signum == SIGTERM ? "TERM" : "INT",
-		  NULL);
+	log_event(LOG_INFO, "ending; sandboxes live on", "signal",
+		  signum == SIGTERM ? "TERM" : "INT", NULL);
 	uv_stop(&n->loop);
 }
 

@@ -176,7 +176,8 @@ static int subvolume_id(const struct pool *p, const char *sandbox, uint64_t *ret
 		return err_sys(e, errno, "open subvolume %s", sandbox);
 	r = btrfs_util_subvolume_id_fd(fd, ret);
 	if (r != BTRFS_UTIL_OK)
-		return err_set(e, ERR_INTERNAL, "subvolume %s: %s", sandbox, btrfs_util_strerror(r));
+		return err_set(e, ERR_INTERNAL, "subvolume %s: %s", sandbox,
+			       btrfs_util_strerror(r));
 	return 0;
 }
 

@@ -14,10 +14,10 @@
 #include "proto/node.h"
 
 struct pool {
-	int dirfd;	  /* the root of the file system */
-	int images;	  /* images/ */
-	int sandboxes;	  /* sandboxes/ */
-	bool simple;	  /* simple quotas, not the slower classic ones */
+	int dirfd;        /* the root of the file system */
+	int images;       /* images/ */
+	int sandboxes;    /* sandboxes/ */
+	bool simple;      /* simple quotas, not the slower classic ones */
 	char mount[4096]; /* where, in our mount namespace */
 };
 

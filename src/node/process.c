@@ -98,7 +98,9 @@ int process_watch(struct allocation *a, struct err *e)
 
 int process_log_open(const struct allocation *a)
 {
-	return openat(a->dirfd, LOG_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+	int flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC;
+
+	return openat(a->dirfd, LOG_FILE, flags, 0600);
 }
 
 /* The last line that says something, with anything that is not plain text left out. */

@@ -7,8 +7,8 @@
 #include "lib/strv.h"
 
 struct runtime_paths {
-	const char *root;    /* the engine's own state, ours alone */
-	const char *bundle;  /* directory of config.json */
+	const char *root;   /* the engine's own state, ours alone */
+	const char *bundle; /* directory of config.json */
 	const char *pidfile;
 	const char *log;
 	const char *name;
@@ -43,7 +43,7 @@ struct runtime {
 };
 
 const struct runtime *runtime_find(const char *name); /* or NULL */
-const struct runtime *runtime_at(size_t i);	      /* NULL past the last */
+const struct runtime *runtime_at(size_t i);           /* NULL past the last */
 
 /* The engines whose program is on PATH, as "crun runsc". */
 void runtime_installed(char *out, size_t size);

@@ -11,7 +11,7 @@
 
 struct task {
 	struct proc proc;
-	uv_poll_t poll;	  /* of the pidfd; data is the task */
+	uv_poll_t poll;   /* of the pidfd; data is the task */
 	uv_timer_t timer; /* the deadline */
 	bool timed_out;
 	int handles; /* open ones; the task is freed when the last is closed */

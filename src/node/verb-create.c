@@ -33,7 +33,7 @@
  * needs under one place every host has. Nothing of it is ever mounted where
  * others could see it, and it goes away with the engine.
  */
-#define STAGE "/mnt"
+#define STAGE          "/mnt"
 
 static void answer(struct allocation *a)
 {
@@ -137,7 +137,8 @@ static int create(struct call *c, struct allocation **ret, struct err *e)
 	struct allocation *a = allocation_find(&n->all, c->ask.create.sandbox);
 
 	if (a && a->spec.generation != c->ask.create.generation)
-		return err_set(e, ERR_CONFLICT, "another generation of %s is here", a->spec.sandbox);
+		return err_set(e, ERR_CONFLICT, "another generation of %s is here",
+			       a->spec.sandbox);
 	if (!a && image_exists(n, c->ask.create.image, e) < 0)
 		return -1;
 	if (!a && allocation_make(n, &c->ask.create, &a, e) < 0)

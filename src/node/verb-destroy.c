@@ -19,8 +19,8 @@
 #include "node/task.h"
 #include "node/verbs.h"
 
-#define EMPTY_LIMIT_MS	10000 /* for killed processes to be gone */
-#define LOOK_MS		2
+#define EMPTY_LIMIT_MS 10000 /* for killed processes to be gone */
+#define LOOK_MS        2
 
 /* Waiting for the processes to be gone; then `next`. */
 struct ending {
@@ -76,7 +76,8 @@ static void on_look(uv_timer_t *timer)
 	end_call(a, &e);
 }
 
-static void end_processes(struct allocation *a, uint64_t grace_ms, void (*next)(struct allocation *))
+static void end_processes(struct allocation *a, uint64_t grace_ms,
+			  void (*next)(struct allocation *))
 {
 	struct ending *w = xcalloc(1, sizeof(*w));
 	uint64_t now = uv_now(&a->node->loop);

@@ -1,7 +1,6 @@
 /* What each verb does. A verb answers at once, or begins something and answers when it is done. */
 #pragma once
 
-#include "node/allocation.h"
 #include "lib/log.h"
 #include "node/allocation.h"
 #include "node/link.h"
