@@ -98,7 +98,9 @@ static const char *last_words(const struct pull *p, struct buf *text)
 		text->data[--text->len] = '\0';
 	msg = msg ? msg + strlen(sign) : buf_str(text);
 	name = strstr(msg, p->reference); /* which we say ourselves */
-	return name && str_starts(name + strlen(p->reference), ": ") ? name + strlen(p->reference) + 2 : msg;
+	if (name && str_starts(name + strlen(p->reference), ": "))
+		return name + strlen(p->reference) + 2;
+	return msg;
 }
 
 static int say_why(const struct pull *p, struct buf *text, struct err *e)
