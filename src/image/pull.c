@@ -88,14 +88,19 @@ static uint64_t arrived(int home)
 	return bytes_in(home, "image") + bytes_in(home, "image/blobs/sha256") + bytes_in(home, ".");
 }
 
-/* skopeo's last words: `time="..." level=fatal msg="..."`. */
-static const char *last_words(struct buf *text)
+/* skopeo's last words: `time="..." level=fatal msg="what it did: why it failed"`. */
+static const char *last_words(const struct pull *p, struct buf *text)
 {
-	char *msg = text->data ? strstr(text->data, "level=fatal msg=\"") : NULL;
+	static const char sign[] = "level=fatal msg=\"";
+	const char *msg = strstr(buf_str(text), sign), *name;
 
 	while (text->len > 0 && strchr("\n\"", text->data[text->len - 1]))
 		text->data[--text->len] = '\0';
-	return msg ? msg + strlen("level=fatal msg=\"") : buf_str(text);
+	msg = msg ? msg + strlen(sign) : buf_str(text);
+	name = strstr(msg, p->reference); /* which we say ourselves */
+	if (name && str_starts(name + strlen(p->reference), ": "))
+		return name + strlen(p->reference) + 2;
+	return msg;
 }
 
 static int say_why(const struct pull *p, struct buf *text, struct err *e)
@@ -115,7 +120,7 @@ static int say_why(const struct pull *p, struct buf *text, struct err *e)
 		{ "no such host", ERR_NOT_FOUND },
 		{ "no space left", ERR_LIMIT },
 	};
-	const char *why = last_words(text);
+	const char *why = last_words(p, text);
 	enum err_code code = ERR_INVALID;
 
 	for (size_t i = 0; i < array_len(signs); i++)
