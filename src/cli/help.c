@@ -33,7 +33,8 @@ int help_missing(const struct command *const *commands, const char *second, cons
 
 	for (size_t i = 0; commands[i]; i++)
 		if (strncmp(commands[i]->name, first, len) == 0 && commands[i]->name[len] == ' ')
-			buf_addf(&names, "%s%s", names.len ? ", " : "", commands[i]->name + len + 1);
+			buf_addf(&names, "%s%s", names.len ? ", " : "",
+				 commands[i]->name + len + 1);
 	if (names.len && !second) {
 		err_set(e, ERR_INVALID, "%s is not a whole command", first);
 		return err_fix(e, "Say one of these after it: %s.", buf_str(&names));
