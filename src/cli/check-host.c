@@ -55,9 +55,9 @@ void check_cgroups(const struct context *c, struct check *ret)
 	bool unified = access("/sys/fs/cgroup/cgroup.controllers", R_OK) == 0;
 	bool hybrid = access("/sys/fs/cgroup/unified/cgroup.controllers", R_OK) == 0;
 	struct err ignored;
-	bool read = file_read(AT_FDCWD, unified ? "/sys/fs/cgroup/cgroup.controllers"
-						: "/sys/fs/cgroup/unified/cgroup.controllers",
-			      &v2, &ignored) == 0;
+	const char *list = unified ? "/sys/fs/cgroup/cgroup.controllers"
+				   : "/sys/fs/cgroup/unified/cgroup.controllers";
+	bool read = file_read(AT_FDCWD, list, &v2, &ignored) == 0;
 
 	(void)c;
 	if (read && v2.len && v2.data[v2.len - 1] == '\n')

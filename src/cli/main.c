@@ -26,6 +26,7 @@ static const struct command *const commands[] = {
 	&cmd_events,
 	&cmd_doctor,
 	&cmd_dev,
+	&cmd_init,
 	&cmd_version,
 	&cmd_help,
 	NULL
