@@ -41,7 +41,6 @@ TEST(values_of_every_type)
 {
 	struct sample s = { 0 };
 	cleanup(strv_done) struct strv args = { 0 };
-	cleanup(options_done) struct option_set set = { rows, &s };
 	struct err e;
 
 	CHECK_OK(PARSE(0, &args, &s, &e, W("-k"), W("--runtime=crun"), W("--memory"), W("512m"),
@@ -58,6 +57,8 @@ TEST(values_of_every_type)
 	CHECK_STR(s.env.items[1], "C=d");
 	CHECK_INT(args.len, 2);
 	CHECK_STR(args.items[1], "more");
+	options_done(&(struct option_set){ rows, &s });
+	CHECK_INT(s.env.len, 0);
 }
 
 TEST(a_command_behind_our_arguments_is_left_alone)
