@@ -82,8 +82,10 @@ static void add_options(struct buf *out, const struct option_row *rows)
 {
 	json_key(out, "options");
 	buf_adds(out, "[");
-	for (const struct option_row *r = rows; r && r->type != OPTION_END; r++)
+	for (const struct option_row *r = rows; r && r->type != OPTION_END; r++) {
+		buf_adds(out, r == rows ? "" : ",");
 		json_add_string(out, r->name);
+	}
 	buf_adds(out, "]");
 }
 

@@ -24,7 +24,9 @@ static const struct command *const commands[] = {
 	&cmd_key_ls,
 	&cmd_key_rm,
 	&cmd_events,
+	&cmd_doctor,
 	&cmd_dev,
+	&cmd_init,
 	&cmd_version,
 	&cmd_help,
 	NULL
@@ -102,7 +104,7 @@ static int berth(int argc, char **argv, struct err *e)
 		return help_all(commands, e);
 	cmd = help_find(commands, (size_t)(argc - first), argv + first, &words);
 	if (!cmd)
-		return help_missing(commands, argc - first > 1 ? argv[first + 1] : NULL,
+		return help_missing(commands, first + 1 < argc ? argv[first + 1] : NULL,
 				    argv[first], e);
 	first += (int)words - 1; /* argv[0] of the command is its last word */
 	return run_command(cmd, &global, argc - first, argv + first, e);

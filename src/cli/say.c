@@ -11,6 +11,7 @@
 #define LINE_MAX_BYTES 1024
 
 /* Whole lines, one write each: two programs on one terminal do not mix. */
+static void put(const char *fmt, va_list args) printf_like(1, 0);
 static void put(const char *fmt, va_list args)
 {
 	char line[LINE_MAX_BYTES];

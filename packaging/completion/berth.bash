@@ -1,0 +1,43 @@
+# bash completion for berth; tools/check-docs holds it to `berth help --json`.
+_berth()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} word command= i
+	local common="--url --key --json --help"
+	local -A options=(
+		[run]="--runtime --memory --cpus --pids --disk --env --workdir --timeout --interactive --keep"
+		[exec]="--env --workdir --timeout --interactive"
+		[ps]=""
+		[rm]="--all"
+		[image pull]="--name"
+		[image import]=""
+		[image ls]=""
+		[image rm]=""
+		[key create]="--role"
+		[key ls]=""
+		[key rm]=""
+		[events]=""
+		[doctor]=""
+		[dev]="--dir --listen --runtime --pool-size --insecure-registry --quiet"
+		[init]="--image --no-image --listen --pool-size --dry-run"
+		[version]=""
+		[help]=""
+	)
+
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		word=${COMP_WORDS[i]}
+		[[ $word == -* ]] && continue
+		command=${command:+$command }$word
+		[[ -v options[$command] ]] && break
+		[[ $command == image || $command == key ]] || break
+	done
+	if [[ -n $command && -v options[$command] ]]; then
+		[[ $cur == -* ]] && COMPREPLY=($(compgen -W "${options[$command]} $common" -- "$cur"))
+		[[ -z ${COMPREPLY[*]} ]] && COMPREPLY=($(compgen -f -- "$cur"))
+		return
+	fi
+	for word in "${!options[@]}"; do
+		[[ $word == "$command "* ]] && word=${word#"$command "}
+		[[ -z $command || $word != *" "* ]] && COMPREPLY+=($(compgen -W "${word%% *}" -- "$cur"))
+	done
+}
+complete -F _berth berth

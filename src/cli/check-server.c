@@ -1,0 +1,56 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/check.h"
+#include "cli/client.h"
+
+#define LOOK_MS 5000
+
+void check_server(const struct context *c, struct check *ret)
+{
+	cleanup(fetch_reply_done) struct fetch_reply reply = { 0 };
+	cleanup(json_free) struct json *tree = NULL;
+	char url[CLIENT_URL_MAX];
+	struct fetch_request q = { .url = url, .body_fd = -1, .timeout_ms = LOOK_MS };
+	struct err e;
+
+	snprintf(url, sizeof(url), "%s/v1/health", c->url);
+	if (fetch(&q, &reply, &e) < 0) {
+		check_set(ret, CHECK_WARN,
+			  "Start one: sudo berth dev --dir DIR, or sudo berth init.",
+			  "none answers at %s", c->url);
+		return;
+	}
+	if (json_parse(buf_str(&reply.body), reply.body.len, &tree, &e) < 0 ||
+	    !json_get_str(tree, "status")[0]) {
+		check_set(ret, CHECK_FAIL, "Set BERTH_URL to a Berth server.",
+			  "what answers at %s is not Berth", c->url);
+		return;
+	}
+	check_set(ret, reply.status == 200 ? CHECK_OK : CHECK_FAIL,
+		  reply.status == 200 ? NULL : "See the logs of berthd, berth-node and PostgreSQL.",
+		  "%s %s at %s; database %s, node %s", json_get_str(tree, "status"),
+		  json_get_str(tree, "version"), c->url, json_get_str(tree, "database"),
+		  json_get_str(tree, "node"));
+}
+
+void check_key(const struct context *c, struct check *ret)
+{
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	struct fetch_request q = { .body_fd = -1, .timeout_ms = LOOK_MS };
+	struct err e;
+
+	if (!c->key[0])
+		check_set(ret, CHECK_WARN, "Set BERTH_API_KEY; under `berth dev`: `. DIR/env`.",
+			  "none is set");
+	else if (client_fetch(c, "/v1/host", &q, &reply, &e) == 0)
+		check_set(ret, CHECK_OK, NULL, "works; %lld sandboxes on %s",
+			  (long long)json_get_int(reply.tree, "sandboxes"),
+			  json_get_str(reply.tree, "host"));
+	else if (reply.status == 401)
+		check_set(ret, CHECK_FAIL,
+			  "Use a key of this server: DIR/key, or `berth key create`.",
+			  "the server does not know it");
+	else
+		check_set(ret, CHECK_WARN, NULL, "cannot be tried: %.150s", e.msg);
+}

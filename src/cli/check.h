@@ -1,0 +1,39 @@
+/* One thing that `berth doctor` looks at, and what it found. */
+#pragma once
+
+#include "cli/command.h"
+
+enum check_state {
+	CHECK_FAIL, /* Berth does not work like this */
+	CHECK_WARN, /* it works, but know this */
+	CHECK_OK,
+	CHECK_STATES
+};
+
+struct check {
+	enum check_state state;
+	char found[200]; /* what is there */
+	char fix[200];   /* what to do; empty if nothing */
+};
+
+typedef void check_fn(const struct context *c, struct check *ret);
+
+/* Set a check's result; `fix` may be NULL. */
+void check_set(struct check *k, enum check_state state, const char *fix, const char *fmt, ...)
+	printf_like(4, 5);
+
+/* This machine: check-host.c */
+check_fn check_kernel, check_cgroups, check_btrfs, check_userns, check_seccomp, check_files,
+	check_disk, check_memory;
+
+/* The programs we lean on: check-engines.c */
+check_fn check_crun, check_runsc, check_postgres, check_image_tools, check_nft;
+
+/* The server, if there is one: check-server.c */
+check_fn check_server, check_key;
+
+/* Days between a date (year, month, day) and now; for the age of an engine. */
+int64_t check_age_days(unsigned year, unsigned month, unsigned day);
+
+/* The first line a program prints; false if it cannot be run. */
+must_check bool check_first_line(const char *const *argv, char *out, size_t size);

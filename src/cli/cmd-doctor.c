@@ -1,0 +1,97 @@
+/* berth doctor: what is as it should be, what is not, and what to do about it. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "cli/check.h"
+#include "cli/say.h"
+#include "lib/json.h"
+
+#define TEXT_MAX (64 * 1024)
+
+/* clang-format off */
+static const struct {
+	const char *name;
+	check_fn *look;
+} checks[] = {
+	{ "kernel",		check_kernel },
+	{ "cgroups",		check_cgroups },
+	{ "btrfs",		check_btrfs },
+	{ "user namespaces",	check_userns },
+	{ "seccomp",		check_seccomp },
+	{ "open files",		check_files },
+	{ "memory",		check_memory },
+	{ "disk",		check_disk },
+	{ "crun",		check_crun },
+	{ "runsc",		check_runsc },
+	{ "PostgreSQL",		check_postgres },
+	{ "image tools",	check_image_tools },
+	{ "nftables",		check_nft },
+	{ "server",		check_server },
+	{ "API key",		check_key },
+};
+
+static const char *const states[CHECK_STATES] = {
+	[CHECK_FAIL]	= "fail",
+	[CHECK_WARN]	= "warn",
+	[CHECK_OK]	= "ok",
+};
+/* clang-format on */
+
+void check_set(struct check *k, enum check_state state, const char *fix, const char *fmt, ...)
+{
+	va_list args;
+
+	k->state = state;
+	snprintf(k->fix, sizeof(k->fix), "%s", fix ? fix : "");
+	va_start(args, fmt);
+	vsnprintf(k->found, sizeof(k->found), fmt, args);
+	va_end(args);
+}
+
+static void add_json(struct buf *out, const char *name, const struct check *k)
+{
+	json_open(out, '{');
+	json_str(out, "check", name);
+	json_str(out, "state", states[k->state]);
+	json_str(out, "found", k->found);
+	json_str(out, "remediation", k->fix);
+	buf_adds(out, "}");
+}
+
+static int run(const struct context *c, const void *options, const struct strv *args, struct err *e)
+{
+	cleanup(buf_done) struct buf out = buf_make(TEXT_MAX);
+	unsigned counts[CHECK_STATES] = { 0 };
+
+	(void)options, (void)args;
+	if (c->json)
+		buf_adds(&out, "{\"checks\":[");
+	for (size_t i = 0; i < array_len(checks); i++) {
+		struct check k = { .state = CHECK_FAIL };
+
+		checks[i].look(c, &k);
+		counts[k.state]++;
+		if (c->json)
+			add_json(&out, checks[i].name, &k);
+		else
+			buf_addf(&out, "%-5s %-16s %s\n", states[k.state], checks[i].name, k.found);
+		if (!c->json && k.fix[0])
+			buf_addf(&out, "%23s-> %s\n", "", k.fix);
+	}
+	if (c->json)
+		buf_adds(&out, "]}\n");
+	else
+		buf_addf(&out, "\n%u fine, %u to know about, %u wrong.\n", counts[CHECK_OK],
+			 counts[CHECK_WARN], counts[CHECK_FAIL]);
+	if (say_out(buf_str(&out), out.len, e) < 0)
+		return -1;
+	return counts[CHECK_FAIL] ? 1 : 0;
+}
+
+const struct command cmd_doctor = {
+	.name = "doctor",
+	.usage = "",
+	.help = "Look whether this machine and the server are as they should be",
+	.details = "The exit status is 1 if something is wrong. Needs neither root nor a server.",
+	.run = run,
+};
