@@ -205,6 +205,8 @@ int main(int argc, char **argv)
 	struct err e;
 
 	j.unpack.report = &j.report;
+	/* Whatever else was left open is not for those we start. */
+	(void)close_range(REPORT_FD + 1, ~0U, 0);
 	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	if (parse_args(argc, argv, &j, &e) < 0 || run(&j, &e) < 0) {
 		fprintf(stderr, "berth-image: %s\n", e.msg);

@@ -18,7 +18,7 @@
 #include "proto/node.h"
 
 #define POLL_MS     200
-#define MESSAGE_MAX (16 * 1024)
+#define MESSAGE_MAX (16UL << 10)
 #define POLICY      "/etc/containers/policy.json"
 
 static int prepare(void *arg)
@@ -34,7 +34,7 @@ static bool is_reference(const char *s)
 	return len > 0 && len < NODE_REFERENCE_MAX && !s[len] && s[0] != '-' && s[0] != '/';
 }
 
-static int start(const struct pull *p, int *home, int messages, struct proc *ret, struct err *e)
+static int start(const struct pull *p, int home, int messages, struct proc *ret, struct err *e)
 {
 	static const char *const env[] = { "HOME=" CONFINE_HOME, "TMPDIR=" CONFINE_HOME,
 					   "XDG_RUNTIME_DIR=" CONFINE_HOME,
@@ -46,7 +46,7 @@ static int start(const struct pull *p, int *home, int messages, struct proc *ret
 		.err = messages,
 		.env = env,
 		.prepare = prepare,
-		.arg = home,
+		.arg = &home,
 	};
 
 	strv_add(&argv, "skopeo");
@@ -178,7 +178,7 @@ int pull_run(const struct pull *p, int imagefd, struct err *e)
 	messages = pipe[0];
 	child_end = pipe[1];
 	(void)fcntl(messages, F_SETFL, O_NONBLOCK);
-	if (start(p, &home, child_end, &child, e) < 0)
+	if (start(p, home, child_end, &child, e) < 0)
 		return -1;
 	close_fd(&child_end);
 	child_end = -1;
