@@ -96,6 +96,15 @@ static uint32_t open_files(void)
 	return limit.rlim_max < OPEN_FILES_MAX ? (uint32_t)limit.rlim_max : OPEN_FILES_MAX;
 }
 
+/* What every command expects and few images say. */
+static void add_home(struct strv *env)
+{
+	for (size_t i = 0; i < env->len; i++)
+		if (str_starts(env->items[i], "HOME="))
+			return;
+	strv_add(env, "HOME=/root");
+}
+
 static int write_config(struct allocation *a, struct err *e)
 {
 	cleanup(buf_done) struct buf text = buf_make(CONFIG_MAX);
@@ -121,6 +130,7 @@ static int write_config(struct allocation *a, struct err *e)
 
 	if (image_read_config(a->node, a->spec.image, &image, e) < 0)
 		return -1;
+	add_home(&image.env);
 	if (!cgroup_path(&a->node->cgroups, a->name, cgroup, sizeof(cgroup)))
 		return err_set(e, ERR_INVALID, "cgroup path of %s is too long", a->name);
 	bundle_write(&text, &b);
