@@ -244,10 +244,13 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
 	struct exec *x = stream->data;
 
-	if (n > 0)
+	if (n > 0) {
+		x->pending++; /* it must outlive this, however it ends */
 		take_bytes(x, (uint8_t *)buf->base, (size_t)n);
-	else if (n < 0 && !x->ended && x->exit.kind == EXEC_NONE)
+		(void)came_back_late(x);
+	} else if (n < 0 && !x->ended && x->exit.kind == EXEC_NONE) {
 		lost(x);
+	}
 }
 
 void exec_resume(struct exec *x)

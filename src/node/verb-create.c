@@ -161,7 +161,7 @@ static int create(struct call *c, struct allocation **ret, struct err *e)
 
 void verb_create(struct call *c)
 {
-	struct allocation *a;
+	struct allocation *a = NULL;
 	struct err e;
 	int log;
 
