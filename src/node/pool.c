@@ -208,7 +208,7 @@ uint64_t pool_used(const struct pool *p, const char *sandbox)
 	struct btrfs_ioctl_search_header head = { 0 };
 	struct btrfs_qgroup_info_item info = { 0 };
 	struct err e;
-	uint64_t id;
+	uint64_t id = 0;
 
 	if (subvolume_id(p, sandbox, &id, &e) < 0)
 		return 0;
