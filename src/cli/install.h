@@ -22,8 +22,8 @@ struct install_options {
 struct install {
 	const struct context *context;
 	const struct install_options *options;
-	struct account account;  /* `berth`, once it is there */
-	char key[INSTALL_KEY];   /* the first key, if it was made just now */
+	struct account account; /* `berth`, once it is there */
+	char key[INSTALL_KEY];  /* the first key, if it was made just now */
 };
 
 struct install_step {

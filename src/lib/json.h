@@ -62,7 +62,8 @@ void json_bool(struct buf *out, const char *name, bool value);
 /* Reading a reply: a tree, and lookups that never fail, only miss. */
 struct json;
 must_check int json_parse(const char *text, size_t len, struct json **ret, struct err *e);
-void json_free(struct json **tree);                                       /* for cleanup(): only on what json_parse() gave */
+/* For cleanup(): only on what json_parse() gave. */
+void json_free(struct json **tree);
 const struct json *json_get(const struct json *object, const char *name); /* or NULL */
 const struct json *json_at(const struct json *list, size_t i);            /* or NULL */
 const char *json_get_str(const struct json *object, const char *name);    /* or "" */

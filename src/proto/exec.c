@@ -54,40 +54,13 @@ int exec_request_check(const struct exec_request *q, struct err *e)
 	return 0;
 }
 
-static void list_encode(struct buf *out, const struct strv *v)
-{
-	writer_u32(out, (uint32_t)v->len);
-	for (size_t i = 0; i < v->len; i++) {
-		size_t len = strlen(v->items[i]);
-
-		writer_u32(out, (uint32_t)len);
-		buf_add(out, v->items[i], len);
-	}
-}
-
-static void list_decode(struct reader *r, size_t max, struct strv *ret)
-{
-	uint32_t count = reader_u32(r);
-
-	if (count > max)
-		r->bad = true;
-	for (uint32_t i = 0; i < count && !r->bad; i++) {
-		struct bytes b = reader_bytes(r, reader_u32(r));
-
-		if (r->bad || memchr(b.data, '\0', b.len))
-			r->bad = true;
-		else
-			strv_addf(ret, "%.*s", (int)b.len, (const char *)b.data);
-	}
-}
-
 void exec_request_encode(struct buf *out, const struct exec_request *q)
 {
 	writer_u32(out, q->flags);
 	writer_u64(out, q->timeout_ms);
 	writer_str(out, q->cwd);
-	list_encode(out, &q->argv);
-	list_encode(out, &q->env);
+	writer_strv(out, &q->argv);
+	writer_strv(out, &q->env);
 }
 
 int exec_request_decode(struct bytes wire, struct exec_request *ret, struct err *e)
@@ -97,8 +70,8 @@ int exec_request_decode(struct bytes wire, struct exec_request *ret, struct err 
 	ret->flags = reader_u32(&r);
 	ret->timeout_ms = reader_u64(&r);
 	reader_str(&r, ret->cwd, sizeof(ret->cwd));
-	list_decode(&r, EXEC_ARGS_MAX, &ret->argv);
-	list_decode(&r, EXEC_ENV_MAX, &ret->env);
+	reader_strv(&r, EXEC_ARGS_MAX, &ret->argv);
+	reader_strv(&r, EXEC_ENV_MAX, &ret->env);
 	if (!reader_done(&r)) {
 		exec_request_done(ret);
 		return err_set(e, ERR_INVALID, "an exec request that cannot be read");

@@ -59,6 +59,22 @@ void reader_str(struct reader *r, char *to, size_t size)
 	to[b.len] = '\0';
 }
 
+void reader_strv(struct reader *r, size_t max, struct strv *ret)
+{
+	uint32_t count = reader_u32(r);
+
+	if (count > max)
+		r->bad = true;
+	for (uint32_t i = 0; i < count && !r->bad; i++) {
+		struct bytes b = reader_bytes(r, reader_u32(r));
+
+		if (r->bad || memchr(b.data, '\0', b.len))
+			r->bad = true;
+		else
+			strv_addf(ret, "%.*s", (int)b.len, (const char *)b.data);
+	}
+}
+
 bool reader_done(const struct reader *r)
 {
 	return !r->bad && r->pos == r->end;

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "lib/base.h"
+#include "lib/strv.h"
 
 struct reader {
 	const uint8_t *pos;
@@ -35,6 +36,9 @@ uint64_t reader_u64(struct reader *r);
 
 /* A string of at most size - 1 bytes behind its u16 length, without a NUL in it. */
 void reader_str(struct reader *r, char *to, size_t size);
+
+/* A list of at most `max` strings, each behind its u32 length, added to `ret`. */
+void reader_strv(struct reader *r, size_t max, struct strv *ret);
 
 /* True if every read so far was within bounds and nothing is left over. */
 must_check bool reader_done(const struct reader *r);

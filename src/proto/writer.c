@@ -38,3 +38,14 @@ void writer_str(struct buf *out, const char *s)
 	writer_u16(out, (uint16_t)len);
 	buf_add(out, s, len);
 }
+
+void writer_strv(struct buf *out, const struct strv *v)
+{
+	writer_u32(out, (uint32_t)v->len);
+	for (size_t i = 0; i < v->len; i++) {
+		size_t len = strlen(v->items[i]);
+
+		writer_u32(out, (uint32_t)len);
+		buf_add(out, v->items[i], len);
+	}
+}

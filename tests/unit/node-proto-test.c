@@ -9,7 +9,14 @@ static struct bytes wire_of(const struct buf *b)
 
 TEST(a_create_comes_out_as_it_went_in)
 {
-	struct node_create c = { .sandbox = "sb_c1_x", .generation = 3, .image = "sha256:abc", .runtime = "crun", .memory_bytes = 1ULL << 33, .pids = 64 };
+	struct node_create c = {
+		.sandbox = "sb_c1_x",
+		.generation = 3,
+		.image = "sha256:abc",
+		.runtime = "crun",
+		.memory_bytes = 1ULL << 33,
+		.pids = 64,
+	};
 	cleanup(buf_done) struct buf b = buf_make(NODE_PACKET_MAX);
 	struct node_create back;
 	struct node_head h;

@@ -1,0 +1,132 @@
+#include "api/berthd.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "api/reconcile.h"
+#include "lib/log.h"
+#include "lib/loop.h"
+#include "store/host.h"
+
+/* clang-format off */
+const struct setting berthd_settings_table[] = {
+	SETTING(CONFIG_STR, berthd_settings, listen, "127.0.0.1:7070",
+		"Where the API listens: a numeric address and a port."),
+	SETTING(CONFIG_STR, berthd_settings, database, NULL,
+		"How PostgreSQL is reached, in libpq's words: host=/run/berth/pg dbname=berth."),
+	SETTING(CONFIG_STR, berthd_settings, node_socket, "/run/berth/node.sock",
+		"The Unix socket of berth-node."),
+	SETTING(CONFIG_STR, berthd_settings, state_dir, "/var/lib/berth/berthd",
+		"Where uploads wait until they are unpacked."),
+	SETTING(CONFIG_STR, berthd_settings, cell, "c1",
+		"The cell's short name, part of every id: 1 to 8 of a-z and 0-9."),
+	SETTING(CONFIG_STR, berthd_settings, host, "h1",
+		"This host's name in its cell."),
+	SETTING(CONFIG_INT, berthd_settings, loops, "2",
+		"Loop threads; each serves connections on the same address."),
+	SETTING(CONFIG_INT, berthd_settings, store_workers, "4",
+		"Threads that talk to PostgreSQL, each over a connection of its own."),
+	SETTING(CONFIG_STR, berthd_settings, default_runtime, "crun",
+		"The engine of sandboxes that name none: crun or runsc."),
+	SETTING_END
+};
+/* clang-format on */
+
+static int check_settings(struct berthd_settings *s, struct err *e)
+{
+	if (sandbox_cell_check(s->cell, e) < 0 || sandbox_runtime_check(s->default_runtime, e) < 0)
+		return -1;
+	if (s->loops < 1 || s->loops > BERTHD_LOOPS_MAX)
+		return err_set(e, ERR_INVALID, "loops must be from 1 to %d", BERTHD_LOOPS_MAX);
+	if (s->store_workers < 1 || s->store_workers > WORKERS_MAX)
+		return err_set(e, ERR_INVALID, "store_workers must be from 1 to %d", WORKERS_MAX);
+	return 0;
+}
+
+static int prepare_database(struct berthd *b, struct err *e)
+{
+	cleanup(store_closep) struct store *s = NULL;
+
+	if (store_open(b->settings.database, &s, e) < 0 || store_migrate(s, e) < 0)
+		return -1;
+	return store_host_put(s, b->settings.host, BERTH_VERSION, e);
+}
+
+static void on_end_signal(uv_signal_t *handle, int signum)
+{
+	struct berthd *b = handle->data;
+
+	log_event(LOG_INFO, "ending; sandboxes live on", "signal",
+		  signum == SIGTERM ? "TERM" : "INT", NULL);
+	for (size_t i = 0; i < b->reactor_count; i++)
+		reactor_stop(&b->reactors[i]);
+}
+
+static int watch_signals(struct berthd *b, struct err *e)
+{
+	uv_loop_t *loop = &b->reactors[0].loop;
+	int r;
+
+	(void)uv_signal_init(loop, &b->on_term);
+	(void)uv_signal_init(loop, &b->on_int);
+	b->on_term.data = b->on_int.data = b;
+	r = uv_signal_start(&b->on_term, on_end_signal, SIGTERM);
+	if (r == 0)
+		r = uv_signal_start(&b->on_int, on_end_signal, SIGINT);
+	return r < 0 ? err_uv(e, r, "watch signals") : 0;
+}
+
+int berthd_open(struct berthd *b, struct err *e)
+{
+	if (check_settings(&b->settings, e) < 0 || prepare_database(b, e) < 0)
+		return -1;
+	key_cache_init(&b->keys);
+	places_init(&b->places);
+	if (workers_open(&b->workers, b->settings.database, b->settings.store_workers, e) < 0)
+		return -1;
+	for (size_t i = 0; i < b->settings.loops; i++) {
+		if (reactor_open(&b->reactors[i], b, e) < 0)
+			return -1;
+		b->reactor_count++;
+		if (reactor_serve(&b->reactors[i], e) < 0)
+			return -1;
+	}
+	b->reconcile = reconcile_begin(&b->reactors[0]);
+	return watch_signals(b, e);
+}
+
+static void *run_reactor(void *arg)
+{
+	reactor_run(arg);
+	return NULL;
+}
+
+void berthd_run(struct berthd *b)
+{
+	sigset_t all, before;
+
+	sigfillset(&all); /* signals are the first loop's business */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	for (size_t i = 1; i < b->reactor_count; i++) {
+		struct reactor *r = &b->reactors[i];
+
+		r->threaded = pthread_create(&r->thread, NULL, run_reactor, r) == 0;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	reactor_run(&b->reactors[0]);
+	for (size_t i = 1; i < b->reactor_count; i++)
+		if (b->reactors[i].threaded)
+			pthread_join(b->reactors[i].thread, NULL);
+}
+
+void berthd_close(struct berthd *b)
+{
+	workers_close(&b->workers);
+	uv_close((uv_handle_t *)&b->on_term, NULL);
+	uv_close((uv_handle_t *)&b->on_int, NULL);
+	reconcile_end(b->reconcile);
+	for (size_t i = 0; i < b->reactor_count; i++)
+		reactor_close(&b->reactors[i]);
+	places_done(&b->places);
+	key_cache_done(&b->keys);
+}

@@ -1,0 +1,42 @@
+/*
+ * berthd: everything that parses what strangers send. It runs as a user of its
+ * own without capabilities and reaches the privileged side only through
+ * berth-node's socket.
+ */
+#pragma once
+
+#include "api/key-cache.h"
+#include "api/place.h"
+#include "api/reactor.h"
+#include "api/worker.h"
+#include "lib/config.h"
+
+#define BERTHD_LOOPS_MAX 16
+
+struct berthd_settings {
+	char listen[128];
+	char database[1024];
+	char node_socket[104];
+	char state_dir[1024];
+	char cell[SANDBOX_CELL_MAX + 1];
+	char host[SANDBOX_HOST_SIZE];
+	uint64_t loops;
+	uint64_t store_workers;
+	char default_runtime[SANDBOX_RUNTIME_SIZE];
+};
+extern const struct setting berthd_settings_table[];
+
+struct berthd {
+	struct berthd_settings settings;
+	struct workers workers;
+	struct key_cache keys;
+	struct places places;
+	struct reactor reactors[BERTHD_LOOPS_MAX];
+	size_t reactor_count;
+	uv_signal_t on_term, on_int;
+	struct reconcile *reconcile;
+};
+
+must_check int berthd_open(struct berthd *b, struct err *e);
+void berthd_run(struct berthd *b); /* until SIGTERM */
+void berthd_close(struct berthd *b);

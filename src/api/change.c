@@ -1,0 +1,369 @@
+#include "api/change.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/berthd.h"
+#include "api/events.h"
+#include "lib/json.h"
+#include "lib/log.h"
+#include "lib/str.h"
+#include "lib/time.h"
+
+#define MOVE_TRIES 4
+
+struct change *change_new(struct reactor *r, const char *request)
+{
+	struct change *c = xcalloc(1, sizeof(*c));
+
+	c->reactor = r;
+	(void)!str_copy(c->request, sizeof(c->request), request);
+	return c;
+}
+
+void change_free(struct change *c)
+{
+	free(c);
+}
+
+static void submit(struct change *c, int (*run)(struct job *, struct store *, struct err *),
+		   void (*done)(struct job *), change_fn *next)
+{
+	c->next = next;
+	c->job = (struct job){ .reactor = c->reactor, .run = run, .done = done };
+	worker_submit(&c->reactor->berthd->workers, &c->job);
+}
+
+/* Every change of state passes here: remembered, told to followers, one line in the log. */
+static void announce(struct change *c)
+{
+	struct berthd *b = c->reactor->berthd;
+
+	if (c->sb.state == SANDBOX_GONE)
+		places_forget(&b->places, c->sb.id);
+	else
+		places_put(&b->places, &c->sb);
+	log_event(LOG_INFO, "sandbox", "sandbox", c->sb.id, "state",
+		  sandbox_state_name(c->sb.state), "event", sandbox_event_name(c->ev),
+		  "request_id", c->request, "why", c->sb.reason[0] ? c->sb.reason : NULL, NULL);
+	events_publish(b, &c->sb);
+}
+
+static void on_written(struct job *job)
+{
+	struct change *c = container_of(job, struct change, job);
+
+	if (job->failed)
+		return c->next(c, &job->e);
+	announce(c);
+	c->next(c, NULL);
+}
+
+static int write_intent(struct job *job, struct store *s, struct err *e)
+{
+	struct change *c = container_of(job, struct change, job);
+	struct sandbox_intent intent = {
+		.id = c->sb.id,
+		.owner = c->sb.owner,
+		.host = c->reactor->berthd->settings.host,
+		.spec = &c->spec,
+		.deadline_ms = lifecycle_deadline_ms(SANDBOX_CREATING),
+	};
+
+	return store_sandbox_insert(s, &intent, &c->sb, e);
+}
+
+/* What the event means for the record as it is now; again if somebody else was faster. */
+static int write_event(struct job *job, struct store *s, struct err *e)
+{
+	struct change *c = container_of(job, struct change, job);
+	struct sandbox_move move;
+
+	for (int i = 0; i < MOVE_TRIES; i++) {
+		if ((i > 0 || c->sb.version == 0) &&
+		    store_sandbox_get(s, c->owner, c->sb.id, &c->sb, e) < 0)
+			return -1;
+		if (lifecycle_step(c->sb.state, c->ev, &c->step, e) < 0)
+			return -1;
+		if (c->sb.state == SANDBOX_GONE || c->step.to == SANDBOX_GONE)
+			return 0; /* erasing is another transaction */
+		move = (struct sandbox_move){
+			.id = c->sb.id,
+			.generation = c->sb.generation,
+			.version = c->sb.version,
+			.from = c->sb.state,
+			.to = c->step.to,
+			.reason = c->why.msg[0] ? c->why.msg : NULL,
+			.deadline_ms = c->step.deadline_ms,
+		};
+		if (store_sandbox_move(s, &move, &c->sb, e) == 0)
+			return 0;
+		if (e->code != ERR_CONFLICT)
+			return -1;
+	}
+	return err_set(e, ERR_BUSY, "%s is being changed by others", c->sb.id);
+}
+
+static void record_event(struct change *c, enum sandbox_event ev, change_fn *next)
+{
+	c->ev = ev;
+	submit(c, write_event, on_written, next);
+}
+
+static void target_of(const struct change *c, struct node_target *t)
+{
+	*t = (struct node_target){ .generation = c->sb.generation };
+	memcpy(t->request, c->request, sizeof(t->request));
+	memcpy(t->sandbox, c->sb.id, sizeof(t->sandbox));
+}
+
+/* ---- create ---- */
+
+static void after_destroyed(void *data, const union node_any *record, int *fd,
+			    const struct err *why)
+{
+	struct change *c = data;
+
+	(void)record, (void)fd;
+	if (why) /* a later attempt of the sweep, or the owner's delete, does it */
+		log_event(LOG_WARN, "half a sandbox is left", "sandbox", c->sb.id, "why", why->msg,
+			  "request_id", c->request, NULL);
+	c->done(c, &c->why);
+}
+
+static const struct node_call_events destroyed_events = { .on_done = after_destroyed };
+
+static void after_broken(struct change *c, const struct err *why)
+{
+	struct node_target t;
+
+	(void)why; /* written or not: what is there is of no use */
+	target_of(c, &t);
+	node_call(&c->reactor->node, NODE_DESTROY, &t, -1, &destroyed_events, c);
+}
+
+static void broken(struct change *c, const struct err *why)
+{
+	c->why = *why;
+	err_wrap(&c->why, "sandbox %s could not be started", c->sb.id);
+	record_event(c, EV_BROKEN, after_broken);
+}
+
+static void after_up(struct change *c, const struct err *why)
+{
+	c->done(c, why);
+}
+
+static void on_started(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct change *c = data;
+
+	(void)fd;
+	if (why)
+		return broken(c, why);
+	c->seen = record->observation;
+	places_oom(&c->reactor->berthd->places, c->sb.id, 0);
+	record_event(c, EV_UP, after_up);
+}
+
+static const struct node_call_events started_events = { .on_done = on_started };
+
+static void on_built(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct change *c = data;
+	struct node_target t;
+
+	(void)record, (void)fd;
+	if (why)
+		return broken(c, why);
+	target_of(c, &t);
+	node_call(&c->reactor->node, NODE_START, &t, -1, &started_events, c);
+}
+
+static const struct node_call_events built_events = { .on_done = on_built };
+
+static void build(struct change *c, const struct err *why)
+{
+	struct node_create ask = {
+		.generation = c->sb.generation,
+		.memory_bytes = (uint64_t)c->sb.memory_mb << 20,
+		.disk_bytes = (uint64_t)c->sb.disk_mb << 20,
+		.cpu_milli = (uint32_t)c->sb.cpu_milli,
+		.pids = (uint32_t)c->sb.pids,
+	};
+
+	if (why)
+		return c->done(c, why);
+	memcpy(ask.request, c->request, sizeof(ask.request));
+	memcpy(ask.sandbox, c->sb.id, sizeof(ask.sandbox));
+	memcpy(ask.image, c->sb.image_digest, sizeof(c->sb.image_digest));
+	memcpy(ask.runtime, c->sb.runtime, sizeof(ask.runtime));
+	node_call(&c->reactor->node, NODE_CREATE, &ask, -1, &built_events, c);
+}
+
+void change_create(struct change *c, change_fn *done)
+{
+	c->done = done;
+	c->ev = EV_ABSENT; /* nothing of it exists yet */
+	submit(c, write_intent, on_written, build);
+}
+
+/* ---- delete ---- */
+
+static void write_receipt(const struct change *c, struct buf *out)
+{
+	const struct node_observation *o = &c->seen;
+	char when[TIME_TEXT_SIZE];
+
+	time_text(o->observed_ms, when);
+	json_open(out, '{');
+	json_str(out, "observed_at", when);
+	json_str(out, "host", c->sb.host);
+	json_int(out, "generation", (int64_t)c->sb.generation);
+	json_str(out, "process", presence_name(o->process));
+	json_str(out, "cgroup", presence_name(o->cgroup));
+	json_str(out, "disk", presence_name(o->disk));
+	json_str(out, "runtime", presence_name(o->runtime));
+	buf_adds(out, "}");
+}
+
+static int erase(struct job *job, struct store *s, struct err *e)
+{
+	struct change *c = container_of(job, struct change, job);
+	cleanup(buf_done) struct buf receipt = buf_make(STORE_RECEIPT_MAX);
+
+	write_receipt(c, &receipt);
+	if (store_sandbox_erase(s, c->sb.id, c->sb.generation, buf_str(&receipt), &c->tomb, e) < 0)
+		return -1;
+	c->sb.state = SANDBOX_GONE;
+	c->sb.reason[0] = '\0';
+	return 0;
+}
+
+static int read_tombstone(struct job *job, struct store *s, struct err *e)
+{
+	struct change *c = container_of(job, struct change, job);
+
+	return store_tombstone_get(s, c->owner, c->sb.id, &c->tomb, e);
+}
+
+static void on_tombstone(struct job *job)
+{
+	struct change *c = container_of(job, struct change, job);
+
+	c->done(c, job->failed ? &job->e : NULL);
+}
+
+static void after_erased(struct change *c, const struct err *why)
+{
+	c->done(c, why);
+}
+
+static void on_destroyed(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct change *c = data;
+	struct err e;
+
+	(void)fd;
+	if (why) {
+		err_set(&e, ERR_BUSY, "not proven gone yet: %s", why->msg);
+		return c->done(c, &e);
+	}
+	c->seen = record->observation;
+	if (c->seen.presence != PRESENCE_ABSENT) {
+		err_set(&e, ERR_BUSY, "not proven gone yet: process %s, cgroup %s, disk %s",
+			presence_name(c->seen.process), presence_name(c->seen.cgroup),
+			presence_name(c->seen.disk));
+		return c->done(c, &e);
+	}
+	c->ev = EV_REMOVED;
+	submit(c, erase, on_written, after_erased);
+}
+
+static const struct node_call_events delete_events = { .on_done = on_destroyed };
+
+static void after_delete_written(struct change *c, const struct err *why)
+{
+	struct node_target t;
+
+	if (why)
+		return c->done(c, why);
+	if (c->sb.state == SANDBOX_GONE) /* deleted before: the same receipt again */
+		return submit(c, read_tombstone, on_tombstone, NULL);
+	target_of(c, &t);
+	node_call(&c->reactor->node, NODE_DESTROY, &t, -1, &delete_events, c);
+}
+
+void change_delete(struct change *c, change_fn *done)
+{
+	c->done = done;
+	record_event(c, EV_DELETE, after_delete_written);
+}
+
+/* ---- events nobody asked for ---- */
+
+static void after_node(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct change *c = data;
+
+	(void)record, (void)fd;
+	c->done(c, why);
+}
+
+static const struct node_call_events after_events = { .on_done = after_node };
+
+static void act_none(struct change *c)
+{
+	c->done(c, NULL);
+}
+
+static void act_build(struct change *c)
+{
+	build(c, NULL);
+}
+
+static void act_stop(struct change *c)
+{
+	struct node_stop stop = { .generation = c->sb.generation };
+
+	memcpy(stop.request, c->request, sizeof(stop.request));
+	memcpy(stop.sandbox, c->sb.id, sizeof(stop.sandbox));
+	node_call(&c->reactor->node, NODE_STOP, &stop, -1, &after_events, c);
+}
+
+static void act_destroy(struct change *c)
+{
+	struct node_target t;
+
+	target_of(c, &t);
+	node_call(&c->reactor->node, NODE_DESTROY, &t, -1,
+		  c->sb.state == SANDBOX_DELETING ? &delete_events : &after_events, c);
+}
+
+/* clang-format off */
+static void (*const actions[SANDBOX_ACTION_COUNT])(struct change *c) = {
+	[ACT_NONE]	= act_none,
+	[ACT_BUILD]	= act_build,
+	[ACT_STOP]	= act_stop,
+	[ACT_DESTROY]	= act_destroy,
+	[ACT_REPORT]	= act_none, /* every change is reported: announce() */
+};
+/* clang-format on */
+
+static void act(struct change *c, const struct err *why)
+{
+	if (why)
+		return c->done(c, why);
+	actions[c->step.action](c);
+}
+
+void change_event(struct change *c, enum sandbox_event ev, const char *reason, change_fn *done)
+{
+	c->done = done;
+	c->why.msg[0] = '\0';
+	if (reason)
+		snprintf(c->why.msg, sizeof(c->why.msg), "%s", reason);
+	record_event(c, ev, act);
+}

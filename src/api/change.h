@@ -1,0 +1,44 @@
+/*
+ * One sandbox being changed: write, act, write. The record says what should be
+ * before berth-node is asked for anything, and what was seen afterwards. The
+ * decisions are core/lifecycle's; this carries them out, for a request or for
+ * nobody (reconciling after a restart, a deadline that passed).
+ */
+#pragma once
+
+#include "api/reactor.h"
+#include "core/lifecycle.h"
+#include "proto/node.h"
+#include "store/sandbox.h"
+
+struct change;
+typedef void change_fn(struct change *c, const struct err *why);
+
+struct change {
+	struct reactor *reactor;
+	struct job job;
+	char request[NODE_REQUEST_SIZE]; /* whose, for the logs of both daemons */
+	struct sandbox sb;               /* as last written */
+	struct tombstone tomb;           /* when it is gone */
+	struct node_observation seen;    /* by berth-node, last */
+	struct sandbox_spec spec;        /* of a new one */
+	struct step step;
+	enum sandbox_event ev;
+	const char *owner; /* whose it must be; NULL: anybody's */
+	struct err why;    /* what goes into the record, and to the caller at last */
+	change_fn *next;   /* after the write that is under way */
+	change_fn *done;   /* the caller's; then the change is the caller's to free */
+	void *data;
+};
+
+struct change *change_new(struct reactor *r, const char *request);
+void change_free(struct change *c);
+
+/* Insert c->sb as spec says, build it, bring it up. */
+void change_create(struct change *c, change_fn *done);
+
+/* Delete c->sb.id: ends with the tombstone, or with ERR_BUSY while absence is not proven. */
+void change_delete(struct change *c, change_fn *done);
+
+/* An event happened to c->sb.id: write what it means, and do what has to be done. */
+void change_event(struct change *c, enum sandbox_event ev, const char *reason, change_fn *done);

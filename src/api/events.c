@@ -1,0 +1,128 @@
+#include "api/events.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/berthd.h"
+#include "lib/json.h"
+
+/*
+ * A follower is kept small: ten thousand of them wait most of the time. The
+ * request itself is given back at once.
+ */
+struct follower {
+	struct http_exchange *x;
+	struct reactor *reactor;
+	bool all; /* an admin's */
+	char owner[SANDBOX_OWNER_SIZE];
+	struct follower *prev, *next;
+};
+
+/* What happened, on its way to one reactor. */
+struct happening {
+	struct job job;
+	char owner[SANDBOX_OWNER_SIZE];
+	struct buf text; /* the whole event, ready to be sent */
+};
+
+static void unlink_follower(struct follower *f)
+{
+	if (f->prev)
+		f->prev->next = f->next;
+	else
+		f->reactor->followers = f->next;
+	if (f->next)
+		f->next->prev = f->prev;
+	free(f);
+}
+
+static void on_follower_gone(struct http_exchange *x)
+{
+	unlink_follower(x->data);
+}
+
+static void on_heartbeat(uv_timer_t *timer)
+{
+	struct reactor *r = timer->data;
+
+	for (struct follower *f = r->followers; f; f = f->next)
+		(void)http_stream_data(f->x, ": here\n\n", 8);
+}
+
+void events_begin(struct reactor *r)
+{
+	uv_timer_init(&r->loop, &r->heartbeat);
+	r->heartbeat.data = r;
+	uv_timer_start(&r->heartbeat, on_heartbeat, FOLLOWERS_HEARTBEAT_MS,
+		       FOLLOWERS_HEARTBEAT_MS);
+}
+
+void events_end(struct reactor *r)
+{
+	while (r->followers) {
+		http_stream_end(r->followers->x);
+		unlink_follower(r->followers);
+	}
+}
+
+void events_close(struct reactor *r)
+{
+	uv_close((uv_handle_t *)&r->heartbeat, NULL);
+}
+
+void events_follow(struct request *rq)
+{
+	struct follower *f = xcalloc(1, sizeof(*f));
+	struct reactor *r = rq->reactor;
+	struct http_exchange *x = rq->x;
+
+	memcpy(f->owner, rq->key.owner, sizeof(f->owner));
+	f->all = rq->key.role == ROLE_ADMIN;
+	f->x = x;
+	f->reactor = r;
+	f->next = r->followers;
+	if (f->next)
+		f->next->prev = f;
+	r->followers = f;
+	x->data = f;
+	x->on_gone = on_follower_gone;
+	x->on_drain = NULL;
+	http_stream_begin(x, 200, "text/event-stream");
+	(void)http_stream_data(x, ": following\n\n", 13);
+	request_end(rq, 200);
+}
+
+/* A follower that does not read loses its stream when the engine's queue is full. */
+static void on_happening(struct job *job)
+{
+	struct happening *h = container_of(job, struct happening, job);
+
+	for (struct follower *f = job->reactor->followers; f; f = f->next)
+		if (f->all || strcmp(f->owner, h->owner) == 0)
+			(void)http_stream_data(f->x, h->text.data, h->text.len);
+	buf_done(&h->text);
+	free(h);
+}
+
+static void write_event(const struct sandbox *sb, struct buf *out)
+{
+	buf_adds(out, "event: sandbox\ndata: ");
+	buf_adds(out, "{");
+	json_str(out, "id", sb->id);
+	json_str(out, "state", sandbox_state_name(sb->state));
+	json_str(out, "reason", sb->reason);
+	buf_adds(out, "}\n\n");
+}
+
+void events_publish(struct berthd *b, const struct sandbox *sb)
+{
+	for (size_t i = 0; i < b->reactor_count; i++) {
+		struct happening *h = xcalloc(1, sizeof(*h));
+
+		h->job = (struct job){ .reactor = &b->reactors[i], .done = on_happening };
+		memcpy(h->owner, sb->owner, sizeof(h->owner));
+		h->text = buf_make(4096);
+		write_event(sb, &h->text);
+		reactor_post(&b->reactors[i], &h->job);
+	}
+}

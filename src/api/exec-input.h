@@ -1,0 +1,14 @@
+/* Standard input that came whole with the request: sent to the command in frames, then ended. */
+#pragma once
+
+#include "api/exec.h"
+
+struct exec_input {
+	char *text; /* NULL: none */
+};
+
+void exec_input_init(struct exec_input *in, char *text);
+void exec_input_done(struct exec_input *in);
+
+/* At most a request body's worth: queued at once, the kernel's buffers do the rest. */
+void exec_input_send(struct exec_input *in, struct exec *x);

@@ -1,0 +1,217 @@
+/*
+ * Frames both ways on an upgraded connection. The client sends EXEC, STDIN,
+ * STDIN_END and SIGNAL; it gets STARTED, STDOUT, STDERR and then EXITED or
+ * ERROR. A client that closes early wants the whole tree killed.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/exec-sinks.h"
+#include "http/tunnel.h"
+
+#define IN_MAX     (FRAME_HEAD + FRAME_PAYLOAD_MAX + 64 * 1024)
+#define SEND_MARK  (512 * 1024) /* waiting for a command that does not read its input */
+#define SEND_CHECK 5            /* ms between looks whether it reads again */
+
+struct tunnel {
+	struct http_tunnel *t; /* NULL: closed */
+	struct request *rq;
+	struct exec *x; /* NULL: not asked for yet, or over */
+	struct buf in;
+	bool asked, started; /* what comes in between waits */
+	uv_timer_t unblock;
+};
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	struct tunnel *u = handle->data;
+
+	buf_done(&u->in);
+	free(u);
+}
+
+static void tunnel_end(struct tunnel *u, int status)
+{
+	if (u->t)
+		http_tunnel_close(take_ptr(u->t));
+	request_end(u->rq, status);
+	uv_close((uv_handle_t *)&u->unblock, on_timer_closed);
+}
+
+static void send_frame(struct tunnel *u, enum frame_type type, const struct buf *payload)
+{
+	cleanup(buf_done) struct buf out = buf_make(FRAME_PAYLOAD_MAX);
+
+	frame_add(&out, type, payload->data, payload->len);
+	if (u->t)
+		(void)http_tunnel_write(u->t, out.data, out.len);
+}
+
+static void send_error(struct tunnel *u, const struct err *why)
+{
+	cleanup(buf_done) struct buf out = buf_make(FRAME_PAYLOAD_MAX);
+
+	frame_add_error(&out, why);
+	if (u->t)
+		(void)http_tunnel_write(u->t, out.data, out.len);
+}
+
+static void take_frames(struct tunnel *u);
+
+static void on_started(struct exec *x, uint32_t pid)
+{
+	struct tunnel *u = x->data;
+	cleanup(buf_done) struct buf out = buf_make(64);
+
+	frame_add_u32(&out, FRAME_STARTED, pid);
+	(void)http_tunnel_write(u->t, out.data, out.len);
+	u->started = true;
+	http_tunnel_resume(u->t);
+	take_frames(u);
+}
+
+/* The room in front of the bytes becomes the head of their frame: one write, no copy. */
+static bool on_output(struct exec *x, enum frame_type type, uint8_t *data, size_t len)
+{
+	struct tunnel *u = x->data;
+
+	frame_head(data - FRAME_HEAD, type, len);
+	return http_tunnel_write(u->t, data - FRAME_HEAD, len + FRAME_HEAD);
+}
+
+static void on_finished(struct exec *x, const struct exec_exit *exit, const struct err *why)
+{
+	struct tunnel *u = x->data;
+	cleanup(buf_done) struct buf record = buf_make(256);
+
+	u->x = NULL;
+	if (why) {
+		send_error(u, why);
+	} else {
+		exec_exit_encode(&record, exit);
+		send_frame(u, FRAME_EXITED, &record);
+	}
+	tunnel_end(u, 101);
+}
+
+static const struct exec_sink sink = { on_started, on_output, on_finished };
+
+static void refuse(struct tunnel *u, const struct err *why)
+{
+	if (u->x)
+		exec_cancel(take_ptr(u->x));
+	send_error(u, why);
+	tunnel_end(u, 400);
+}
+
+static int begin(struct tunnel *u, const struct frame *f, struct err *e)
+{
+	struct exec_request ask = { 0 };
+
+	if (u->asked || f->type != FRAME_EXEC)
+		return err_set(e, ERR_INVALID, "the first frame must be EXEC, and only that one");
+	if (exec_request_decode(f->payload, &ask, e) < 0)
+		return -1;
+	u->asked = true;
+	u->x = exec_begin(u->rq, u->rq->param, &ask, &sink, u);
+	return 0;
+}
+
+static int take_frame(struct tunnel *u, const struct frame *f, struct err *e)
+{
+	if (!u->asked || f->type == FRAME_EXEC)
+		return begin(u, f, e);
+	if (f->type != FRAME_STDIN && f->type != FRAME_STDIN_END && f->type != FRAME_SIGNAL)
+		return err_set(e, ERR_INVALID, "a client may not send frames of type %u", f->type);
+	exec_send(u->x, f->type, f->payload.data, f->payload.len);
+	return 0;
+}
+
+static void on_unblock(uv_timer_t *timer)
+{
+	struct tunnel *u = timer->data;
+
+	if (u->x && exec_send_backlog(u->x) > SEND_MARK) {
+		uv_timer_start(timer, on_unblock, SEND_CHECK, 0);
+		return;
+	}
+	if (u->t)
+		http_tunnel_resume(u->t);
+}
+
+/* No more from the client than the command takes. */
+static void hold_back(struct tunnel *u)
+{
+	if (!u->x || exec_send_backlog(u->x) <= SEND_MARK)
+		return;
+	http_tunnel_pause(u->t);
+	uv_timer_start(&u->unblock, on_unblock, SEND_CHECK, 0);
+}
+
+/* Frames are passed on as they become whole; what is left waits for the rest. */
+static void take_frames(struct tunnel *u)
+{
+	size_t used = 0;
+	struct frame f;
+	struct err e;
+	ssize_t n = 0;
+
+	while (!u->asked || u->started) {
+		struct bytes rest = { (const uint8_t *)u->in.data + used, u->in.len - used };
+
+		n = frame_next(rest, &f, &e);
+		if (n <= 0)
+			break;
+		used += (size_t)n;
+		if (take_frame(u, &f, &e) < 0)
+			return refuse(u, &e);
+		if (!u->t) /* it ended right there */
+			return;
+	}
+	if (n < 0)
+		return refuse(u, &e);
+	buf_drop(&u->in, used);
+	if (u->asked && !u->started)
+		http_tunnel_pause(u->t);
+	hold_back(u);
+}
+
+static void on_data(void *data, const char *bytes, size_t len)
+{
+	struct tunnel *u = data;
+
+	buf_add(&u->in, bytes, len);
+	take_frames(u);
+}
+
+static void on_drain(void *data)
+{
+	struct tunnel *u = data;
+
+	if (u->x)
+		exec_resume(u->x);
+}
+
+static void on_gone(void *data)
+{
+	struct tunnel *u = data;
+
+	u->t = NULL;
+	if (u->x)
+		exec_cancel(take_ptr(u->x));
+	tunnel_end(u, 499);
+}
+
+static const struct http_tunnel_events tunnel_events = { on_data, on_drain, on_gone };
+
+void exec_tunnel(struct request *rq)
+{
+	struct tunnel *u = xcalloc(1, sizeof(*u));
+
+	u->rq = rq;
+	u->in = buf_make(IN_MAX);
+	uv_timer_init(&rq->reactor->loop, &u->unblock);
+	u->unblock.data = u;
+	rq->on_gone = NULL;
+	u->t = http_upgrade(take_ptr(rq->x), "berth-exec", &tunnel_events, u);
+}

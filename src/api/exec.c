@@ -1,0 +1,510 @@
+#include "api/exec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/berthd.h"
+#include "api/change.h"
+#include "api/exec-sinks.h"
+#include "lib/json.h"
+#include "lib/log.h"
+#include "lib/loop.h"
+#include "lib/str.h"
+
+#define SMALL_MAX     8192
+#define DEADLINE_MORE 15000 /* for init to kill a tree and say so */
+
+static void exec_free(struct exec *x)
+{
+	exec_request_done(&x->ask);
+	buf_done(&x->small);
+	free(x);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+	struct exec *x = handle->data;
+
+	if (--x->pending == 0)
+		exec_free(x);
+}
+
+/* A call came back. True if nobody waits for it any more. */
+static bool came_back_late(struct exec *x)
+{
+	bool late = x->ended;
+
+	if (--x->pending == 0 && late)
+		exec_free(x);
+	return late;
+}
+
+static void exec_close(struct exec *x)
+{
+	x->ended = true;
+	if (x->piped)
+		uv_close((uv_handle_t *)&x->pipe, on_handle_closed);
+	if (x->timing)
+		uv_close((uv_handle_t *)&x->deadline, on_handle_closed);
+	if (x->pending == 0)
+		exec_free(x);
+}
+
+static void finish(struct exec *x, const struct exec_exit *exit, const struct err *why)
+{
+	if (x->ended)
+		return;
+	x->ended = true;
+	x->sink->finished(x, exit, why);
+	exec_close(x);
+}
+
+void exec_cancel(struct exec *x)
+{
+	if (!x->ended)
+		exec_close(x); /* init sees the connection close and kills the tree */
+}
+
+/* ---- how it ended: what only the host can know ---- */
+
+static void on_usage(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct exec *x = data;
+
+	(void)fd;
+	if (came_back_late(x))
+		return;
+	if (!why && places_oom(&x->reactor->berthd->places, x->sandbox, record->usage.oom_kills))
+		x->exit.kind = EXEC_OOM;
+	finish(x, &x->exit, NULL);
+}
+
+static const struct node_call_events usage_events = { .on_done = on_usage };
+
+static void ask_usage(struct exec *x, const struct node_call_events *events, void *data)
+{
+	struct node_target t = { .generation = x->generation };
+
+	memcpy(t.request, x->request, sizeof(t.request));
+	memcpy(t.sandbox, x->sandbox, sizeof(t.sandbox));
+	node_call(&x->reactor->node, NODE_USAGE, &t, -1, events, data);
+}
+
+/* Killed by nobody we know of, or gone without a word: was it the kernel, for memory? */
+static void settle(struct exec *x)
+{
+	bool doubt = x->exit.kind == EXEC_LOST ||
+		     (x->exit.kind == EXEC_SIGNALLED && x->exit.signum == 9);
+
+	if (x->reading)
+		uv_read_stop((uv_stream_t *)&x->pipe);
+	x->reading = false;
+	if (!doubt)
+		return finish(x, &x->exit, NULL);
+	x->pending++; /* the call counts as one: it comes back to us */
+	ask_usage(x, &usage_events, x);
+}
+
+static void lost(struct exec *x)
+{
+	x->exit = (struct exec_exit){ .kind = EXEC_LOST };
+	settle(x);
+}
+
+/* How many OOM kills there were before: needed to tell whether one is ours. */
+struct baseline {
+	struct berthd *berthd;
+	char sandbox[64];
+};
+
+static void on_baseline(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct baseline *b = data;
+
+	(void)fd;
+	if (!why)
+		places_oom(&b->berthd->places, b->sandbox, record->usage.oom_kills);
+	free(b);
+}
+
+static const struct node_call_events baseline_events = { .on_done = on_baseline };
+
+static void learn_baseline(struct exec *x)
+{
+	struct baseline *b = xcalloc(1, sizeof(*b));
+
+	b->berthd = x->reactor->berthd;
+	memcpy(b->sandbox, x->sandbox, sizeof(b->sandbox));
+	ask_usage(x, &baseline_events, b);
+}
+
+/* ---- frames from init ---- */
+
+static void take_small(struct exec *x)
+{
+	struct frame f = { .type = (enum frame_type)x->head[0],
+			   .payload = { (const uint8_t *)buf_str(&x->small), x->small.len } };
+	struct err e = { 0 };
+	uint32_t pid;
+
+	switch (f.type) {
+	case FRAME_STARTED:
+		if (frame_u32(&f, &pid, &e) == 0)
+			x->sink->started(x, pid);
+		return;
+	case FRAME_EXITED:
+		if (exec_exit_decode(f.payload, &x->exit, &e) < 0)
+			return finish(x, NULL, &e);
+		return settle(x);
+	case FRAME_ERROR:
+		frame_error(&f, &e);
+		return finish(x, NULL, &e);
+	default:
+		err_set(&e, ERR_INTERNAL, "the sandbox's init sent an unexpected frame");
+		return finish(x, NULL, &e);
+	}
+}
+
+static bool is_output(const struct exec *x)
+{
+	return x->head[0] == FRAME_STDOUT || x->head[0] == FRAME_STDERR;
+}
+
+/* The head of the next frame; returns how many bytes it took. */
+static size_t take_head(struct exec *x, const uint8_t *data, size_t len)
+{
+	size_t want = FRAME_HEAD - x->head_have;
+	size_t n = len < want ? len : want;
+
+	memcpy(x->head + x->head_have, data, n);
+	x->head_have += n;
+	if (x->head_have < FRAME_HEAD)
+		return n;
+	x->left = (uint32_t)x->head[1] << 24 | (uint32_t)x->head[2] << 16 |
+		  (uint32_t)x->head[3] << 8 | x->head[4];
+	buf_clear(&x->small);
+	return n;
+}
+
+static size_t take_payload(struct exec *x, uint8_t *data, size_t len)
+{
+	size_t n = len < x->left ? len : x->left;
+
+	x->left -= (uint32_t)n;
+	if (!is_output(x)) {
+		buf_add(&x->small, data, n);
+	} else if (n > 0) {
+		if (x->sink->output(x, (enum frame_type)x->head[0], data, n) && x->reading) {
+			x->reading = false;
+			uv_read_stop((uv_stream_t *)&x->pipe);
+		}
+		x->offset[x->head[0] == FRAME_STDERR] += n;
+	}
+	return n;
+}
+
+/*
+ * Output is passed on as it comes, in whatever pieces; it is never put together
+ * again. In front of a piece there are always FRAME_HEAD bytes that were used:
+ * its own head, or the room we leave at the start of the buffer.
+ */
+static void take_bytes(struct exec *x, uint8_t *data, size_t len)
+{
+	struct err e;
+
+	while (len > 0 && !x->ended) {
+		size_t n = x->head_have < FRAME_HEAD ? take_head(x, data, len)
+						     : take_payload(x, data, len);
+
+		data += n;
+		len -= n;
+		if (x->head_have < FRAME_HEAD)
+			continue;
+		if (x->left > FRAME_PAYLOAD_MAX || (!is_output(x) && x->left > SMALL_MAX)) {
+			err_set(&e, ERR_INTERNAL, "the sandbox's init sent too long a frame");
+			return finish(x, NULL, &e);
+		}
+		if (x->left > 0)
+			continue;
+		x->head_have = 0;
+		if (!is_output(x))
+			take_small(x);
+	}
+}
+
+static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf)
+{
+	struct exec *x = handle->data;
+
+	(void)size;
+	*buf = uv_buf_init(x->reactor->read_buffer + FRAME_HEAD, REACTOR_READ_SIZE - FRAME_HEAD);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+	struct exec *x = stream->data;
+
+	if (n > 0)
+		take_bytes(x, (uint8_t *)buf->base, (size_t)n);
+	else if (n < 0 && !x->ended && x->exit.kind == EXEC_NONE)
+		lost(x);
+}
+
+void exec_resume(struct exec *x)
+{
+	if (x->ended || x->reading || !x->piped || x->exit.kind != EXEC_NONE)
+		return;
+	x->reading = uv_read_start((uv_stream_t *)&x->pipe, on_alloc, on_read) == 0;
+}
+
+/* ---- frames to init ---- */
+
+struct sending {
+	uv_write_t write;
+	size_t len;
+	char bytes[];
+};
+
+static void on_sent(uv_write_t *write, int status)
+{
+	(void)status; /* a broken connection is seen by the reader */
+	free(container_of(write, struct sending, write));
+}
+
+void exec_send(struct exec *x, enum frame_type type, const void *data, size_t len)
+{
+	struct sending *s;
+	uv_buf_t buf;
+
+	if (x->ended || !x->piped)
+		return;
+	s = xcalloc(1, sizeof(*s) + FRAME_HEAD + len);
+	frame_head((uint8_t *)s->bytes, type, len);
+	if (len > 0)
+		memcpy(s->bytes + FRAME_HEAD, data, len);
+	buf = uv_buf_init(s->bytes, (unsigned)(FRAME_HEAD + len));
+	if (uv_write(&s->write, (uv_stream_t *)&x->pipe, &buf, 1, on_sent) < 0)
+		free(s);
+}
+
+size_t exec_send_backlog(const struct exec *x)
+{
+	return x->piped ? uv_stream_get_write_queue_size((const uv_stream_t *)&x->pipe) : 0;
+}
+
+/* ---- the way there ---- */
+
+static void on_deadline(uv_timer_t *timer)
+{
+	struct exec *x = timer->data;
+
+	if (!x->ended && x->exit.kind == EXEC_NONE)
+		lost(x);
+}
+
+static void run(struct exec *x, int fd)
+{
+	cleanup(buf_done) struct buf ask = buf_make(FRAME_PAYLOAD_MAX);
+	uv_loop_t *loop = &x->reactor->loop;
+	struct err e;
+
+	uv_pipe_init(loop, &x->pipe, 0);
+	x->pipe.data = x;
+	x->piped = true;
+	x->pending++;
+	if (uv_pipe_open(&x->pipe, fd) < 0) {
+		close_fd(&fd);
+		err_set(&e, ERR_INTERNAL, "open the connection to the sandbox");
+		return finish(x, NULL, &e);
+	}
+	if (x->ask.timeout_ms > 0) {
+		uv_timer_init(loop, &x->deadline);
+		x->deadline.data = x;
+		x->timing = true;
+		x->pending++;
+		uv_timer_start(&x->deadline, on_deadline, x->ask.timeout_ms + DEADLINE_MORE, 0);
+	}
+	exec_request_encode(&ask, &x->ask);
+	exec_send(x, FRAME_EXEC, ask.data, ask.len);
+	exec_resume(x);
+}
+
+/* Its processes are gone: say so in the record, and to the caller. */
+static void on_seen_dead(struct change *c, const struct err *why)
+{
+	struct exec *x = c->data;
+	struct err e;
+
+	err_set(&e, ERR_CONFLICT, "sandbox %s is not running: %s", x->sandbox,
+		why ? why->msg : c->sb.reason);
+	err_fix(&e, "Delete it and create another one.");
+	change_free(c);
+	if (!came_back_late(x))
+		finish(x, NULL, &e);
+}
+
+static void on_observed(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct exec *x = data;
+	struct change *c;
+	struct err e;
+
+	(void)fd;
+	if (why || record->observation.process != PRESENCE_ABSENT) {
+		err_set(&e, ERR_BUSY, "sandbox %s does not answer", x->sandbox);
+		if (!came_back_late(x))
+			finish(x, NULL, why ? why : &e);
+		return;
+	}
+	c = change_new(x->reactor, x->request);
+	memcpy(c->sb.id, x->sandbox, sizeof(c->sb.id));
+	c->data = x;
+	change_event(c, EV_ABSENT, "its processes ended", on_seen_dead);
+}
+
+static const struct node_call_events observed_events = { .on_done = on_observed };
+
+static void on_connected(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct exec *x = data;
+	struct node_target t = { .generation = x->generation };
+
+	(void)record;
+	if (came_back_late(x))
+		return;
+	if (!why)
+		return run(x, take_fd(*fd));
+	places_forget(&x->reactor->berthd->places, x->sandbox);
+	if (why->code != ERR_CONFLICT && why->code != ERR_NOT_FOUND)
+		return finish(x, NULL, why);
+	memcpy(t.request, x->request, sizeof(t.request));
+	memcpy(t.sandbox, x->sandbox, sizeof(t.sandbox));
+	x->pending++;
+	node_call(&x->reactor->node, NODE_OBSERVE, &t, -1, &observed_events, x);
+}
+
+static const struct node_call_events connected_events = { .on_done = on_connected };
+
+static void exec_connect(struct exec *x)
+{
+	struct node_target t = { .generation = x->generation };
+
+	memcpy(t.request, x->request, sizeof(t.request));
+	memcpy(t.sandbox, x->sandbox, sizeof(t.sandbox));
+	x->pending++;
+	node_call(&x->reactor->node, NODE_CONNECT, &t, -1, &connected_events, x);
+}
+
+/* Known, ours, and in a state in which it can be used? */
+static int check_place(struct exec *x, const struct place *p, struct err *e)
+{
+	const char *owner = request_owner(x->rq);
+	struct step step;
+
+	if (owner && strcmp(owner, p->owner) != 0)
+		return err_set(e, ERR_NOT_FOUND, "there is no sandbox %s", x->sandbox);
+	if (lifecycle_step(p->state, EV_USE, &step, e) < 0)
+		return -1;
+	x->generation = p->generation;
+	return 0;
+}
+
+struct lookup {
+	struct job job;
+	struct exec *x;
+	struct sandbox sb;
+	char id[SANDBOX_ID_SIZE];
+};
+
+static int run_lookup(struct job *job, struct store *s, struct err *e)
+{
+	struct lookup *l = container_of(job, struct lookup, job);
+
+	return store_sandbox_get(s, NULL, l->id, &l->sb, e);
+}
+
+static void on_lookup(struct job *job)
+{
+	struct lookup *l = container_of(job, struct lookup, job);
+	struct exec *x = l->x;
+	struct place p;
+	struct err e = job->e;
+	bool failed = job->failed;
+
+	if (!failed && l->sb.state != SANDBOX_GONE)
+		places_put(&x->reactor->berthd->places, &l->sb);
+	if (!failed) {
+		p = (struct place){ .generation = l->sb.generation, .state = l->sb.state };
+		memcpy(p.owner, l->sb.owner, sizeof(p.owner));
+	}
+	free(l);
+	if (came_back_late(x))
+		return;
+	if (failed || check_place(x, &p, &e) < 0)
+		return finish(x, NULL, &e);
+	learn_baseline(x);
+	exec_connect(x);
+}
+
+static void exec_lookup(struct exec *x)
+{
+	struct lookup *l = xcalloc(1, sizeof(*l));
+
+	l->x = x;
+	memcpy(l->id, x->sandbox, sizeof(l->id));
+	l->job = (struct job){ .reactor = x->reactor, .run = run_lookup, .done = on_lookup };
+	x->pending++;
+	worker_submit(&x->reactor->berthd->workers, &l->job);
+}
+
+struct exec *exec_begin(struct request *rq, const char *sandbox, struct exec_request *ask,
+			const struct exec_sink *sink, void *data)
+{
+	struct exec *x = xcalloc(1, sizeof(*x));
+	struct place p;
+	struct err e;
+
+	x->rq = rq;
+	x->reactor = rq->reactor;
+	memcpy(x->request, rq->id, sizeof(rq->id));
+	x->sink = sink;
+	x->data = data;
+	x->ask = *ask;
+	*ask = (struct exec_request){ 0 };
+	x->small = buf_make(SMALL_MAX + 1);
+	rq->data = x;
+	if (sandbox_id_check(sandbox, &e) < 0 ||
+	    !str_copy(x->sandbox, sizeof(x->sandbox), sandbox)) {
+		finish(x, NULL, &e);
+		return NULL;
+	}
+	if (!places_get(&rq->reactor->berthd->places, sandbox, &p)) {
+		exec_lookup(x);
+		return x;
+	}
+	if (check_place(x, &p, &e) < 0) {
+		finish(x, NULL, &e);
+		return NULL;
+	}
+	if (!p.oom_known)
+		learn_baseline(x);
+	exec_connect(x);
+	return x;
+}
+
+void exec_exit_json(struct buf *out, const struct exec *x, const struct exec_exit *exit)
+{
+	json_str(out, "kind", exec_kind_name(exit->kind));
+	json_key(out, "exit_code");
+	if (exit->kind == EXEC_EXITED)
+		buf_addf(out, "%u", exit->code);
+	else
+		buf_adds(out, "null"); /* a missing exit code is never 0 */
+	json_int(out, "signal", exit->signum);
+	json_int(out, "stdout_bytes", (int64_t)x->offset[0]);
+	json_int(out, "stderr_bytes", (int64_t)x->offset[1]);
+	json_int(out, "wall_ms", (int64_t)(exit->wall_us / 1000));
+	json_int(out, "user_ms", (int64_t)(exit->user_us / 1000));
+	json_int(out, "system_ms", (int64_t)(exit->system_us / 1000));
+	json_int(out, "max_rss_kb", (int64_t)exit->max_rss_kb);
+}

@@ -1,0 +1,106 @@
+#include "api/reactor.h"
+
+#include <stdlib.h>
+
+#include "api/berthd.h"
+#include "api/events.h"
+#include "api/request.h"
+#include "lib/loop.h"
+
+#define CLOSE_GRACE_MS 2000
+
+static struct job *take_done(struct reactor *r, bool *stopping)
+{
+	struct job *jobs;
+
+	pthread_mutex_lock(&r->lock);
+	jobs = r->done;
+	r->done = NULL;
+	r->done_last = &r->done;
+	*stopping = r->stopping;
+	pthread_mutex_unlock(&r->lock);
+	return jobs;
+}
+
+static void on_closed(struct http_server *server)
+{
+	struct reactor *r = server->data;
+
+	r->serving = false;
+	uv_stop(&r->loop);
+}
+
+static void on_wake(uv_async_t *async)
+{
+	struct reactor *r = async->data;
+	bool stopping;
+	struct job *next;
+
+	for (struct job *job = take_done(r, &stopping); job; job = next) {
+		next = job->next; /* done() may free it */
+		job->done(job);
+	}
+	if (stopping && r->serving && !r->server.closing) {
+		events_end(r);
+		http_server_close(&r->server, CLOSE_GRACE_MS, on_closed);
+	}
+}
+
+int reactor_open(struct reactor *r, struct berthd *b, struct err *e)
+{
+	int status = uv_loop_init(&r->loop);
+
+	if (status < 0)
+		return err_uv(e, status, "loop");
+	r->berthd = b;
+	r->read_buffer = xcalloc(1, REACTOR_READ_SIZE);
+	pthread_mutex_init(&r->lock, NULL);
+	r->done_last = &r->done;
+	uv_async_init(&r->loop, &r->wake, on_wake);
+	r->wake.data = r;
+	events_begin(r);
+	node_link_open(&r->node, &r->loop, b->settings.node_socket);
+	return 0;
+}
+
+int reactor_serve(struct reactor *r, struct err *e)
+{
+	if (http_server_open(&r->server, &r->loop, r->berthd->settings.listen, NULL, request_begin,
+			     e) < 0)
+		return -1;
+	r->server.data = r;
+	r->serving = true;
+	return 0;
+}
+
+void reactor_run(struct reactor *r)
+{
+	uv_run(&r->loop, UV_RUN_DEFAULT);
+}
+
+void reactor_stop(struct reactor *r)
+{
+	pthread_mutex_lock(&r->lock);
+	r->stopping = true;
+	pthread_mutex_unlock(&r->lock);
+	uv_async_send(&r->wake);
+}
+
+void reactor_close(struct reactor *r)
+{
+	node_link_close(&r->node);
+	events_close(r);
+	uv_close((uv_handle_t *)&r->wake, NULL);
+	uv_run(&r->loop, UV_RUN_NOWAIT);
+	free(r->read_buffer);
+}
+
+void reactor_post(struct reactor *r, struct job *job)
+{
+	job->next = NULL;
+	pthread_mutex_lock(&r->lock);
+	*r->done_last = job;
+	r->done_last = &job->next;
+	pthread_mutex_unlock(&r->lock);
+	uv_async_send(&r->wake);
+}

@@ -1,0 +1,47 @@
+/*
+ * One loop thread of berthd, and everything it owns: a listener, its
+ * connections, a link to berth-node, followers of events. Reactors share only
+ * what berthd.h names, each behind a lock of its own.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <uv.h>
+
+#include "api/node-link.h"
+#include "api/worker.h"
+#include "http/server.h"
+
+#define REACTOR_READ_SIZE (256 * 1024)
+
+struct berthd;
+struct follower;
+
+struct reactor {
+	struct berthd *berthd;
+	uv_loop_t loop;
+	pthread_t thread;
+	bool threaded;
+	struct http_server server;
+	bool serving;
+	struct node_link node;
+	struct follower *followers; /* of GET /v1/events */
+	uv_timer_t heartbeat;       /* keeps their connections from looking dead */
+
+	uv_async_t wake; /* jobs are done, or it is time to end */
+	pthread_mutex_t lock;
+	struct job *done, **done_last;
+	bool stopping;
+
+	/* One buffer for whatever is being read from a sandbox now; see exec.c */
+	char *read_buffer;
+};
+
+must_check int reactor_open(struct reactor *r, struct berthd *b, struct err *e);
+must_check int reactor_serve(struct reactor *r, struct err *e);
+void reactor_run(struct reactor *r); /* until reactor_stop() */
+void reactor_stop(struct reactor *r);
+void reactor_close(struct reactor *r);
+
+/* From any thread: have job->done() called on this reactor. */
+void reactor_post(struct reactor *r, struct job *job);

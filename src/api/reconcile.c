@@ -1,0 +1,206 @@
+#include "api/reconcile.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/berthd.h"
+#include "api/change.h"
+#include "lib/log.h"
+
+#define DUE_EVERY_MS 2000
+#define DUE_AT_ONCE  50
+#define AT_WORK_MAX  16 /* changes under way at once; the rest wait their turn */
+
+/* One sandbox that must be looked at, by its record or because berth-node has it. */
+struct pending {
+	struct reconcile *rc;
+	struct sandbox sb; /* version 0: the record is not read yet */
+	bool timed_out;    /* its deadline passed; otherwise it is looked at */
+	struct pending *next;
+};
+
+struct reconcile {
+	struct reactor *reactor;
+	struct job job;
+	uv_timer_t timer;
+	bool asking; /* the job is under way */
+	bool look_at_all;
+	struct pending *first, **last;
+	size_t at_work;
+};
+
+static void next(struct reconcile *rc);
+
+static void add(struct reconcile *rc, const struct sandbox *sb, bool timed_out)
+{
+	struct pending *p = xcalloc(1, sizeof(*p));
+
+	p->rc = rc;
+	p->sb = *sb;
+	p->timed_out = timed_out;
+	*rc->last = p;
+	rc->last = &p->next;
+}
+
+static void finished(struct pending *p)
+{
+	struct reconcile *rc = p->rc;
+
+	free(p);
+	rc->at_work--;
+	next(rc);
+}
+
+static void on_changed(struct change *c, const struct err *why)
+{
+	struct pending *p = c->data;
+
+	if (why)
+		log_event(LOG_WARN, "reconcile", "sandbox", c->sb.id, "why", why->msg, NULL);
+	change_free(c);
+	finished(p);
+}
+
+static void change(struct pending *p, enum sandbox_event ev, const char *reason)
+{
+	struct change *c = change_new(p->rc->reactor, "reconcile");
+
+	c->sb = p->sb;
+	c->data = p;
+	change_event(c, ev, reason, on_changed);
+}
+
+/* Only what the kernel said becomes an event; unknown changes nothing. */
+static void on_observed(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct pending *p = data;
+	const struct node_observation *o = &record->observation;
+
+	(void)fd;
+	if (why || o->process == PRESENCE_UNKNOWN)
+		return finished(p);
+	if (p->sb.state == SANDBOX_READY && o->ready) {
+		places_put(&p->rc->reactor->berthd->places, &p->sb);
+		return finished(p);
+	}
+	if (o->process == PRESENCE_PRESENT)
+		return change(p, EV_SEEN, NULL);
+	change(p, EV_ABSENT, p->sb.state == SANDBOX_READY ? "its processes ended" : NULL);
+}
+
+static const struct node_call_events observed_events = { .on_done = on_observed };
+
+static void look(struct pending *p)
+{
+	struct node_target t = { .request = "reconcile", .generation = p->sb.generation };
+
+	memcpy(t.sandbox, p->sb.id, sizeof(t.sandbox));
+	node_call(&p->rc->reactor->node, NODE_OBSERVE, &t, -1, &observed_events, p);
+}
+
+static void next(struct reconcile *rc)
+{
+	while (rc->first && rc->at_work < AT_WORK_MAX) {
+		struct pending *p = rc->first;
+
+		rc->first = p->next;
+		if (!rc->first)
+			rc->last = &rc->first;
+		rc->at_work++;
+		if (!p->timed_out)
+			look(p);
+		else if (p->sb.state == SANDBOX_CREATING)
+			change(p, EV_TIMEOUT, "it did not come up in time");
+		else
+			change(p, EV_TIMEOUT, NULL);
+	}
+}
+
+static void take_row(const struct sandbox *sb, void *arg)
+{
+	add(arg, sb, false);
+}
+
+static void take_due(const struct sandbox *sb, void *arg)
+{
+	add(arg, sb, true);
+}
+
+static int read_records(struct job *job, struct store *s, struct err *e)
+{
+	struct reconcile *rc = container_of(job, struct reconcile, job);
+	const char *host = rc->reactor->berthd->settings.host;
+	struct sandbox_due due = { .host = host,
+				   .limit = DUE_AT_ONCE,
+				   .again_ms = LIFECYCLE_DELETE_MS };
+
+	if (rc->look_at_all && store_sandboxes_of_host(s, host, take_row, rc, e) < 0)
+		return -1;
+	return store_sandboxes_due(s, &due, take_due, rc, e);
+}
+
+static void on_records(struct job *job)
+{
+	struct reconcile *rc = container_of(job, struct reconcile, job);
+
+	rc->asking = false;
+	if (!job->failed)
+		rc->look_at_all = false;
+	next(rc);
+}
+
+/* Only while nothing is under way: the list is the worker's while it reads. */
+static void on_timer(uv_timer_t *timer)
+{
+	struct reconcile *rc = timer->data;
+
+	if (rc->asking || rc->first || rc->at_work > 0 || !rc->reactor->node.up)
+		return;
+	rc->asking = true;
+	rc->job = (struct job){ .reactor = rc->reactor, .run = read_records, .done = on_records };
+	worker_submit(&rc->reactor->berthd->workers, &rc->job);
+}
+
+static void on_node_up(struct node_link *link, void *data)
+{
+	struct reconcile *rc = data;
+
+	(void)link;
+	rc->look_at_all = true;
+	on_timer(&rc->timer);
+}
+
+struct reconcile *reconcile_begin(struct reactor *r)
+{
+	struct reconcile *rc = xcalloc(1, sizeof(*rc));
+
+	rc->reactor = r;
+	rc->last = &rc->first;
+	uv_timer_init(&r->loop, &rc->timer);
+	rc->timer.data = rc;
+	uv_timer_start(&rc->timer, on_timer, DUE_EVERY_MS, DUE_EVERY_MS);
+	r->node.on_up = on_node_up;
+	r->node.data = rc;
+	return rc;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	struct reconcile *rc = handle->data;
+
+	while (rc->first) {
+		struct pending *p = rc->first;
+
+		rc->first = p->next;
+		free(p);
+	}
+	free(rc);
+}
+
+void reconcile_end(struct reconcile *rc)
+{
+	rc->reactor->node.on_up = NULL;
+	uv_close((uv_handle_t *)&rc->timer, on_timer_closed);
+}

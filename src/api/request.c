@@ -1,0 +1,288 @@
+#include "api/request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/berthd.h"
+#include "http/target.h"
+#include "lib/hash.h"
+#include "lib/id.h"
+#include "lib/json.h"
+#include "lib/log.h"
+#include "lib/str.h"
+#include "lib/time.h"
+
+#define SEGMENTS_MAX 8
+#define SECRET_MAX   200
+
+const char *request_owner(const struct request *rq)
+{
+	return rq->key.role == ROLE_ADMIN ? NULL : rq->key.owner;
+}
+
+void request_error_json(const struct request *rq, const struct err *e, struct buf *out)
+{
+	json_open(out, '{');
+	json_str(out, "code", err_name(e->code));
+	json_str(out, "message", e->msg);
+	json_str(out, "remediation", err_remediation(e));
+	json_str(out, "request_id", rq->id);
+	buf_adds(out, "}");
+}
+
+static void log_line(const struct request *rq, int status, const char *why)
+{
+	char ms[32], code[16];
+
+	snprintf(ms, sizeof(ms), "%.3f", (double)(time_mono_us() - rq->started_us) / 1000);
+	snprintf(code, sizeof(code), "%d", status);
+	log_event(status >= 500 ? LOG_WARN : LOG_INFO, "request", "method", rq->method, "path",
+		  rq->path, "status", code, "ms", ms, "request_id", rq->id, "key",
+		  rq->key.id[0] ? rq->key.id : NULL, "why", why, NULL);
+}
+
+static void request_free(struct request *rq)
+{
+	buf_done(&rq->body);
+	buf_done(&rq->reply);
+	free(rq);
+}
+
+void request_end(struct request *rq, int status)
+{
+	log_line(rq, status, NULL);
+	request_free(rq);
+}
+
+void request_reply(struct request *rq, int status, const struct buf *json)
+{
+	log_line(rq, status, rq->x ? NULL : "the client is gone");
+	if (rq->x)
+		http_reply(rq->x, status, "application/json", json->data, json->len);
+	request_free(rq);
+}
+
+void request_fail(struct request *rq, const struct err *e)
+{
+	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
+	int status = err_http_status(e->code);
+
+	log_line(rq, status, e->msg);
+	request_error_json(rq, e, &body);
+	if (rq->x && status == 503)
+		(void)!http_reply_header(rq->x, "Retry-After", "1");
+	if (rq->x)
+		http_reply(rq->x, status, "application/json", body.data, body.len);
+	request_free(rq);
+}
+
+void request_stream(struct request *rq)
+{
+	if (rq->x)
+		http_stream_begin(rq->x, 200, "text/event-stream");
+}
+
+bool request_event(struct request *rq, const char *name, const struct buf *json)
+{
+	cleanup(buf_done) struct buf out = buf_make(REPLY_MAX);
+
+	if (!rq->x)
+		return false;
+	buf_addf(&out, "event: %s\ndata: ", name);
+	buf_add(&out, json->data, json->len);
+	buf_adds(&out, "\n\n");
+	return http_stream_data(rq->x, out.data, out.len);
+}
+
+static void on_gone(struct http_exchange *x)
+{
+	struct request *rq = x->data;
+
+	rq->x = NULL;
+	if (rq->on_gone)
+		rq->on_gone(rq);
+}
+
+static void on_drain(struct http_exchange *x)
+{
+	struct request *rq = x->data;
+
+	if (rq->on_drain)
+		rq->on_drain(rq);
+}
+
+static int run_store_handler(struct job *job, struct store *store, struct err *e)
+{
+	struct request *rq = container_of(job, struct request, job);
+
+	return rq->route->store(rq, store, &rq->reply, e);
+}
+
+static void on_store_handler_done(struct job *job)
+{
+	struct request *rq = container_of(job, struct request, job);
+
+	if (job->failed)
+		return request_fail(rq, &job->e);
+	request_reply(rq, rq->status, &rq->reply);
+}
+
+static void hand_over(struct request *rq)
+{
+	if (rq->route->loop)
+		return rq->route->loop(rq);
+	rq->status = 200;
+	rq->reply = buf_make(REPLY_MAX);
+	rq->job = (struct job){ .reactor = rq->reactor,
+				.run = run_store_handler,
+				.done = on_store_handler_done };
+	worker_submit(&rq->reactor->berthd->workers, &rq->job);
+}
+
+/* A copy: the client may go away, and its bytes with it, while a worker still reads them. */
+static void on_body(struct http_exchange *x, const char *body, size_t len, const struct err *e)
+{
+	struct request *rq = x->data;
+
+	if (e)
+		return request_fail(rq, e);
+	rq->body = buf_make(REQUEST_BODY_MAX + 1);
+	buf_add(&rq->body, body, len);
+	hand_over(rq);
+}
+
+static void allowed(struct request *rq)
+{
+	struct err e;
+
+	if (!role_allows(rq->key.role, rq->route->role)) {
+		err_set(&e, ERR_DENIED, "a key with the role %s may not do this",
+			role_name(rq->key.role));
+		return request_fail(rq, &e);
+	}
+	if (rq->route->body && rq->x)
+		return http_collect(rq->x, REQUEST_BODY_MAX, on_body);
+	hand_over(rq);
+}
+
+static int find_key(struct job *job, struct store *store, struct err *e)
+{
+	struct request *rq = container_of(job, struct request, job);
+
+	return store_key_find_by_hash(store, rq->key_hash, &rq->key, e);
+}
+
+static void on_key_found(struct job *job)
+{
+	struct request *rq = container_of(job, struct request, job);
+
+	if (job->failed)
+		return request_fail(rq, &job->e);
+	key_cache_put(&rq->reactor->berthd->keys, rq->key_hash, time_mono_ms(), &rq->key);
+	if (!rq->x) /* nothing was begun for it yet */
+		return request_end(rq, 499);
+	allowed(rq);
+}
+
+/* "Authorization: Bearer KEY", or the header most vendors' SDKs use. */
+static const char *secret_of(const struct http_exchange *x)
+{
+	const char *bearer = http_header(x, "Authorization");
+
+	if (bearer && strncasecmp(bearer, "Bearer ", 7) == 0)
+		return bearer + 7;
+	return http_header(x, "X-API-Key");
+}
+
+static void authenticate(struct request *rq)
+{
+	const char *secret = secret_of(rq->x);
+	struct err e;
+
+	if (rq->route->role == ROLE_ANYONE) {
+		rq->key.role = ROLE_ANYONE;
+		return allowed(rq);
+	}
+	if (!secret || strlen(secret) > SECRET_MAX) {
+		err_set(&e, ERR_UNAUTHENTICATED, "this needs an API key");
+		return request_fail(rq, &e);
+	}
+	hash_hex(secret, strlen(secret), rq->key_hash);
+	if (key_cache_get(&rq->reactor->berthd->keys, rq->key_hash, time_mono_ms(), &rq->key))
+		return allowed(rq);
+	rq->job = (struct job){ .reactor = rq->reactor, .run = find_key, .done = on_key_found };
+	worker_submit(&rq->reactor->berthd->workers, &rq->job);
+}
+
+/* Segment by segment; the one {} is decoded into `param`. */
+static bool path_match(const char *pattern, const char *path, char *param, struct err *e)
+{
+	const char *p = pattern, *at = path;
+
+	while (*p == '/' && *at == '/') {
+		size_t len = strcspn(++p, "/");
+
+		at++;
+		if (strncmp(p, "{}", 2) == 0) {
+			if (http_segment(&at, param, REQUEST_PARAM_MAX, e) < 0 || !param[0])
+				return false;
+			at -= at > path && at[-1] == '/' ? 1 : 0;
+		} else {
+			if (strncmp(p, at, len) != 0 || (at[len] && at[len] != '/'))
+				return false;
+			at += len;
+		}
+		p += len;
+	}
+	return !*p && !*at;
+}
+
+static int route_find(struct request *rq, struct err *e)
+{
+	size_t count;
+	const struct route *table = routes_table(&count);
+	bool path_known = false;
+
+	for (size_t i = 0; i < count; i++) {
+		struct err ignored;
+
+		if (!path_match(table[i].path, rq->x->path, rq->param, &ignored))
+			continue;
+		path_known = true;
+		if (strcmp(table[i].method, rq->x->method) != 0)
+			continue;
+		rq->route = &table[i];
+		return 0;
+	}
+	if (path_known) {
+		err_set(e, ERR_NOT_FOUND, "%s cannot be done to %.80s", rq->x->method, rq->x->path);
+		return err_fix(e, "docs/openapi.yaml lists what can be done to each path.");
+	}
+	err_set(e, ERR_NOT_FOUND, "there is nothing at %.80s", rq->x->path);
+	return err_fix(e, "docs/openapi.yaml lists all paths; they begin with /v1/.");
+}
+
+void request_begin(struct http_exchange *x)
+{
+	struct request *rq = xcalloc(1, sizeof(*rq));
+	const char *accept = http_header(x, "Accept");
+	struct err e;
+
+	rq->reactor = http_exchange_server(x)->data;
+	rq->x = x;
+	rq->started_us = time_mono_us();
+	memcpy(rq->id, "rq_", 3);
+	id_random(rq->id + 3, ID_RANDOM_CHARS);
+	snprintf(rq->method, sizeof(rq->method), "%s", x->method);
+	snprintf(rq->path, sizeof(rq->path), "%s", x->path);
+	snprintf(rq->query, sizeof(rq->query), "%s", x->query);
+	rq->wants_events = accept && strstr(accept, "text/event-stream");
+	x->data = rq;
+	x->on_gone = on_gone;
+	x->on_drain = on_drain;
+	(void)!http_reply_header(x, "X-Request-Id", rq->id);
+	if (route_find(rq, &e) < 0)
+		return request_fail(rq, &e);
+	authenticate(rq);
+}

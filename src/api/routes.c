@@ -1,0 +1,35 @@
+/* Every path of the API, who may use it and who answers. A test holds openapi.yaml equal. */
+#include "api/events.h"
+#include "api/exec.h"
+#include "api/host.h"
+#include "api/images.h"
+#include "api/keys.h"
+#include "api/request.h"
+#include "api/sandboxes.h"
+
+/* clang-format off */
+static const struct route routes[] = {
+	/* method   path                       role         body   worker, loop */
+	{ "GET",    "/v1/health",              ROLE_ANYONE, false, NULL, host_health },
+	{ "GET",    "/v1/host",                ROLE_USER,   false, NULL, host_facts },
+	{ "GET",    "/v1/events",              ROLE_USER,   false, NULL, events_follow },
+	{ "POST",   "/v1/sandboxes",           ROLE_USER,   true,  NULL, sandboxes_create },
+	{ "GET",    "/v1/sandboxes",           ROLE_USER,   false, sandboxes_list, NULL },
+	{ "GET",    "/v1/sandboxes/{}",        ROLE_USER,   false, sandboxes_get, NULL },
+	{ "DELETE", "/v1/sandboxes/{}",        ROLE_USER,   false, NULL, sandboxes_delete },
+	{ "POST",   "/v1/sandboxes/{}/exec",   ROLE_USER,   true,  NULL, exec_route },
+	{ "GET",    "/v1/images",              ROLE_USER,   false, images_list, NULL },
+	{ "POST",   "/v1/images",              ROLE_ADMIN,  true,  NULL, images_pull },
+	{ "PUT",    "/v1/images/{}",           ROLE_ADMIN,  false, NULL, images_import },
+	{ "DELETE", "/v1/images/{}",           ROLE_ADMIN,  false, NULL, images_remove },
+	{ "POST",   "/v1/keys",                ROLE_ADMIN,  true,  keys_create, NULL },
+	{ "GET",    "/v1/keys",                ROLE_ADMIN,  false, keys_list, NULL },
+	{ "DELETE", "/v1/keys/{}",             ROLE_ADMIN,  false, keys_revoke, NULL },
+};
+/* clang-format on */
+
+const struct route *routes_table(size_t *count)
+{
+	*count = array_len(routes);
+	return routes;
+}

@@ -1,0 +1,12 @@
+/* /v1/sandboxes: create, list, look, delete. */
+#pragma once
+
+#include "api/request.h"
+#include "core/sandbox.h"
+
+void sandbox_json(struct buf *out, const struct sandbox *sb);
+
+void sandboxes_create(struct request *rq);
+int sandboxes_list(struct request *rq, struct store *s, struct buf *reply, struct err *e);
+int sandboxes_get(struct request *rq, struct store *s, struct buf *reply, struct err *e);
+void sandboxes_delete(struct request *rq);

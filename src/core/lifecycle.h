@@ -1,0 +1,68 @@
+/*
+ * The life of a sandbox, as a table.
+ *
+ * This file decides, it does not act: no sockets, no SQL, no clock. Whoever
+ * sees an event (a request, an observation, a deadline) asks lifecycle_step()
+ * what it means, stores the new state with its deadline, and then carries out
+ * the action. The store comes first, so that after a crash the action is
+ * repeated, not forgotten: every action must be safe to repeat.
+ *
+ * A request (use, delete) may be refused. A fact may not: it can come late, in
+ * any state, and the table says what to do about it. "Unknown" is no event:
+ * who could not look has seen nothing.
+ */
+#pragma once
+
+#include "lib/err.h"
+
+enum sandbox_state {
+	SANDBOX_CREATING, /* promised; parts of it may exist */
+	SANDBOX_READY,    /* init has said hello */
+	SANDBOX_DELETING, /* to be destroyed and proven absent */
+	SANDBOX_FAILED,   /* no processes; disk kept until deleted */
+	SANDBOX_GONE,     /* the last state: only the tombstone is left */
+	SANDBOX_STATE_COUNT
+};
+
+enum sandbox_event {
+	EV_UP,      /* fact: built, and init said hello */
+	EV_BROKEN,  /* fact: it could not be built */
+	EV_SEEN,    /* fact: its processes were seen running (at restart) */
+	EV_ABSENT,  /* fact: its processes were seen gone; the rest may be there */
+	EV_REMOVED, /* fact: every part of it was proven absent */
+	EV_TIMEOUT, /* fact: the deadline of this state has passed */
+	EV_USE,     /* request: exec, files, anything that needs it to run */
+	EV_DELETE,  /* request */
+	SANDBOX_EVENT_COUNT
+};
+
+enum sandbox_action {
+	ACT_NONE,
+	ACT_BUILD,   /* tell the node to create and start it */
+	ACT_STOP,    /* tell the node to end its processes; the disk stays */
+	ACT_DESTROY, /* tell the node to remove all of it and to prove it */
+	ACT_REPORT,  /* tell the owner: this happened by itself */
+	SANDBOX_ACTION_COUNT
+};
+
+#define LIFECYCLE_CREATE_MS 60000 /* from promise to hello */
+#define LIFECYCLE_DELETE_MS 30000 /* from one attempt to destroy it to the next */
+
+struct step {
+	enum sandbox_state to;
+	enum sandbox_action action;
+	uint32_t deadline_ms; /* from now, while in `to`; 0: nothing is waited for there */
+	bool allowed;
+};
+
+/* What `ev` means in state `from`. ERR_CONFLICT if it is not allowed there. */
+must_check int lifecycle_step(enum sandbox_state from, enum sandbox_event ev,
+			      struct step *ret, struct err *e);
+
+uint32_t lifecycle_deadline_ms(enum sandbox_state s); /* 0: none */
+bool sandbox_event_is_fact(enum sandbox_event ev);
+bool sandbox_state_is_final(enum sandbox_state s);
+const char *sandbox_state_name(enum sandbox_state s);
+const char *sandbox_event_name(enum sandbox_event ev);
+const char *sandbox_action_name(enum sandbox_action a);
+must_check bool sandbox_state_by_name(const char *name, enum sandbox_state *ret);

@@ -1,0 +1,96 @@
+#include "core/sandbox.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CELL_CHARS   "abcdefghijklmnopqrstuvwxyz0123456789"
+#define RANDOM_CHARS "0123456789abcdefghijklmnopqrstuv"
+
+static const char *const runtimes[] = { "crun", "runsc" };
+
+/* clang-format off */
+static const struct limit {
+	const char *name;
+	size_t offset;
+	int64_t min, max;
+} limits[] = {
+	{ "memory_mb", offsetof(struct sandbox_spec, memory_mb),
+	  SANDBOX_MEMORY_MB_MIN, SANDBOX_MEMORY_MB_MAX },
+	{ "cpu_milli", offsetof(struct sandbox_spec, cpu_milli),
+	  SANDBOX_CPU_MILLI_MIN, SANDBOX_CPU_MILLI_MAX },
+	{ "pids", offsetof(struct sandbox_spec, pids),
+	  SANDBOX_PIDS_MIN, SANDBOX_PIDS_MAX },
+	{ "disk_mb", offsetof(struct sandbox_spec, disk_mb),
+	  SANDBOX_DISK_MB_MIN, SANDBOX_DISK_MB_MAX },
+};
+/* clang-format on */
+
+int sandbox_runtime_check(const char *runtime, struct err *e)
+{
+	for (size_t i = 0; i < array_len(runtimes); i++)
+		if (strcmp(runtimes[i], runtime) == 0)
+			return 0;
+	return err_set(e, ERR_INVALID, "runtime must be \"crun\" or \"runsc\", not \"%.20s\"",
+		       runtime);
+}
+
+int sandbox_spec_check(const struct sandbox_spec *spec, struct err *e)
+{
+	if (image_name_check(spec->image, e) < 0)
+		return -1;
+	if (spec->runtime[0] && sandbox_runtime_check(spec->runtime, e) < 0)
+		return -1;
+	for (size_t i = 0; i < array_len(limits); i++) {
+		const struct limit *l = &limits[i];
+		int64_t n = *(const int64_t *)(const void *)((const char *)spec + l->offset);
+
+		if (n < l->min || n > l->max)
+			return err_set(e, ERR_INVALID,
+				       "%s must be %" PRId64 " to %" PRId64 ", not %" PRId64,
+				       l->name, l->min, l->max, n);
+	}
+	return 0;
+}
+
+static size_t cell_len(const char *s)
+{
+	return strspn(s, CELL_CHARS);
+}
+
+int sandbox_cell_check(const char *cell, struct err *e)
+{
+	size_t len = cell_len(cell);
+
+	if (len == 0 || len > SANDBOX_CELL_MAX || cell[len])
+		return err_set(e, ERR_INVALID, "a cell is 1 to %d of a-z and 0-9, not \"%.20s\"",
+			       SANDBOX_CELL_MAX, cell);
+	return 0;
+}
+
+static bool is_id(const char *id)
+{
+	const char *cell = id + 3, *random;
+	size_t len;
+
+	if (strncmp(id, "sb_", 3) != 0)
+		return false;
+	len = cell_len(cell);
+	if (len == 0 || len > SANDBOX_CELL_MAX || cell[len] != '_')
+		return false;
+	random = cell + len + 1;
+	return strspn(random, RANDOM_CHARS) == ID_RANDOM_CHARS && !random[ID_RANDOM_CHARS];
+}
+
+int sandbox_id_check(const char *id, struct err *e)
+{
+	if (!is_id(id))
+		return err_set(e, ERR_INVALID, "not a sandbox id: \"%.60s\"", id);
+	return 0;
+}
+
+void sandbox_id_make(char out[SANDBOX_ID_SIZE], const char *cell, const char *random)
+{
+	snprintf(out, SANDBOX_ID_SIZE, "sb_%.*s_%.*s", SANDBOX_CELL_MAX, cell, ID_RANDOM_CHARS,
+		 random);
+}

@@ -1,0 +1,109 @@
+/* The body of a request: as it comes, or in one piece. */
+#include <stdlib.h>
+
+#include "http/conn.h"
+
+static void say_continue(struct http_conn *c)
+{
+	static char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+
+	if (!c->continue_due)
+		return;
+	c->continue_due = false;
+	if (c->ahead.len == 0)
+		(void)conn_write(c, &(uv_buf_t){ .base = text, .len = sizeof(text) - 1 }, 1);
+}
+
+void http_body_read(struct http_exchange *x, http_data_fn on_data, http_fn on_end)
+{
+	struct http_conn *c = conn_of(x);
+
+	if (c->state != CONN_EXCHANGE)
+		return;
+	x->on_body = on_data;
+	x->on_body_end = on_end;
+	if (c->body == BODY_UNASKED) {
+		c->body = BODY_READ;
+		conn_set_deadline(c, c->server->limits.body_ms);
+		say_continue(c);
+	}
+	conn_make_ready(c);
+}
+
+void http_body_pause(struct http_exchange *x)
+{
+	struct http_conn *c = conn_of(x);
+
+	if (c->state != CONN_EXCHANGE || c->body != BODY_READ)
+		return;
+	c->body = BODY_PAUSED;
+	c->deadline = 0;
+}
+
+void http_body_resume(struct http_exchange *x)
+{
+	struct http_conn *c = conn_of(x);
+
+	if (c->state != CONN_EXCHANGE || c->body != BODY_PAUSED)
+		return;
+	c->body = BODY_READ;
+	conn_set_deadline(c, c->server->limits.body_ms);
+	conn_make_ready(c);
+}
+
+/* ---- in one piece ---- */
+
+struct http_collect {
+	struct buf body;
+	http_whole_fn on_whole;
+};
+
+void http_collect_free(struct http_collect *collect)
+{
+	if (!collect)
+		return;
+	buf_done(&collect->body);
+	free(collect);
+}
+
+static void too_large(struct http_exchange *x, size_t max, http_whole_fn on_whole)
+{
+	struct err e;
+
+	x->on_body = NULL;
+	x->on_body_end = NULL;
+	err_set(&e, ERR_TOO_LARGE, "the body is longer than %zu bytes", max);
+	on_whole(x, NULL, 0, &e);
+}
+
+static void on_piece(struct http_exchange *x, const char *data, size_t len)
+{
+	struct http_collect *collect = x->collect;
+
+	buf_add(&collect->body, data, len);
+	if (buf_overflowed(&collect->body))
+		too_large(x, collect->body.max - 1, collect->on_whole);
+}
+
+static void on_last_piece(struct http_exchange *x)
+{
+	struct http_collect *collect = x->collect;
+
+	collect->on_whole(x, buf_str(&collect->body), collect->body.len, NULL);
+}
+
+void http_collect(struct http_exchange *x, size_t max, http_whole_fn on_whole)
+{
+	if (x->content_length == 0) {
+		on_whole(x, "", 0, NULL);
+		return;
+	}
+	if (x->content_length > 0 && (uint64_t)x->content_length > max) {
+		too_large(x, max, on_whole);
+		return;
+	}
+	x->collect = xcalloc(1, sizeof(*x->collect));
+	x->collect->body = buf_make(max + 1);
+	x->collect->on_whole = on_whole;
+	http_body_read(x, on_piece, on_last_piece);
+}

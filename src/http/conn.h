@@ -1,0 +1,85 @@
+/*
+ * One connection, for the files of this room only: a socket, a parser, and at
+ * any time one exchange or one tunnel.
+ *
+ * Its memory ends in the close callback of its socket and nowhere else, so every
+ * function here may go on using it after a callback, whatever that did. All
+ * parsing happens in the read callback or in the server's ready handle:
+ * functions a handler calls only change flags, write, and mark it ready.
+ */
+#pragma once
+
+#include "http/parse.h"
+#include "http/server.h"
+#include "http/tunnel.h"
+
+enum conn_state {
+	CONN_HEAD,     /* idle, or a head is on its way */
+	CONN_EXCHANGE, /* a handler has it */
+	CONN_TUNNEL,
+	CONN_LAST, /* the last byte is queued; input is thrown away */
+	CONN_CLOSED,
+};
+
+enum body_state {
+	BODY_UNASKED, /* no handler said it wants it */
+	BODY_READ,
+	BODY_PAUSED,
+	BODY_DRAIN, /* nobody wants it; the reply is held back meanwhile */
+	BODY_DONE,
+};
+
+struct http_tunnel {
+	const struct http_tunnel_events *events;
+	void *data;
+	bool paused;
+};
+
+struct http_conn {
+	uv_tcp_t tcp;
+	struct http_server *server;
+	struct http_conn *prev, *next;
+	struct http_conn *ready_next;
+	struct http_parser parser;
+	struct http_exchange x;
+	struct http_tunnel tunnel;
+	struct buf ahead;  /* read, but not yet wanted */
+	struct buf held;   /* a reply that waits for the end of its request */
+	uint64_t deadline; /* 0: none */
+	uint64_t queued;   /* bytes ever given to the socket */
+	uint64_t moved;    /* of these sent, at `moved_at` */
+	uint64_t moved_at;
+	size_t drained;
+	uint8_t state; /* enum conn_state */
+	uint8_t body;  /* enum body_state */
+	bool reading, ready, full, eof;
+	bool keep_alive, head_only, continue_due, streaming, chunked, shut;
+};
+
+static inline struct http_conn *conn_of(const struct http_exchange *x)
+{
+	return container_of(x, struct http_conn, x);
+}
+
+void conn_accept(struct http_server *server);
+void conn_break(struct http_conn *c);      /* close now; on_gone() follows from the loop */
+void conn_check(struct http_conn *c);      /* deadlines */
+void conn_resume(struct http_conn *c);     /* go on with what was read ahead */
+void conn_make_ready(struct http_conn *c); /* have conn_resume() called from the loop */
+void conn_set_deadline(struct http_conn *c, uint64_t ms);
+bool conn_is_idle(const struct http_conn *c);
+void conn_refuse(struct http_conn *c, int status, const char *reason);
+
+/* The handler's end of an exchange: its callbacks are over. */
+void conn_disown(struct http_conn *c);
+/* The reply is queued: the next request, or the end. */
+void conn_finish(struct http_conn *c);
+/* Nothing more will be written: send what is queued, then close. */
+void conn_last(struct http_conn *c);
+
+void http_collect_free(struct http_collect *collect); /* NULL is fine */
+const char *server_date(struct http_server *server);
+
+/* Write now what the socket takes, queue a copy of the rest. True: full. */
+bool conn_write(struct http_conn *c, const uv_buf_t *bufs, unsigned count);
+size_t conn_backlog(const struct http_conn *c);

@@ -1,0 +1,73 @@
+/*
+ * An HTTP/1.1 server on one libuv loop. It knows no route and no account.
+ *
+ * A program with several loops opens one server on each, at the same address
+ * (SO_REUSEPORT): they share nothing. Requests on one connection are handled
+ * one after the other, also when they are sent ahead. What is malformed never
+ * reaches a handler: it is answered with 4xx and the connection ends.
+ */
+#pragma once
+
+#include <uv.h>
+
+#include "http/exchange.h"
+
+#define HTTP_READ_SIZE   65536 /* one buffer for all connections of a server */
+#define HTTP_AHEAD_MAX   65536 /* read ahead per connection, then reading stops */
+#define HTTP_DRAIN_MAX   65536 /* of a body no handler read */
+#define HTTP_LINGER_MS   2000  /* for the client to close after our last byte */
+#define HTTP_OUTPUT_MARK 262144
+#define HTTP_OUTPUT_MAX  67108864 /* a handler that ignores the mark ends here */
+
+struct http_limits {        /* a zero means the default */
+	size_t head;        /* 16 KiB: longer is 431 */
+	size_t connections; /* 20,000: one more is 503 */
+	uint64_t head_ms;   /* 15 s, from accept or a head's first byte to its last */
+	uint64_t idle_ms;   /* 75 s, between requests */
+	uint64_t body_ms;   /* 60 s without a byte of a body somebody reads */
+	uint64_t stall_ms;  /* 60 s in which no queued byte could be sent */
+	size_t output_mark; /* 256 KiB: then streams and tunnels say "full" */
+};
+
+struct http_server {
+	void *data; /* the owner's, to be set after http_server_open() */
+
+	/* The engine's own. */
+	uv_loop_t *loop;
+	uv_tcp_t listener;
+	uv_timer_t sweep; /* looks at every connection's deadline */
+	uv_idle_t ready;  /* runs while some connection has bytes it may go on with */
+	struct http_limits limits;
+	http_fn on_request;
+	void (*on_closed)(struct http_server *server);
+	struct http_conn *connections;
+	struct http_conn *ready_list;
+	size_t connection_count;
+	int open_handles;
+	bool closing;
+	uint64_t close_by;
+	char *read_buffer;
+	uint64_t date_second;
+	char date[40];
+};
+
+/*
+ * Listen at "127.0.0.1:7070" or "[::1]:0" (a number, not a name). On failure
+ * nothing is left open. The struct must not move until on_closed(). From here on
+ * the program ignores SIGPIPE.
+ */
+must_check int http_server_open(struct http_server *server, uv_loop_t *loop,
+				const char *address, const struct http_limits *limits,
+				http_fn on_request, struct err *e);
+
+int http_server_port(const struct http_server *server); /* as bound */
+
+/* The server an exchange came in by. */
+struct http_server *http_exchange_server(const struct http_exchange *x);
+
+/*
+ * Stop listening, end idle connections, let exchanges finish for `grace_ms`,
+ * then break what is left (on_gone). `on_closed` comes last and may be NULL.
+ */
+void http_server_close(struct http_server *server, uint64_t grace_ms,
+		       void (*on_closed)(struct http_server *server));

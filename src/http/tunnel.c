@@ -1,0 +1,64 @@
+#include "http/tunnel.h"
+
+#include <string.h>
+
+#include "http/conn.h"
+
+static struct http_conn *conn_of_tunnel(struct http_tunnel *t)
+{
+	return container_of(t, struct http_conn, tunnel);
+}
+
+struct http_tunnel *http_upgrade(struct http_exchange *x, const char *protocol,
+				 const struct http_tunnel_events *events, void *data)
+{
+	static char begin[] = "HTTP/1.1 101 Switching Protocols\r\n"
+			      "Connection: Upgrade\r\nUpgrade: ";
+	static char end[] = "\r\n";
+	struct http_conn *c = conn_of(x);
+	uv_buf_t bufs[] = {
+		{ .base = begin, .len = sizeof(begin) - 1 },
+		{ .base = (char *)protocol, .len = strlen(protocol) },
+		{ .base = end, .len = 2 },
+		{ .base = x->reply_fields, .len = x->reply_fields_len },
+		{ .base = end, .len = 2 },
+	};
+
+	c->tunnel = (struct http_tunnel){ .events = events, .data = data };
+	(void)conn_write(c, bufs, array_len(bufs));
+	conn_disown(c);
+	if (c->state != CONN_EXCHANGE) /* broken: on_gone() will say so */
+		return &c->tunnel;
+	c->state = CONN_TUNNEL;
+	c->deadline = 0;
+	http_parser_forget(&c->parser);
+	if (c->ahead.len)
+		conn_make_ready(c);
+	return &c->tunnel;
+}
+
+bool http_tunnel_write(struct http_tunnel *t, const void *bytes, size_t len)
+{
+	struct http_conn *c = conn_of_tunnel(t);
+
+	if (c->state != CONN_TUNNEL || len == 0)
+		return c->full;
+	return conn_write(c, &(uv_buf_t){ .base = (char *)bytes, .len = len }, 1);
+}
+
+void http_tunnel_pause(struct http_tunnel *t)
+{
+	t->paused = true;
+}
+
+void http_tunnel_resume(struct http_tunnel *t)
+{
+	t->paused = false;
+	conn_make_ready(conn_of_tunnel(t));
+}
+
+void http_tunnel_close(struct http_tunnel *t)
+{
+	t->events = NULL;
+	conn_last(conn_of_tunnel(t));
+}

@@ -1,0 +1,20 @@
+/* The process a request asks for, started with exactly what it asks for. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "init/tree.h"
+#include "lib/err.h"
+#include "proto/exec.h"
+
+struct command {
+	pid_t pid;
+	int in, out, err; /* our ends, non-blocking; `in` is -1 without EXEC_STDIN */
+};
+
+/*
+ * Returns once execve() has happened. If it cannot, the error says why and no
+ * process is left, so nobody ever has to guess from an exit code.
+ */
+must_check int command_start(const struct exec_request *q, struct tree *t, struct command *ret,
+			     struct err *e);

@@ -1,0 +1,58 @@
+/* berth-init: the first process of every sandbox. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "init/server.h"
+
+#define LISTEN_FD 3
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+/* Nothing a runtime left open by mistake may reach a command. */
+static void close_from(int first)
+{
+	long max = sysconf(_SC_OPEN_MAX);
+
+	if (syscall(SYS_close_range, (unsigned)first, ~0U, 0U) == 0)
+		return;
+	for (int fd = first; fd < max && fd < 65536; fd++)
+		close(fd);
+}
+
+static int open_server(int argc, char **argv, struct server *s, struct err *e)
+{
+	if (argc == 3 && strcmp(argv[1], "--fd") == 0 && strcmp(argv[2], "3") == 0) {
+		close_from(LISTEN_FD + 1);
+		return server_open_fd(s, LISTEN_FD, e);
+	}
+	if (argc == 3 && strcmp(argv[1], "--listen") == 0) {
+		close_from(LISTEN_FD);
+		return server_open_path(s, argv[2], e);
+	}
+	return err_set(e, ERR_INVALID, "usage: berth-init --fd 3 | --listen PATH");
+}
+
+int main(int argc, char **argv)
+{
+	struct server s;
+	struct err e;
+
+	/* Commands run as the same user: keep them out of our memory. */
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (open_server(argc, argv, &s, &e) < 0) {
+		fprintf(stderr, "berth-init: %s\n", e.msg);
+		return EXIT_FAILURE;
+	}
+	/* As pid 1 this is so anyway; elsewhere orphans come to us all the same. */
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	server_run(&s);
+	return EXIT_SUCCESS;
+}

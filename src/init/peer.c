@@ -1,0 +1,107 @@
+#include "init/peer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define READ_CHUNK (64 * 1024)
+
+void peer_open(struct peer *p, int fd)
+{
+	*p = (struct peer){
+		.fd = fd,
+		.in = buf_make(FRAME_HEAD + FRAME_PAYLOAD_MAX + READ_CHUNK + 1),
+		.out = xcalloc(1, FRAME_HEAD + FRAME_PAYLOAD_MAX),
+	};
+}
+
+void peer_close(struct peer *p)
+{
+	close_fd(&p->fd);
+	buf_done(&p->in);
+	free(p->out);
+	*p = (struct peer){ .fd = -1 };
+}
+
+bool peer_busy(const struct peer *p)
+{
+	return p->out_sent < p->out_len;
+}
+
+int peer_read(struct peer *p)
+{
+	char chunk[READ_CHUNK];
+	ssize_t n = recv(p->fd, chunk, sizeof(chunk), 0);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -1;
+	if (n == 0)
+		return -1;
+	buf_add(&p->in, chunk, (size_t)n);
+	return buf_overflowed(&p->in) ? -1 : 0;
+}
+
+int peer_flush(struct peer *p)
+{
+	while (peer_busy(p)) {
+		ssize_t n = send(p->fd, p->out + p->out_sent, p->out_len - p->out_sent,
+				 MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? 0 : -1;
+		p->out_sent += (size_t)n;
+	}
+	return 0;
+}
+
+int peer_next(struct peer *p, struct frame *ret, struct err *e)
+{
+	struct bytes wire = { (const uint8_t *)buf_str(&p->in), p->in.len };
+	ssize_t n = frame_next(wire, ret, e);
+
+	return n < 0 ? -1 : n > 0;
+}
+
+void peer_took(struct peer *p, const struct frame *f)
+{
+	buf_drop(&p->in, FRAME_HEAD + f->payload.len);
+}
+
+uint8_t *peer_payload(struct peer *p)
+{
+	assert(!peer_busy(p));
+	return p->out + FRAME_HEAD;
+}
+
+void peer_put(struct peer *p, enum frame_type type, size_t len)
+{
+	assert(!peer_busy(p));
+	frame_head(p->out, type, len);
+	p->out_len = FRAME_HEAD + len;
+	p->out_sent = 0;
+}
+
+void peer_put_frame(struct peer *p, const struct buf *frame)
+{
+	assert(!peer_busy(p) && frame->len <= FRAME_HEAD + FRAME_PAYLOAD_MAX);
+	memcpy(p->out, frame->data, frame->len);
+	p->out_len = frame->len;
+	p->out_sent = 0;
+}
+
+void peer_refuse(struct peer *p, const struct err *why)
+{
+	cleanup(buf_done) struct buf frame = buf_make(2048);
+
+	if (peer_busy(p))
+		return;
+	frame_add_error(&frame, why);
+	peer_put_frame(p, &frame);
+	if (peer_flush(p) < 0)
+		return; /* it left first */
+}

@@ -1,0 +1,206 @@
+#include "init/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "init/operation.h"
+#include "init/tree.h"
+#include "proto/frame.h"
+
+#define BACKLOG       512
+#define STOP_GRACE_MS 5000
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static int watch_signals(struct server *s, struct err *e)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
+	s->sigfd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s->sigfd < 0)
+		return err_sys(e, errno, "signalfd");
+	return 0;
+}
+
+static int listen_on(struct server *s, int fd, struct err *e)
+{
+	*s = (struct server){ .listener = fd, .sigfd = -1 };
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+		return err_sys(e, errno, "set flags of descriptor %d", fd);
+	return watch_signals(s, e);
+}
+
+int server_open_fd(struct server *s, int fd, struct err *e)
+{
+	int listening = 0;
+	socklen_t len = sizeof(listening);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) < 0 || !listening)
+		return err_set(e, ERR_INVALID, "descriptor %d is no listening socket", fd);
+	return listen_on(s, fd, e);
+}
+
+int server_open_path(struct server *s, const char *path, struct err *e)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	mode_t before;
+	int fd, n;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return err_set(e, ERR_INVALID, "socket path too long: %.150s", path);
+	memcpy(addr.sun_path, path, strlen(path) + 1);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return err_sys(e, errno, "make a socket");
+	(void)unlink(path); /* left by the one before us */
+	before = umask(0177);
+	n = bind(fd, (struct sockaddr *)&addr, sizeof(addr));
+	umask(before);
+	if (n < 0 || listen(fd, BACKLOG) < 0) {
+		err_sys(e, errno, "listen on %s", path);
+		close_fd(&fd);
+		return -1;
+	}
+	return listen_on(s, fd, e); /* gVisor does not say SO_ACCEPTCONN of such a socket */
+}
+
+/* Said by pid 1 itself, so it must never wait: a few bytes into an empty socket. */
+static void refuse(int conn, enum err_code code, const char *msg)
+{
+	cleanup(buf_done) struct buf frame = buf_make(1024);
+	struct err e;
+
+	err_set(&e, code, "%s", msg);
+	frame_add_error(&frame, &e);
+	(void)send(conn, frame.data, frame.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static no_return void serve(struct server *s, int conn)
+{
+	sigset_t none;
+
+	close_fd(&s->listener);
+	close_fd(&s->sigfd);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	operation_run(conn);
+	_exit(0);
+}
+
+static void take_connection(struct server *s)
+{
+	cleanup(close_fd) int conn = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	pid_t pid;
+
+	if (conn < 0)
+		return; /* it went away again */
+	if (s->count == SERVER_OPERATIONS_MAX) {
+		refuse(conn, ERR_BUSY, "the sandbox serves as many operations as it can");
+		return;
+	}
+	pid = fork();
+	if (pid == 0)
+		serve(s, take_fd(conn));
+	if (pid < 0)
+		refuse(conn, ERR_LIMIT, "the sandbox has no room for another process");
+	else
+		s->operations[s->count++] = pid;
+}
+
+static void forget(struct server *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->operations[i] == pid) {
+			s->operations[i] = s->operations[--s->count];
+			return;
+		}
+}
+
+/* True if there is nobody left at all. */
+static bool reap(struct server *s)
+{
+	pid_t pid;
+
+	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+		forget(s, pid);
+	return pid < 0 && errno == ECHILD;
+}
+
+/* As pid 1, everybody but us. Elsewhere (tests) that would be the whole machine. */
+static void signal_all(int signum)
+{
+	struct tree t;
+
+	if (getpid() == 1) {
+		(void)kill(-1, signum);
+		return;
+	}
+	tree_open(&t);
+	tree_signal(&t, signum);
+	tree_close(&t);
+}
+
+static void on_signals(struct server *s)
+{
+	struct signalfd_siginfo info;
+
+	while (read(s->sigfd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			continue;
+		s->stop_by_ms = s->stopping ? 0 : now_ms() + STOP_GRACE_MS;
+		s->stopping = true;
+		signal_all(SIGTERM);
+	}
+}
+
+/* Returns whether to go on. */
+static bool turn(struct server *s)
+{
+	struct pollfd fds[2] = {
+		{ s->sigfd, POLLIN, 0 },
+		{ s->stopping ? -1 : s->listener, POLLIN, 0 },
+	};
+	uint64_t now = now_ms();
+	int wait = -1;
+
+	if (s->stopping)
+		wait = s->stop_by_ms > now ? (int)(s->stop_by_ms - now) : 0;
+	if (poll(fds, 2, wait) == 0 && s->stopping)
+		return false;
+	if (fds[0].revents)
+		on_signals(s);
+	if (fds[1].revents)
+		take_connection(s);
+	return !reap(s) || !s->stopping;
+}
+
+void server_run(struct server *s)
+{
+	while (turn(s))
+		;
+	signal_all(SIGKILL);
+}

@@ -1,0 +1,336 @@
+#include "init/tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/buf.h"
+
+#define TREE_PIDS_MAX   65536
+#define TREE_ROUNDS_MAX 32
+#define CGROUP_ROOT     "/sys/fs/cgroup/cpu"
+#define CGROUP_PREFIX   "berth-exec-"
+
+struct pids {
+	pid_t *items;
+	size_t len;
+};
+
+struct tree_kind {
+	int (*open)(struct tree *t);
+	int (*enter)(const struct tree *t);
+	void (*list)(const struct tree *t, struct pids *ret);
+	void (*close)(struct tree *t);
+	bool marked; /* members carry t->name in their environment */
+};
+
+static void pids_done(struct pids *p)
+{
+	free(p->items);
+}
+
+static void pids_add(struct pids *p, pid_t pid)
+{
+	if (p->len == TREE_PIDS_MAX)
+		return;
+	if ((p->len & (p->len - 1)) == 0)
+		p->items = xrealloc(p->items, (p->len ? 2 * p->len : 1) * sizeof(*p->items));
+	p->items[p->len++] = pid;
+}
+
+static void dir_closep(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+/* A directory stream of its own: `fd` stays open and its offset untouched. */
+static DIR *dir_stream(int fd)
+{
+	int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = again < 0 ? NULL : fdopendir(again);
+
+	if (!d)
+		close_fd(&again);
+	return d;
+}
+
+/* The number at the start of s; 0 if there is none. */
+static pid_t pid_of(const char *s)
+{
+	pid_t pid = 0;
+
+	for (; *s >= '0' && *s <= '9' && pid < (1 << 26); s++)
+		pid = pid * 10 + (*s - '0');
+	return pid;
+}
+
+static ssize_t read_at(int dir, const char *name, char *to, size_t size)
+{
+	cleanup(close_fd) int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, to, size - 1);
+
+	if (n >= 0)
+		to[n] = '\0';
+	return n;
+}
+
+static int no_enter(const struct tree *t)
+{
+	(void)t;
+	return 0;
+}
+
+static void no_close(struct tree *t)
+{
+	close_fd(&t->dir);
+}
+
+static int open_proc(struct tree *t)
+{
+	t->dir = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return t->dir < 0 ? -1 : 0;
+}
+
+/* --- subreaper --- */
+
+static int subreaper_open(struct tree *t)
+{
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return -1;
+	return open_proc(t);
+}
+
+/* A command's name may hold anything, so what follows it starts at the last ')'. */
+static pid_t parent_of(int proc, const char *pid)
+{
+	char path[64], stat[512];
+	const char *after;
+
+	snprintf(path, sizeof(path), "%.20s/stat", pid);
+	if (read_at(proc, path, stat, sizeof(stat)) < 0)
+		return 0;
+	after = strrchr(stat, ')');
+	return after && strlen(after) > 4 ? pid_of(after + 4) : 0;
+}
+
+static bool pids_has(const struct pids *p, pid_t pid)
+{
+	for (size_t i = 0; i < p->len; i++)
+		if (p->items[i] == pid)
+			return true;
+	return false;
+}
+
+/* Move the children of those already found over, until a round finds none. */
+static void descend(struct pids *all, struct pids *parents, struct pids *found)
+{
+	size_t before;
+
+	pids_add(found, getpid());
+	do {
+		before = found->len;
+		for (size_t i = 0; i < all->len; i++) {
+			if (all->items[i] == 0 || !pids_has(found, parents->items[i]))
+				continue;
+			pids_add(found, all->items[i]);
+			all->items[i] = 0;
+		}
+	} while (found->len > before);
+	found->items[0] = found->items[--found->len]; /* not ourselves */
+}
+
+static void subreaper_list(const struct tree *t, struct pids *ret)
+{
+	cleanup(pids_done) struct pids all = { 0 }, parents = { 0 };
+	cleanup(dir_closep) DIR *d = dir_stream(t->dir);
+	const struct dirent *ent;
+
+	while (d && (ent = readdir(d))) {
+		pid_t pid = pid_of(ent->d_name);
+
+		if (pid <= 1)
+			continue;
+		pids_add(&all, pid);
+		pids_add(&parents, parent_of(t->dir, ent->d_name));
+	}
+	descend(&all, &parents, ret);
+}
+
+/* --- cgroup --- */
+
+/* Those whose members have ended since. rmdir() refuses the others. */
+static void cgroup_sweep(int root)
+{
+	cleanup(dir_closep) DIR *d = dir_stream(root);
+	const struct dirent *ent;
+
+	while (d && (ent = readdir(d)))
+		if (strncmp(ent->d_name, CGROUP_PREFIX, strlen(CGROUP_PREFIX)) == 0)
+			(void)unlinkat(root, ent->d_name, AT_REMOVEDIR);
+}
+
+static int cgroup_open(struct tree *t)
+{
+	cleanup(close_fd) int root = open(CGROUP_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (root < 0)
+		return -1;
+	cgroup_sweep(root);
+	snprintf(t->name, sizeof(t->name), CGROUP_PREFIX "%d", getpid());
+	if (mkdirat(root, t->name, 0700) < 0)
+		return -1;
+	t->dir = openat(root, t->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (t->dir >= 0 && faccessat(t->dir, "cgroup.procs", W_OK, 0) == 0)
+		return 0;
+	close_fd(&t->dir);
+	t->dir = -1;
+	(void)unlinkat(root, t->name, AT_REMOVEDIR);
+	return -1;
+}
+
+static int cgroup_enter(const struct tree *t)
+{
+	cleanup(close_fd) int fd = openat(t->dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%d", getpid());
+
+	return fd >= 0 && write(fd, text, (size_t)n) == n ? 0 : -1;
+}
+
+static void cgroup_list(const struct tree *t, struct pids *ret)
+{
+	cleanup(close_fd) int fd = openat(t->dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+	cleanup(buf_done) struct buf text = buf_make(TREE_PIDS_MAX * 8);
+	char chunk[4096];
+	ssize_t n;
+
+	while (fd >= 0 && (n = read(fd, chunk, sizeof(chunk))) > 0)
+		buf_add(&text, chunk, (size_t)n);
+	for (const char *s = buf_str(&text); *s; s++) {
+		pid_t pid = pid_of(s);
+
+		if (pid > 1)
+			pids_add(ret, pid);
+		s = strchr(s, '\n');
+		if (!s)
+			break;
+	}
+}
+
+static void cgroup_close(struct tree *t)
+{
+	char path[128];
+
+	close_fd(&t->dir);
+	snprintf(path, sizeof(path), CGROUP_ROOT "/%s", t->name);
+	(void)rmdir(path); /* not while somebody lives in it: then a later one sweeps */
+}
+
+/* --- session --- */
+
+static int session_open(struct tree *t)
+{
+	snprintf(t->name, sizeof(t->name), "BERTH_EXEC=%d", getpid());
+	(void)open_proc(t); /* without it the session leader alone is found */
+	return 0;
+}
+
+static bool has_marker(const struct tree *t, const char *pid)
+{
+	cleanup(free_ptr) char *text = xcalloc(1, 1 << 18);
+	size_t want = strlen(t->name) + 1;
+	char path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%.20s/environ", pid);
+	n = read_at(t->dir, path, text, 1 << 18);
+	return n > 0 && memmem(text, (size_t)n, t->name, want);
+}
+
+static void session_list(const struct tree *t, struct pids *ret)
+{
+	cleanup(dir_closep) DIR *d = dir_stream(t->dir);
+	const struct dirent *ent;
+
+	if (!d && t->session > 0 && kill(t->session, 0) == 0)
+		pids_add(ret, t->session);
+	while (d && (ent = readdir(d))) {
+		pid_t pid = pid_of(ent->d_name);
+
+		if (pid > 1 && pid != getpid() &&
+		    ((t->session > 0 && getsid(pid) == t->session) || has_marker(t, ent->d_name)))
+			pids_add(ret, pid);
+	}
+}
+
+/* --- the tree --- */
+
+/* clang-format off */
+static const struct tree_kind kinds[] = {
+	{ subreaper_open,	no_enter,	subreaper_list,	no_close,	false },
+	{ cgroup_open,		cgroup_enter,	cgroup_list,	cgroup_close,	false },
+	{ session_open,		no_enter,	session_list,	no_close,	true },
+};
+/* clang-format on */
+
+void tree_open(struct tree *t)
+{
+	*t = (struct tree){ .dir = -1 };
+	for (size_t i = 0; i < array_len(kinds); i++) {
+		t->kind = &kinds[i];
+		if (t->kind->open(t) == 0)
+			return;
+	}
+}
+
+void tree_close(struct tree *t)
+{
+	if (t->kind)
+		t->kind->close(t);
+	*t = (struct tree){ .dir = -1 };
+}
+
+void tree_mark(const struct tree *t, struct strv *env)
+{
+	if (t->kind->marked)
+		strv_add(env, t->name);
+}
+
+int tree_enter(const struct tree *t)
+{
+	return t->kind->enter(t);
+}
+
+static size_t strike(const struct tree *t, int signum)
+{
+	cleanup(pids_done) struct pids pids = { 0 };
+
+	t->kind->list(t, &pids);
+	for (size_t i = 0; i < pids.len; i++)
+		(void)kill(pids.items[i], signum); /* it may just have ended */
+	return pids.len;
+}
+
+void tree_signal(const struct tree *t, int signum)
+{
+	(void)strike(t, signum);
+}
+
+size_t tree_kill(const struct tree *t)
+{
+	size_t before = 0, seen = strike(t, SIGSTOP);
+
+	for (int round = 0; seen > before && round < TREE_ROUNDS_MAX; round++) {
+		before = seen;
+		seen = strike(t, SIGSTOP);
+	}
+	return strike(t, SIGKILL);
+}

@@ -1,0 +1,42 @@
+/*
+ * Everything one command has started, whatever it did to get away: setsid,
+ * double forks, daemons.
+ *
+ * How the members are found differs by kernel; tree_open() takes the first way
+ * that works here:
+ *
+ *   subreaper  Linux: orphans come back to this process, /proc tells the rest
+ *   cgroup     gVisor has no subreaper, but a cgroup filesystem of its own
+ *   session    neither: the command's session, and a marker in the environment
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "lib/err.h"
+#include "lib/strv.h"
+
+struct tree {
+	const struct tree_kind *kind;
+	int dir;       /* /proc, or the cgroup's directory */
+	char name[64]; /* the cgroup, or the marker */
+	pid_t session; /* of the command; 0 until it runs */
+};
+
+void tree_open(struct tree *t);
+void tree_close(struct tree *t); /* what still lives, lives on */
+
+/* Add what members must have in their environment. Before the fork. */
+void tree_mark(const struct tree *t, struct strv *env);
+
+/* Join, in the new process before execve(). -1 with errno. */
+must_check int tree_enter(const struct tree *t);
+
+void tree_signal(const struct tree *t, int signum);
+
+/*
+ * One blow at everything in it; returns how many were seen. They are stopped
+ * first, so that a fork bomb cannot outrun it. Reap and call again until
+ * nothing is seen and there is no child left to wait for.
+ */
+must_check size_t tree_kill(const struct tree *t);

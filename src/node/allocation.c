@@ -1,0 +1,293 @@
+#include "node/allocation.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/file.h"
+#include "lib/str.h"
+#include "node/idmap.h"
+#include "node/node.h"
+
+#define RECORD_MAX 4096
+
+/* What the record file holds. */
+struct saved {
+	char sandbox[NODE_NAME_SIZE];
+	uint64_t generation;
+	char image[NODE_DIGEST_SIZE];
+	char runtime[NODE_RUNTIME_SIZE];
+	uint64_t memory_bytes, disk_bytes;
+	uint32_t cpu_milli, pids;
+	uint32_t slot, started;
+};
+
+/* clang-format off */
+static const struct field saved_fields[] = {
+	FIELD(FIELD_STR, saved, sandbox),
+	FIELD(FIELD_U64, saved, generation),
+	FIELD(FIELD_STR, saved, image),
+	FIELD(FIELD_STR, saved, runtime),
+	FIELD(FIELD_U64, saved, memory_bytes),
+	FIELD(FIELD_U64, saved, disk_bytes),
+	FIELD(FIELD_U32, saved, cpu_milli),
+	FIELD(FIELD_U32, saved, pids),
+	FIELD(FIELD_U32, saved, slot),
+	FIELD(FIELD_U32, saved, started),
+	{ 0 }
+};
+/* clang-format on */
+
+static const char *const phase_names[PHASE_COUNT] = {
+	[PHASE_BUILDING] = "building",
+	[PHASE_BUILT] = "built",
+	[PHASE_STARTING] = "starting",
+	[PHASE_RUNNING] = "running",
+	[PHASE_ENDED] = "ended",
+	[PHASE_DESTROYING] = "destroying",
+};
+
+const char *phase_name(enum phase p)
+{
+	return phase_names[p];
+}
+
+int allocation_name(const char *sandbox, uint64_t generation, char out[ALLOCATION_NAME_SIZE],
+		    struct err *e)
+{
+	size_t len = strspn(sandbox, "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+	if (len == 0 || sandbox[len] || sandbox[0] == '_' || generation == 0)
+		return err_set(e, ERR_INVALID, "not a sandbox and generation: %.40s, %" PRIu64,
+			       sandbox, generation);
+	snprintf(out, ALLOCATION_NAME_SIZE, "%s.%" PRIu64, sandbox, generation);
+	return 0;
+}
+
+/* FNV-1a: ids are random already. */
+static uint32_t bucket_of(const char *sandbox)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *sandbox; sandbox++)
+		h = (h ^ (unsigned char)*sandbox) * 16777619u;
+	return h % ALLOCATION_BUCKETS;
+}
+
+struct allocation *allocation_find(const struct allocations *all, const char *sandbox)
+{
+	struct allocation *a = all->buckets[bucket_of(sandbox)];
+
+	while (a && strcmp(a->spec.sandbox, sandbox) != 0)
+		a = a->next;
+	return a;
+}
+
+int allocation_target(const struct allocations *all, const struct node_target *t,
+		      struct allocation **ret, struct err *e)
+{
+	struct allocation *a = allocation_find(all, t->sandbox);
+
+	if (!a)
+		return err_set(e, ERR_NOT_FOUND, "%s is not on this host", t->sandbox);
+	if (a->spec.generation != t->generation)
+		return err_set(e, ERR_CONFLICT,
+			       "%s is generation %" PRIu64 " here, not %" PRIu64, t->sandbox,
+			       a->spec.generation, t->generation);
+	*ret = a;
+	return 0;
+}
+
+static bool slot_used(const struct allocations *all, uint32_t slot)
+{
+	return all->slots[slot / 8] >> slot % 8 & 1;
+}
+
+static void slot_set(struct allocations *all, uint32_t slot, bool used)
+{
+	uint8_t bit = (uint8_t)(1 << slot % 8);
+
+	all->slots[slot / 8] = (uint8_t)(used ? all->slots[slot / 8] | bit
+					      : all->slots[slot / 8] & ~bit);
+}
+
+/* Round robin, so that ids that were just freed rest as long as possible. */
+static int slot_take(struct allocations *all, uint32_t *ret, struct err *e)
+{
+	for (uint32_t i = 0; i < ALLOCATION_SLOTS; i++) {
+		uint32_t slot = (all->next_slot + i) % ALLOCATION_SLOTS;
+
+		if (slot_used(all, slot))
+			continue;
+		slot_set(all, slot, true);
+		all->next_slot = slot + 1;
+		*ret = slot;
+		return 0;
+	}
+	return err_set(e, ERR_LIMIT, "this host has no id range left for one more sandbox");
+}
+
+static void table_add(struct allocations *all, struct allocation *a)
+{
+	struct allocation **bucket = &all->buckets[bucket_of(a->spec.sandbox)];
+
+	a->next = *bucket;
+	*bucket = a;
+	all->count++;
+}
+
+static void table_remove(struct allocations *all, struct allocation *a)
+{
+	struct allocation **at = &all->buckets[bucket_of(a->spec.sandbox)];
+
+	while (*at && *at != a)
+		at = &(*at)->next;
+	if (!*at)
+		return;
+	*at = a->next;
+	slot_set(all, a->slot, false);
+	all->count--;
+}
+
+int allocation_save(struct allocation *a, struct err *e)
+{
+	cleanup(buf_done) struct buf text = buf_make(RECORD_MAX);
+	struct saved s = {
+		.generation = a->spec.generation,
+		.memory_bytes = a->spec.memory_bytes,
+		.disk_bytes = a->spec.disk_bytes,
+		.cpu_milli = a->spec.cpu_milli,
+		.pids = a->spec.pids,
+		.slot = a->slot,
+		.started = a->started,
+	};
+
+	memcpy(s.sandbox, a->spec.sandbox, sizeof(s.sandbox));
+	memcpy(s.image, a->spec.image, sizeof(s.image));
+	memcpy(s.runtime, a->spec.runtime, sizeof(s.runtime));
+	record_encode(&text, saved_fields, &s);
+	/* It need not survive a power cut: then nothing of it runs, and the disk has its name. */
+	return file_replace_fast(a->dirfd, "record", text.data, text.len, e);
+}
+
+static struct allocation *allocation_new(struct node *n, const char *name)
+{
+	struct allocation *a = xcalloc(1, sizeof(*a));
+
+	a->node = n;
+	a->dirfd = a->pidfd = -1;
+	(void)!str_copy(a->name, sizeof(a->name), name);
+	return a;
+}
+
+static void allocation_freep(struct allocation **a)
+{
+	if (*a)
+		allocation_free(*a);
+}
+
+void allocation_free(struct allocation *a)
+{
+	close_fd(&a->dirfd);
+	close_fd(&a->pidfd);
+	free(a);
+}
+
+static int open_dirs(struct allocation *a, struct err *e)
+{
+	cleanup(close_fd) int fd = -1;
+
+	if (dir_open(a->node->alloc_fd, a->name, 0700, &a->dirfd, e) < 0)
+		return -1;
+	return dir_open(a->dirfd, "bundle", 0700, &fd, e);
+}
+
+int allocation_make(struct node *n, const struct node_create *spec, struct allocation **ret,
+		    struct err *e)
+{
+	cleanup(allocation_freep) struct allocation *a = NULL;
+	char name[ALLOCATION_NAME_SIZE];
+
+	if (allocation_name(spec->sandbox, spec->generation, name, e) < 0)
+		return -1;
+	a = allocation_new(n, name);
+	a->spec = *spec;
+	a->runtime = runtime_find(spec->runtime);
+	if (!a->runtime)
+		return err_set(e, ERR_UNSUPPORTED, "no such runtime: %s", spec->runtime);
+	if (slot_take(&n->all, &a->slot, e) < 0)
+		return -1;
+	if (open_dirs(a, e) < 0 || allocation_save(a, e) < 0) {
+		slot_set(&n->all, a->slot, false);
+		return err_wrap(e, "write down %s", name);
+	}
+	table_add(&n->all, a);
+	*ret = take_ptr(a);
+	return 0;
+}
+
+static int unpack(struct allocation *a, const struct buf *text, struct err *e)
+{
+	char name[ALLOCATION_NAME_SIZE];
+	struct saved s;
+
+	if (record_decode((struct bytes){ (const uint8_t *)text->data, text->len }, saved_fields,
+			  &s, e) < 0 ||
+	    allocation_name(s.sandbox, s.generation, name, e) < 0)
+		return -1;
+	a->runtime = runtime_find(s.runtime);
+	if (strcmp(name, a->name) != 0 || s.slot >= ALLOCATION_SLOTS || !a->runtime)
+		return err_set(e, ERR_INVALID, "the record is not of %s", a->name);
+	a->spec = (struct node_create){
+		.generation = s.generation,
+		.memory_bytes = s.memory_bytes,
+		.disk_bytes = s.disk_bytes,
+		.cpu_milli = s.cpu_milli,
+		.pids = s.pids,
+	};
+	memcpy(a->spec.sandbox, s.sandbox, sizeof(s.sandbox));
+	memcpy(a->spec.image, s.image, sizeof(s.image));
+	memcpy(a->spec.runtime, s.runtime, sizeof(s.runtime));
+	a->slot = s.slot;
+	a->started = s.started;
+	return 0;
+}
+
+int allocation_load(struct node *n, const char *name, struct allocation **ret, struct err *e)
+{
+	cleanup(allocation_freep) struct allocation *a = allocation_new(n, name);
+	cleanup(buf_done) struct buf text = buf_make(RECORD_MAX);
+
+	if (open_dirs(a, e) < 0 || file_read(a->dirfd, "record", &text, e) < 0 ||
+	    unpack(a, &text, e) < 0)
+		return err_wrap(e, "read the record of %s", name);
+	slot_set(&n->all, a->slot, true);
+	table_add(&n->all, a);
+	*ret = take_ptr(a);
+	return 0;
+}
+
+int allocation_drop(struct allocation *a, struct err *e)
+{
+	if (file_remove_tree(a->node->alloc_fd, a->name, e) < 0)
+		return -1;
+	table_remove(&a->node->all, a);
+	allocation_free(a);
+	return 0;
+}
+
+uint32_t allocation_first_id(const struct allocation *a)
+{
+	return (uint32_t)a->node->settings.first_id + a->slot * IDMAP_RANGE;
+}
+
+const char *allocation_path(const struct allocation *a, const char *file, char *out, size_t size)
+{
+	snprintf(out, size, "%s/alloc/%s/%s", a->node->settings.run_dir, a->name, file);
+	return out;
+}

@@ -1,0 +1,206 @@
+#include "node/bundle.h"
+
+#include "lib/json.h"
+#include "node/idmap.h"
+#include "node/seccomp.h"
+
+#define CPU_PERIOD 100000
+
+/*
+ * What root inside may do to its own box. Nothing here matters outside: the
+ * user namespace maps it to an id nobody else has.
+ */
+static const char *const capabilities[] = {
+	"CAP_CHOWN",
+	"CAP_DAC_OVERRIDE",
+	"CAP_FOWNER",
+	"CAP_FSETID",
+	"CAP_KILL",
+	"CAP_NET_BIND_SERVICE",
+	"CAP_SETFCAP",
+	"CAP_SETGID",
+	"CAP_SETPCAP",
+	"CAP_SETUID",
+	"CAP_SYS_CHROOT",
+};
+
+static const char *const masked[] = {
+	"/proc/acpi",
+	"/proc/asound",
+	"/proc/interrupts",
+	"/proc/kcore",
+	"/proc/keys",
+	"/proc/latency_stats",
+	"/proc/sched_debug",
+	"/proc/scsi",
+	"/proc/timer_list",
+	"/proc/timer_stats",
+	"/sys/devices/virtual/powercap",
+	"/sys/firmware",
+	"/sys/fs/bpf",
+	"/sys/fs/selinux",
+	"/sys/kernel",
+};
+
+static const char *const readonly[] = {
+	"/proc/bus",
+	"/proc/fs",
+	"/proc/irq",
+	"/proc/sys",
+	"/proc/sysrq-trigger",
+};
+
+/* clang-format off */
+static const struct mount {
+	const char *destination, *type, *source;
+	const char *options[6]; /* besides nosuid and noexec */
+} mounts[] = {
+	{ "/proc",	 "proc",   "proc",   { "nodev" } },
+	{ "/dev",	 "tmpfs",  "tmpfs",  { "mode=755", "size=64k" } },
+	{ "/dev/pts",	 "devpts", "devpts", { "newinstance", "ptmxmode=666", "mode=620" } },
+	{ "/dev/shm",	 "tmpfs",  "shm",    { "nodev", "mode=1777", "size=65536k" } },
+	{ "/dev/mqueue", "mqueue", "mqueue", { "nodev" } },
+	{ "/sys",	 "sysfs",  "sysfs",  { "nodev", "ro" } },
+};
+/* clang-format on */
+
+static void string_list(struct buf *out, const char *key, const char *const *items, size_t count)
+{
+	json_key(out, key);
+	json_open(out, '[');
+	for (size_t i = 0; i < count; i++) {
+		if (i > 0)
+			buf_adds(out, ",");
+		json_add_string(out, items[i]);
+	}
+	buf_adds(out, "]");
+}
+
+static void write_capabilities(struct buf *out)
+{
+	static const char *const sets[] = { "bounding", "effective", "permitted", "inheritable" };
+
+	json_key(out, "capabilities");
+	json_open(out, '{');
+	for (size_t i = 0; i < array_len(sets); i++)
+		string_list(out, sets[i], capabilities, array_len(capabilities));
+	buf_adds(out, "}");
+}
+
+static void write_process(struct buf *out, const struct bundle *b)
+{
+	size_t args = 0;
+
+	while (b->args[args])
+		args++;
+	json_key(out, "process");
+	json_open(out, '{');
+	json_bool(out, "terminal", false);
+	json_key(out, "user");
+	buf_adds(out, "{\"uid\":0,\"gid\":0}");
+	string_list(out, "args", b->args, args);
+	string_list(out, "env", (const char *const *)b->env->items, b->env->len);
+	json_str(out, "cwd", b->cwd);
+	write_capabilities(out);
+	json_bool(out, "noNewPrivileges", true);
+	json_key(out, "rlimits");
+	buf_addf(out, "[{\"type\":\"RLIMIT_NOFILE\",\"hard\":%u,\"soft\":%u},"
+		      "{\"type\":\"RLIMIT_CORE\",\"hard\":0,\"soft\":0}]",
+		 b->open_files, b->open_files);
+	buf_adds(out, "}");
+}
+
+static void bind(struct buf *out, const char *source, const char *destination, const char *how)
+{
+	json_open(out, '{');
+	json_str(out, "destination", destination);
+	json_str(out, "type", "bind");
+	json_str(out, "source", source);
+	json_key(out, "options");
+	buf_addf(out, "[\"bind\",\"nosuid\",\"nodev\",\"%s\"]}", how);
+}
+
+static void write_mounts(struct buf *out, const struct bundle *b)
+{
+	json_key(out, "mounts");
+	json_open(out, '[');
+	for (size_t i = 0; i < array_len(mounts); i++) {
+		json_open(out, '{');
+		json_str(out, "destination", mounts[i].destination);
+		json_str(out, "type", mounts[i].type);
+		json_str(out, "source", mounts[i].source);
+		json_key(out, "options");
+		buf_adds(out, "[\"nosuid\",\"noexec\"");
+		for (size_t k = 0; mounts[i].options[k]; k++)
+			buf_addf(out, ",\"%s\"", mounts[i].options[k]);
+		buf_adds(out, "]}");
+	}
+	bind(out, b->init, "/.berth/init", "ro");
+	if (b->socket_dir)
+		bind(out, b->socket_dir, "/.berth/sock", "rw");
+	buf_adds(out, "]");
+}
+
+static void write_ids(struct buf *out, const char *key, uint32_t first)
+{
+	json_key(out, key);
+	buf_addf(out, "[{\"containerID\":0,\"hostID\":%u,\"size\":%d}]", first, IDMAP_RANGE);
+}
+
+static void write_resources(struct buf *out, const struct bundle *b)
+{
+	json_key(out, "resources");
+	json_open(out, '{');
+	json_key(out, "memory");
+	/* The same for memory and swap: a box may not move to the host's swap. */
+	buf_addf(out, "{\"limit\":%llu,\"swap\":%llu}", (unsigned long long)b->memory_bytes,
+		 (unsigned long long)b->memory_bytes);
+	json_key(out, "pids");
+	buf_addf(out, "{\"limit\":%u}", b->pids);
+	json_key(out, "cpu");
+	buf_addf(out, "{\"period\":%d,\"quota\":%llu}", CPU_PERIOD,
+		 (unsigned long long)b->cpu_milli * CPU_PERIOD / 1000);
+	buf_adds(out, "}");
+}
+
+static void write_linux(struct buf *out, const struct bundle *b)
+{
+	static const char *const namespaces[] = { "pid", "network", "ipc", "uts", "mount", "cgroup",
+						  "user" };
+
+	json_key(out, "linux");
+	json_open(out, '{');
+	json_str(out, "cgroupsPath", b->cgroup);
+	json_key(out, "namespaces");
+	json_open(out, '[');
+	for (size_t i = 0; i < array_len(namespaces); i++) {
+		json_open(out, '{');
+		json_str(out, "type", namespaces[i]);
+		buf_adds(out, "}");
+	}
+	buf_adds(out, "]");
+	write_ids(out, "uidMappings", b->first_id);
+	write_ids(out, "gidMappings", b->first_id);
+	write_resources(out, b);
+	string_list(out, "maskedPaths", masked, array_len(masked));
+	string_list(out, "readonlyPaths", readonly, array_len(readonly));
+	json_key(out, "seccomp");
+	seccomp_write(out);
+	buf_adds(out, "}");
+}
+
+void bundle_write(struct buf *out, const struct bundle *b)
+{
+	json_open(out, '{');
+	json_str(out, "ociVersion", "1.0.2");
+	write_process(out, b);
+	json_key(out, "root");
+	json_open(out, '{');
+	json_str(out, "path", b->rootfs);
+	json_bool(out, "readonly", false);
+	buf_adds(out, "}");
+	json_str(out, "hostname", b->hostname);
+	write_mounts(out, b);
+	write_linux(out, b);
+	buf_adds(out, "}");
+}

@@ -1,0 +1,22 @@
+/* The OCI bundle of one allocation: its config.json, from our limits and the image's own words. */
+#pragma once
+
+#include "lib/buf.h"
+#include "lib/strv.h"
+
+struct bundle {
+	const char *name; /* of the allocation */
+	const char *hostname;
+	const char *rootfs;     /* absolute, in the engine's mount namespace */
+	const char *cgroup;     /* "/berth.main/NAME" */
+	const char *init;       /* berth-init on the host */
+	const char *socket_dir; /* bound as /.berth/sock for engines that need it, or NULL */
+	const struct strv *env; /* the image's */
+	const char *cwd;
+	const char *const *args; /* of berth-init */
+	uint32_t first_id;       /* of the sandbox's 65,536 */
+	uint64_t memory_bytes;
+	uint32_t cpu_milli, pids, open_files;
+};
+
+void bundle_write(struct buf *out, const struct bundle *b);

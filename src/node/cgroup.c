@@ -1,0 +1,364 @@
+#include "node/cgroup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/file.h"
+#include "lib/str.h"
+
+#define CGROUP_ROOT "/sys/fs/cgroup"
+#define V2_MAGIC    0x63677270
+#define PROCS_MAX   (512 * 1024)
+#define FILE_MAX    (16 * 1024)
+
+static const char *const mode_names[CGROUP_MODE_COUNT] = {
+	[CGROUP_V1] = "v1",
+	[CGROUP_HYBRID] = "hybrid",
+	[CGROUP_V2] = "v2",
+};
+
+const char *cgroup_mode_name(enum cgroup_mode mode)
+{
+	return mode_names[mode];
+}
+
+static bool is_v2(const char *path)
+{
+	struct statfs fs;
+
+	return statfs(path, &fs) == 0 && fs.f_type == V2_MAGIC;
+}
+
+static int tree_add(struct cgroup_host *h, const char *name, int fd, struct err *e)
+{
+	if (h->tree_count == CGROUP_TREES_MAX || !str_copy(h->names[h->tree_count], 24, name)) {
+		close(fd);
+		return err_set(e, ERR_LIMIT, "more cgroup hierarchies than %d", CGROUP_TREES_MAX);
+	}
+	h->trees[h->tree_count++] = fd;
+	return 0;
+}
+
+static int tree_open(struct cgroup_host *h, const char *name, const char *path, struct err *e)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_sys(e, errno, "open %s", path);
+	return tree_add(h, name, fd, e);
+}
+
+/* Give one controller a v1 mount of its own in our mount namespace, unless it has one. */
+static int mount_v1(const char *controller, struct err *e)
+{
+	char path[96], procs[128];
+
+	snprintf(path, sizeof(path), CGROUP_ROOT "/%.40s", controller);
+	snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
+	if (access(procs, F_OK) == 0)
+		return 0;
+	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+		return err_sys(e, errno, "make %s", path);
+	if (mount("cgroup", path, "cgroup", MS_NOSUID | MS_NODEV | MS_NOEXEC, controller) < 0)
+		return err_sys(e, errno, "mount the v1 %s controller", controller);
+	return 0;
+}
+
+/* True if the list "a b c\n" has the word. */
+static bool has_word(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *at = list; (at = strstr(at, word)); at++)
+		if ((at == list || at[-1] == ' ') && strchr(" \n", at[len]))
+			return true;
+	return false;
+}
+
+/*
+ * A controller is in the way if it is on the v2 tree, or if somebody else's
+ * mount keeps it off it only for as long as that somebody lives.
+ */
+static int clear_v2(struct err *e)
+{
+	cleanup(buf_done) struct buf v2 = buf_make(FILE_MAX), all = buf_make(FILE_MAX);
+	char *line, *save = NULL;
+
+	if (file_read(AT_FDCWD, CGROUP_ROOT "/unified/cgroup.controllers", &v2, e) < 0 ||
+	    file_read(AT_FDCWD, "/proc/cgroups", &all, e) < 0)
+		return -1;
+	for (line = strtok_r(all.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		size_t len = strcspn(line, "\t");
+		bool elsewhere = line[len] && line[len + 1] != '0'; /* its hierarchy's number */
+
+		line[len] = '\0';
+		if (line[0] == '#' || !(elsewhere || has_word(buf_str(&v2), line)))
+			continue;
+		if (mount_v1(line, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void dir_closep(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+/* Every mount point directly below the root is one hierarchy. */
+static int open_v1(struct cgroup_host *h, struct err *e)
+{
+	cleanup(dir_closep) DIR *dir = opendir(CGROUP_ROOT);
+	struct dirent *entry;
+
+	if (!dir)
+		return err_sys(e, errno, "open " CGROUP_ROOT);
+	while ((entry = readdir(dir))) {
+		char path[PATH_MAX];
+
+		if (entry->d_name[0] == '.' || entry->d_type == DT_LNK)
+			continue;
+		snprintf(path, sizeof(path), CGROUP_ROOT "/%s/cgroup.procs", entry->d_name);
+		if (access(path, F_OK) < 0)
+			continue;
+		snprintf(path, sizeof(path), CGROUP_ROOT "/%s", entry->d_name);
+		if (tree_open(h, entry->d_name, path, e) < 0)
+			return -1;
+	}
+	if (h->tree_count == 0) {
+		err_set(e, ERR_UNSUPPORTED, "no cgroup hierarchy below " CGROUP_ROOT);
+		return err_fix(e, "Mount the cgroup hierarchies there; 'berth doctor' says more.");
+	}
+	return 0;
+}
+
+int cgroup_open(struct cgroup_host *h, const char *instance, struct err *e)
+{
+	int n = snprintf(h->parent, sizeof(h->parent), "berth.%s", instance);
+
+	if (n < 0 || (size_t)n >= sizeof(h->parent))
+		return err_set(e, ERR_INVALID, "instance name too long: %.40s", instance);
+	if (is_v2(CGROUP_ROOT)) {
+		h->mode = CGROUP_V2;
+		return tree_open(h, "v2", CGROUP_ROOT, e);
+	}
+	h->mode = is_v2(CGROUP_ROOT "/unified") ? CGROUP_HYBRID : CGROUP_V1;
+	if (h->mode == CGROUP_HYBRID && clear_v2(e) < 0)
+		return -1;
+	return open_v1(h, e);
+}
+
+void cgroup_close(struct cgroup_host *h)
+{
+	for (size_t i = 0; i < h->tree_count; i++) {
+		(void)unlinkat(h->trees[i], h->parent, AT_REMOVEDIR); /* busy: sandboxes live on */
+		close(h->trees[i]);
+	}
+	h->tree_count = 0;
+}
+
+bool cgroup_path(const struct cgroup_host *h, const char *name, char *out, size_t size)
+{
+	int n = snprintf(out, size, "/%s/%s", h->parent, name);
+
+	return n > 0 && (size_t)n < size;
+}
+
+/* parent/NAME[/file], below a hierarchy's root. */
+static const char *below(const struct cgroup_host *h, const char *name, const char *file,
+			 char *out, size_t size)
+{
+	snprintf(out, size, "%s/%s%s%s", h->parent, name, file ? "/" : "", file ? file : "");
+	return out;
+}
+
+static enum presence dir_presence(int tree, const char *path)
+{
+	struct stat st;
+
+	if (fstatat(tree, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return PRESENCE_PRESENT;
+	return errno == ENOENT ? PRESENCE_ABSENT : PRESENCE_UNKNOWN;
+}
+
+/* One present is present; else one unknown is unknown; else absent. */
+static enum presence sum(enum presence a, enum presence b)
+{
+	if (a == PRESENCE_PRESENT || b == PRESENCE_PRESENT)
+		return PRESENCE_PRESENT;
+	return a == PRESENCE_UNKNOWN || b == PRESENCE_UNKNOWN ? PRESENCE_UNKNOWN : PRESENCE_ABSENT;
+}
+
+static enum presence procs_presence(int tree, const char *path)
+{
+	cleanup(buf_done) struct buf text = buf_make(PROCS_MAX);
+	struct err e;
+
+	if (file_read(tree, path, &text, &e) == 0)
+		return text.len > 0 ? PRESENCE_PRESENT : PRESENCE_ABSENT;
+	return e.code == ERR_NOT_FOUND ? PRESENCE_ABSENT : PRESENCE_UNKNOWN;
+}
+
+void cgroup_observe(const struct cgroup_host *h, const char *name, enum presence *group,
+		    enum presence *process)
+{
+	char path[256];
+
+	*group = *process = PRESENCE_ABSENT;
+	for (size_t i = 0; i < h->tree_count; i++) {
+		int tree = h->trees[i];
+
+		*group = sum(*group, dir_presence(tree, below(h, name, NULL, path, sizeof(path))));
+		*process = sum(*process, procs_presence(tree, below(h, name, "cgroup.procs", path,
+								    sizeof(path))));
+	}
+}
+
+bool cgroup_holds(const struct cgroup_host *h, const char *name, int pid)
+{
+	cleanup(buf_done) struct buf text = buf_make(FILE_MAX);
+	char path[64], wanted[256];
+	const char *at;
+	struct err e;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	if (!cgroup_path(h, name, wanted, sizeof(wanted)) ||
+	    file_read(AT_FDCWD, path, &text, &e) < 0)
+		return false;
+	for (at = text.data; (at = strstr(at, wanted)); at++) {
+		char after = at[strlen(wanted)];
+
+		if (at[-1] == ':' && (after == '\n' || after == '/' || after == '\0'))
+			return true;
+	}
+	return false;
+}
+
+/* The pid may be another's by now: hold it by pidfd, look again, then kill. */
+static void kill_if_inside(const struct cgroup_host *h, const char *name, int pid)
+{
+	cleanup(close_fd) int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (pidfd >= 0 && cgroup_holds(h, name, pid))
+		(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+}
+
+static void kill_listed(const struct cgroup_host *h, const char *name, int tree)
+{
+	cleanup(buf_done) struct buf text = buf_make(PROCS_MAX);
+	char path[256], *save = NULL;
+	uint64_t pid;
+	struct err e;
+
+	if (file_read(tree, below(h, name, "cgroup.procs", path, sizeof(path)), &text, &e) < 0 ||
+	    text.len == 0)
+		return;
+	for (char *word = strtok_r(text.data, "\n", &save); word;
+	     word = strtok_r(NULL, "\n", &save))
+		if (str_u64(word, &pid, &e) == 0 && pid > 0)
+			kill_if_inside(h, name, (int)pid);
+}
+
+void cgroup_kill(const struct cgroup_host *h, const char *name)
+{
+	char path[256];
+	struct err e;
+
+	for (size_t i = 0; i < h->tree_count; i++) {
+		below(h, name, "cgroup.kill", path, sizeof(path)); /* v2: all at once */
+		if (h->mode == CGROUP_V2 && file_poke(h->trees[i], path, "1", &e) == 0)
+			continue;
+		kill_listed(h, name, h->trees[i]);
+	}
+}
+
+int cgroup_remove(const struct cgroup_host *h, const char *name, struct err *e)
+{
+	char path[256];
+
+	below(h, name, NULL, path, sizeof(path));
+	for (size_t i = 0; i < h->tree_count; i++)
+		if (unlinkat(h->trees[i], path, AT_REMOVEDIR) < 0 && errno != ENOENT)
+			return err_sys(e, errno, "remove cgroup %s of %s", path, h->names[i]);
+	return 0;
+}
+
+/* "key number" on a line of its own; 0 if it is not there. */
+static uint64_t keyed(const char *text, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (const char *at = text; (at = strstr(at, key)); at += len)
+		if ((at == text || at[-1] == '\n') && at[len] == ' ')
+			return strtoull(at + len + 1, NULL, 10);
+	return 0;
+}
+
+/* clang-format off */
+static const struct usage_row {
+	const char *tree[2];	/* v1 hierarchy, v2 */
+	const char *file[2];
+	const char *key[2];	/* NULL: the file is one number */
+	uint64_t divide[2];
+	size_t offset;
+} usage_rows[] = {
+	{ { "cpuacct", "v2" }, { "cpuacct.usage", "cpu.stat" }, { NULL, "usage_usec" },
+	  { 1000, 1 }, offsetof(struct node_usage, cpu_us) },
+	{ { "memory", "v2" }, { "memory.usage_in_bytes", "memory.current" }, { NULL, NULL },
+	  { 1, 1 }, offsetof(struct node_usage, memory_bytes) },
+	{ { "memory", "v2" }, { "memory.max_usage_in_bytes", "memory.peak" }, { NULL, NULL },
+	  { 1, 1 }, offsetof(struct node_usage, memory_peak_bytes) },
+	{ { "pids", "v2" }, { "pids.current", "pids.current" }, { NULL, NULL },
+	  { 1, 1 }, offsetof(struct node_usage, pids) },
+	{ { "memory", "v2" }, { "memory.oom_control", "memory.events" }, { "oom_kill", "oom_kill" },
+	  { 1, 1 }, offsetof(struct node_usage, oom_kills) },
+};
+/* clang-format on */
+
+static int tree_named(const struct cgroup_host *h, const char *name)
+{
+	for (size_t i = 0; i < h->tree_count; i++)
+		if (strcmp(h->names[i], name) == 0)
+			return h->trees[i];
+	return -1;
+}
+
+static void read_row(const struct cgroup_host *h, const char *name, const struct usage_row *row,
+		     struct node_usage *u)
+{
+	cleanup(buf_done) struct buf text = buf_make(FILE_MAX);
+	int v = h->mode == CGROUP_V2;
+	int tree = tree_named(h, row->tree[v]);
+	char path[256];
+	struct err e;
+	uint64_t n;
+
+	below(h, name, row->file[v], path, sizeof(path));
+	if (tree < 0 || file_read(tree, path, &text, &e) < 0)
+		return; /* not counted here */
+	n = row->key[v] ? keyed(buf_str(&text), row->key[v]) : strtoull(buf_str(&text), NULL, 10);
+	*(uint64_t *)(void *)((char *)u + row->offset) = n / row->divide[v];
+}
+
+int cgroup_usage(const struct cgroup_host *h, const char *name, struct node_usage *u, struct err *e)
+{
+	enum presence group, process;
+
+	cgroup_observe(h, name, &group, &process);
+	if (group != PRESENCE_PRESENT)
+		return err_set(e, ERR_NOT_FOUND, "%s has no cgroup here", name);
+	for (size_t i = 0; i < array_len(usage_rows); i++)
+		read_row(h, name, &usage_rows[i], u);
+	return 0;
+}

@@ -1,0 +1,58 @@
+/*
+ * The host's cgroups: which kind they are, and what one sandbox has there.
+ *
+ * Limits are set by the OCI engine from config.json; this file only looks,
+ * kills and removes. Nothing outside our own parent is ever touched.
+ */
+#pragma once
+
+#include "lib/err.h"
+#include "proto/node.h"
+
+#define CGROUP_TREES_MAX   16
+#define CGROUP_PARENT_SIZE 64
+
+enum cgroup_mode {
+	CGROUP_V1,
+	CGROUP_HYBRID, /* v1 controllers, and a v2 tree beside them */
+	CGROUP_V2,
+	CGROUP_MODE_COUNT
+};
+
+struct cgroup_host {
+	enum cgroup_mode mode;
+	int trees[CGROUP_TREES_MAX]; /* a directory descriptor per hierarchy */
+	char names[CGROUP_TREES_MAX][24];
+	size_t tree_count;
+	char parent[CGROUP_PARENT_SIZE]; /* "berth.main", below every root */
+};
+
+/*
+ * Find the hierarchies. On a hybrid host crun refuses to work while any
+ * controller is on the v2 tree, so those are put on v1 mounts of their own, in
+ * this process's mount namespace, which must be private already.
+ */
+must_check int cgroup_open(struct cgroup_host *h, const char *instance, struct err *e);
+void cgroup_close(struct cgroup_host *h); /* removes the parent where it is empty */
+
+const char *cgroup_mode_name(enum cgroup_mode mode);
+
+/* "/berth.main/NAME", for config.json */
+must_check bool cgroup_path(const struct cgroup_host *h, const char *name, char *out, size_t size);
+
+/* What is there under that name, and whether processes are in it. */
+void cgroup_observe(const struct cgroup_host *h, const char *name, enum presence *group,
+		    enum presence *process);
+
+/* True if that process is in the sandbox of that name. */
+bool cgroup_holds(const struct cgroup_host *h, const char *name, int pid);
+
+/* Send SIGKILL to every process in it. Repeat until cgroup_observe() says absent. */
+void cgroup_kill(const struct cgroup_host *h, const char *name);
+
+/* Remove the directories. Fails while processes are in them; absent is fine. */
+must_check int cgroup_remove(const struct cgroup_host *h, const char *name, struct err *e);
+
+/* CPU, memory, pids and OOM counts. What the host does not count stays 0. */
+must_check int cgroup_usage(const struct cgroup_host *h, const char *name, struct node_usage *u,
+			    struct err *e);

@@ -1,0 +1,16 @@
+/*
+ * Id-mapped mounts: a directory seen through a user namespace's ids, so that
+ * files owned by 0 in the pool belong to the sandbox's own root, without a
+ * chown pass and without unsharing the snapshot.
+ */
+#pragma once
+
+#include "lib/err.h"
+
+#define IDMAP_RANGE 65536
+
+/*
+ * Mount `source` on `target`, ids 0..65535 shown as first..first+65535. For a
+ * child on its way to execve(): it must be in a mount namespace of its own.
+ */
+must_check int idmap_mount(const char *source, const char *target, uint32_t first, struct err *e);

@@ -1,0 +1,220 @@
+#include "node/node.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/config.h"
+#include "lib/file.h"
+#include "lib/log.h"
+#include "lib/loop.h"
+#include "lib/str.h"
+#include "node/idmap.h"
+#include "node/image.h"
+#include "node/link.h"
+#include "node/process.h"
+#include "node/verbs.h"
+
+/* clang-format off */
+const struct setting node_settings_table[] = {
+	SETTING(CONFIG_STR, node_settings, instance, "main",
+		"Name among others on the machine; part of every cgroup it makes."),
+	SETTING(CONFIG_STR, node_settings, socket, "/run/berth/node.sock",
+		"The Unix socket berthd talks to."),
+	SETTING(CONFIG_STR, node_settings, socket_user, "berth",
+		"The user berthd runs as; nobody else but root is answered."),
+	SETTING(CONFIG_STR, node_settings, run_dir, "/run/berth/node",
+		"Where what runs now is written down; need not survive a reboot."),
+	SETTING(CONFIG_STR, node_settings, pool, "/var/lib/berth/pool.img",
+		"The btrfs of all sandboxes: a block device, or a file (made if missing)."),
+	SETTING(CONFIG_SIZE, node_settings, pool_size, "20g",
+		"How large a new pool file is; it takes only the space that is used."),
+	SETTING(CONFIG_STR, node_settings, init, "/usr/libexec/berth/berth-init",
+		"The program that becomes pid 1 of every sandbox."),
+	SETTING(CONFIG_STR, node_settings, image_helper, "/usr/libexec/berth/berth-image",
+		"The program that pulls and unpacks images."),
+	SETTING(CONFIG_STR, node_settings, insecure_registries, "localhost 127.0.0.1",
+		"Registries that are spoken to without TLS."),
+	SETTING(CONFIG_INT, node_settings, first_id, "1000000",
+		"The first user id of the first sandbox; each takes 65,536 from there on."),
+	SETTING(CONFIG_STR, node_settings, runsc_platform, "ptrace",
+		"How gVisor catches system calls: ptrace (Debian's build) or systrap (newer)."),
+	SETTING_END
+};
+/* clang-format on */
+
+static int check_settings(struct node *n, struct err *e)
+{
+	struct node_settings *s = &n->settings;
+	const struct passwd *pw;
+	uint64_t uid;
+	struct err ignored;
+
+	if (!s->instance[0] || strspn(s->instance, "abcdefghijklmnopqrstuvwxyz0123456789") !=
+				       strlen(s->instance))
+		return err_set(e, ERR_INVALID, "instance must be of a-z and 0-9: %s", s->instance);
+	if (s->first_id < 65536 ||
+	    s->first_id > UINT32_MAX - (uint64_t)ALLOCATION_SLOTS * IDMAP_RANGE)
+		return err_set(e, ERR_INVALID, "first_id must be between 65536 and %llu",
+			       (unsigned long long)(UINT32_MAX -
+						    (uint64_t)ALLOCATION_SLOTS * IDMAP_RANGE));
+	if (str_u64(s->socket_user, &uid, &ignored) == 0) {
+		n->peer_uid = (uid_t)uid;
+		return 0;
+	}
+	pw = getpwnam(s->socket_user);
+	if (!pw) {
+		err_set(e, ERR_INVALID, "there is no user %s", s->socket_user);
+		return err_fix(e, "Run 'berth init', or name the user berthd runs as.");
+	}
+	n->peer_uid = pw->pw_uid;
+	return 0;
+}
+
+/* One berth-node per run directory: a second one would fight over the same sandboxes. */
+static int open_run_dir(struct node *n, struct err *e)
+{
+	int lock;
+
+	if (dir_open(AT_FDCWD, n->settings.run_dir, 0700, &n->run_fd, e) < 0)
+		return -1;
+	lock = openat(n->run_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (lock < 0)
+		return err_sys(e, errno, "open %s/lock", n->settings.run_dir);
+	if (flock(lock, LOCK_EX | LOCK_NB) < 0) { /* held as long as this process lives */
+		close(lock);
+		return err_set(e, ERR_CONFLICT, "another berth-node uses %s", n->settings.run_dir);
+	}
+	if (dir_open(n->run_fd, "alloc", 0700, &n->alloc_fd, e) < 0)
+		return -1;
+	return dir_open(n->run_fd, "engine", 0700, &n->engine_fd, e);
+}
+
+static int enter_mount_namespace(struct err *e)
+{
+	/* What the host mounts later still reaches us; what we mount stays here. */
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+		return err_sys(e, errno, "private mount namespace");
+	return 0;
+}
+
+static void on_end_signal(uv_signal_t *handle, int signum)
+{
+	struct node *n = handle->data;
+
+	log_event(LOG_INFO, "ending; sandboxes live on", "signal",
+		  signum == SIGTERM ? "TERM" : "INT", NULL);
+	uv_stop(&n->loop);
+}
+
+static int watch_signals(struct node *n, struct err *e)
+{
+	int r;
+
+	n->on_term.data = n->on_int.data = n;
+	(void)uv_signal_init(&n->loop, &n->on_term);
+	(void)uv_signal_init(&n->loop, &n->on_int);
+	r = uv_signal_start(&n->on_term, on_end_signal, SIGTERM);
+	if (r == 0)
+		r = uv_signal_start(&n->on_int, on_end_signal, SIGINT);
+	return r < 0 ? err_uv(e, r, "watch signals") : 0;
+}
+
+int node_open(struct node *n, struct err *e)
+{
+	char mountpoint[sizeof(n->settings.run_dir) + 8];
+	int r;
+
+	n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = -1;
+	r = uv_loop_init(&n->loop);
+	if (r < 0)
+		return err_uv(e, r, "loop");
+	snprintf(mountpoint, sizeof(mountpoint), "%s/pool", n->settings.run_dir);
+	if (check_settings(n, e) < 0 || open_run_dir(n, e) < 0 || enter_mount_namespace(e) < 0 ||
+	    cgroup_open(&n->cgroups, n->settings.instance, e) < 0 ||
+	    pool_open(&n->pool, n->settings.pool, n->settings.pool_size, mountpoint, e) < 0 ||
+	    image_clean(n, e) < 0 || node_adopt(n, e) < 0 || watch_signals(n, e) < 0)
+		return -1;
+	return link_listen(n, e);
+}
+
+/* What the kernel says about one record we found. */
+static void adopt_one(struct allocation *a)
+{
+	struct node_observation o;
+	struct err e;
+
+	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
+	a->phase = PHASE_ENDED;
+	if (a->started && o.process == PRESENCE_PRESENT && process_find(a, &e) == 0 &&
+	    process_watch(a, &e) == 0)
+		a->phase = PHASE_RUNNING;
+	allocation_log(a, LOG_INFO, "adopted", NULL);
+}
+
+static void dir_closep(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+int node_adopt(struct node *n, struct err *e)
+{
+	int fd = openat(n->alloc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup(dir_closep) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct allocation *a;
+	struct dirent *entry;
+	struct err why;
+
+	if (!dir)
+		return err_sys(e, errno, "read alloc/");
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		if (allocation_load(n, entry->d_name, &a, &why) == 0)
+			adopt_one(a);
+		else
+			log_event(LOG_ERROR, "a record that cannot be read is left alone",
+				  "allocation", entry->d_name, "why", why.msg, NULL);
+	}
+	return 0;
+}
+
+static void free_allocations(struct node *n)
+{
+	for (size_t i = 0; i < ALLOCATION_BUCKETS; i++)
+		while (n->all.buckets[i]) {
+			struct allocation *a = n->all.buckets[i];
+
+			n->all.buckets[i] = a->next;
+			process_unwatch(a);
+			allocation_free(a);
+		}
+}
+
+void node_close(struct node *n)
+{
+	image_jobs_end(n);
+	link_close_all(n);
+	free_allocations(n);
+	if (n->on_term.data) {
+		uv_close((uv_handle_t *)&n->on_term, NULL);
+		uv_close((uv_handle_t *)&n->on_int, NULL);
+	}
+	uv_run(&n->loop, UV_RUN_NOWAIT);
+	pool_close(&n->pool);
+	cgroup_close(&n->cgroups);
+	close_fd(&n->listen_fd);
+	close_fd(&n->engine_fd);
+	close_fd(&n->alloc_fd);
+	close_fd(&n->run_fd);
+}

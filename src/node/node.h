@@ -1,0 +1,55 @@
+/*
+ * berth-node: the privileged side of a host. One thread, one loop, no HTTP, no
+ * SQL, no JSON from strangers: it obeys framed verbs from one local user,
+ * reports what the kernel says, and can be killed at any instruction.
+ */
+#pragma once
+
+#include <uv.h>
+
+#include "lib/config.h"
+#include "node/allocation.h"
+#include "node/cgroup.h"
+#include "node/pool.h"
+
+struct node_settings {
+	char instance[20];
+	char socket[104];
+	char socket_user[64];
+	char run_dir[1024];
+	char pool[1024];
+	uint64_t pool_size;
+	char init[1024];
+	char image_helper[1024];
+	char insecure_registries[1024];
+	uint64_t first_id;
+	char runsc_platform[16];
+};
+extern const struct setting node_settings_table[];
+
+struct link;
+struct image_job;
+
+struct node {
+	uv_loop_t loop;
+	struct node_settings settings;
+	int run_fd;    /* RUN */
+	int alloc_fd;  /* RUN/alloc */
+	int engine_fd; /* RUN/engine, where each engine keeps its own records */
+	struct pool pool;
+	struct cgroup_host cgroups;
+	struct allocations all;
+	struct image_job *image_jobs;
+
+	uid_t peer_uid; /* who may talk to us, besides root */
+	int listen_fd;
+	uv_poll_t listener;
+	uv_signal_t on_term, on_int;
+	struct link *links;
+};
+
+must_check int node_open(struct node *n, struct err *e);
+void node_close(struct node *n);
+
+/* Find what an earlier berth-node left running, and watch it again. */
+must_check int node_adopt(struct node *n, struct err *e);

@@ -1,0 +1,114 @@
+#include "node/task.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/loop.h"
+
+#define FORK_DEADLINE_MS 30000
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+	struct task *task = handle->data;
+
+	if (--task->handles == 0)
+		free(task);
+}
+
+static void task_close(struct task *task)
+{
+	uv_close((uv_handle_t *)&task->poll, on_handle_closed);
+	uv_close((uv_handle_t *)&task->timer, on_handle_closed);
+}
+
+static void on_child_event(uv_poll_t *poll, int status, int events)
+{
+	struct task *task = poll->data;
+	int pidfd = task->proc.pidfd;
+	int ended;
+
+	(void)status, (void)events;
+	task->proc.pidfd = -1; /* libuv still polls it: closed below, after uv_poll_stop() */
+	if (!proc_ended(&task->proc, &ended)) {
+		task->proc.pidfd = pidfd;
+		return;
+	}
+	uv_poll_stop(poll);
+	close(pidfd);
+	uv_timer_stop(&task->timer);
+	task->on_done(task, ended);
+	task_close(task);
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+	struct task *task = timer->data;
+
+	task->timed_out = true;
+	task_kill(task);
+}
+
+void task_kill(struct task *task)
+{
+	proc_kill(&task->proc, SIGKILL);
+}
+
+int task_start(uv_loop_t *loop, const struct proc_spec *spec, uint64_t deadline_ms,
+	       void (*on_done)(struct task *, int), void *data, struct task **ret, struct err *e)
+{
+	struct task *task = xcalloc(1, sizeof(*task));
+
+	if (proc_start(spec, &task->proc, e) < 0) {
+		free(task);
+		return -1;
+	}
+	task->on_done = on_done;
+	task->data = data;
+	task->handles = 2;
+	uv_poll_init(loop, &task->poll, task->proc.pidfd);
+	task->poll.data = task;
+	uv_timer_init(loop, &task->timer);
+	task->timer.data = task;
+	uv_poll_start(&task->poll, UV_READABLE, on_child_event);
+	uv_timer_start(&task->timer, on_deadline, deadline_ms, 0);
+	if (ret)
+		*ret = task;
+	return 0;
+}
+
+struct fork_work {
+	int (*work)(void *arg, struct err *e);
+	void *arg;
+};
+
+/* Runs in the child; there is no program behind it, so it never returns. */
+static int do_work(void *arg)
+{
+	const struct fork_work *w = arg;
+	struct err e = { 0 };
+	int r = w->work(w->arg, &e);
+
+	if (r < 0)
+		dprintf(STDERR_FILENO, "%s\n", e.msg);
+	_exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+int task_fork(uv_loop_t *loop, int (*work)(void *arg, struct err *e), void *arg, int log,
+	      void (*on_done)(struct task *, int), void *data, struct err *e)
+{
+	static const char *const name[] = { "berth-node work", NULL };
+	struct fork_work w = { .work = work, .arg = arg };
+	struct proc_spec spec = {
+		.argv = name,
+		.in = -1,
+		.out = -1,
+		.err = log,
+		.prepare = do_work,
+		.arg = &w,
+	};
+
+	return task_start(loop, &spec, FORK_DEADLINE_MS, on_done, data, NULL, e);
+}

@@ -1,0 +1,277 @@
+/* create: write it down, then give it a disk. start: then an engine, then a hello. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/file.h"
+#include "lib/str.h"
+#include "node/bundle.h"
+#include "node/guest.h"
+#include "node/idmap.h"
+#include "node/image.h"
+#include "node/node.h"
+#include "node/process.h"
+#include "node/task.h"
+#include "node/verbs.h"
+#include "proto/image.h"
+
+#define CONFIG_MAX     (512 * 1024)
+#define START_LIMIT_MS 30000
+#define HELLO_LIMIT_MS 30000
+#define OPEN_FILES_MAX 65536
+
+/*
+ * The engine is started in a mount namespace of its own, with everything it
+ * needs under one place every host has. Nothing of it is ever mounted where
+ * others could see it, and it goes away with the engine.
+ */
+#define STAGE          "/mnt"
+
+static void answer(struct allocation *a)
+{
+	struct call *c = allocation_release(a);
+	struct node_observation o;
+
+	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
+	call_reply(c, &o, -1);
+	if (a->waiting)
+		verb_destroy(take_ptr(a->waiting));
+}
+
+static void give_up(struct allocation *a, enum phase phase, const struct err *why)
+{
+	struct call *c;
+
+	a->phase = phase;
+	allocation_log(a, LOG_WARN, "could not bring it up", why->msg);
+	c = allocation_release(a);
+	call_fail(c, why);
+	if (a->waiting)
+		verb_destroy(take_ptr(a->waiting));
+}
+
+/* In a child: the snapshot and its limit wait for the disk. */
+static int make_disk(void *arg, struct err *e)
+{
+	const struct allocation *a = arg;
+	const struct pool *p = &a->node->pool;
+	cleanup(close_fd) int source = -1;
+
+	if (image_open_rootfs(a->node, a->spec.image, &source, e) < 0 ||
+	    pool_subvolume_remove(p->sandboxes, a->name, e) < 0 ||
+	    pool_subvolume_snapshot(source, p->sandboxes, a->name, e) < 0)
+		return -1;
+	return a->spec.disk_bytes ? pool_limit(p, a->name, a->spec.disk_bytes, e) : 0;
+}
+
+static void on_disk_made(struct task *task, int status)
+{
+	struct allocation *a = task->data;
+	struct err e = { 0 };
+
+	if (status != 0) {
+		process_log_error(a, "make the disk", status, &e);
+		give_up(a, PHASE_ENDED, &e);
+		return;
+	}
+	a->phase = PHASE_BUILT;
+	allocation_log(a, LOG_INFO, "built", NULL);
+	answer(a);
+}
+
+/* As many as we may give away ourselves, up to what anybody needs. */
+static uint32_t open_files(void)
+{
+	struct rlimit limit = { 0 };
+
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	return limit.rlim_max < OPEN_FILES_MAX ? (uint32_t)limit.rlim_max : OPEN_FILES_MAX;
+}
+
+static int write_config(struct allocation *a, struct err *e)
+{
+	cleanup(buf_done) struct buf text = buf_make(CONFIG_MAX);
+	cleanup(image_config_done) struct image_config image = { 0 };
+	cleanup(close_fd) int dir = -1;
+	char cgroup[256];
+	struct bundle b = {
+		.name = a->name,
+		.hostname = "sandbox",
+		.rootfs = STAGE "/rootfs",
+		.cgroup = cgroup,
+		.init = STAGE "/init",
+		.socket_dir = a->runtime->passes_socket ? NULL : STAGE "/sock",
+		.env = &image.env,
+		.cwd = image.cwd,
+		.args = a->runtime->init_args,
+		.first_id = allocation_first_id(a),
+		.memory_bytes = a->spec.memory_bytes,
+		.cpu_milli = a->spec.cpu_milli,
+		.pids = a->runtime->pids_base + a->runtime->pids_each * a->spec.pids,
+		.open_files = open_files(),
+	};
+
+	if (image_read_config(a->node, a->spec.image, &image, e) < 0)
+		return -1;
+	if (!cgroup_path(&a->node->cgroups, a->name, cgroup, sizeof(cgroup)))
+		return err_set(e, ERR_INVALID, "cgroup path of %s is too long", a->name);
+	bundle_write(&text, &b);
+	if (buf_overflowed(&text))
+		return err_set(e, ERR_TOO_LARGE, "the image's environment is too large");
+	if (dir_open(a->dirfd, "bundle", 0700, &dir, e) < 0)
+		return -1;
+	return file_replace_fast(dir, "config.json", text.data, text.len, e);
+}
+
+static int create(struct call *c, struct allocation **ret, struct err *e)
+{
+	struct node *n = c->node;
+	struct allocation *a = allocation_find(&n->all, c->ask.create.sandbox);
+
+	if (a && a->spec.generation != c->ask.create.generation)
+		return err_set(e, ERR_CONFLICT, "another generation of %s is here",
+			       a->spec.sandbox);
+	if (!a && image_exists(n, c->ask.create.image, e) < 0)
+		return -1;
+	if (!a && allocation_make(n, &c->ask.create, &a, e) < 0)
+		return -1;
+	if (allocation_claim(a, c, e) < 0)
+		return -1;
+	*ret = a;
+	return 0;
+}
+
+void verb_create(struct call *c)
+{
+	struct allocation *a;
+	struct err e;
+	int log;
+
+	if (create(c, &a, &e) < 0)
+		return call_fail(c, &e);
+	if (a->phase == PHASE_BUILT || a->phase == PHASE_RUNNING)
+		return answer(a); /* asked twice */
+	a->phase = PHASE_BUILDING;
+	log = process_log_open(a);
+	if (write_config(a, &e) < 0 ||
+	    task_fork(&c->node->loop, make_disk, a, log, on_disk_made, a, &e) < 0)
+		give_up(a, PHASE_ENDED, &e);
+	close_fd(&log);
+}
+
+static int bind_mount(const char *source, const char *target, bool directory, struct err *e)
+{
+	if (directory ? mkdir(target, 0755) < 0 : mknod(target, S_IFREG | 0644, 0) < 0)
+		return err_sys(e, errno, "make %s", target);
+	if (mount(source, target, NULL, MS_BIND, NULL) < 0)
+		return err_sys(e, errno, "bind %s on %s", source, target);
+	return 0;
+}
+
+static int stage(const struct allocation *a, struct err *e)
+{
+	char path[4096];
+
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return err_sys(e, errno, "mount namespace");
+	snprintf(path, sizeof(path), "%s/sandboxes/%s", a->node->pool.mount, a->name);
+	if (mount("berth", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0711,size=64k") < 0 ||
+	    mkdir(STAGE "/rootfs", 0755) < 0)
+		return err_sys(e, errno, "prepare " STAGE);
+	if (idmap_mount(path, STAGE "/rootfs", allocation_first_id(a), e) < 0 ||
+	    bind_mount(a->node->settings.init, STAGE "/init", false, e) < 0)
+		return -1;
+	if (a->runtime->passes_socket)
+		return 0;
+	return bind_mount(allocation_path(a, "sock", path, sizeof(path)), STAGE "/sock", true, e);
+}
+
+/* In the child that becomes the engine. */
+static int prepare_engine(void *arg)
+{
+	struct err e;
+
+	if (stage(arg, &e) == 0)
+		return 0;
+	dprintf(STDERR_FILENO, "%s\n", e.msg);
+	_exit(126);
+}
+
+static void on_hello(struct allocation *a, const struct err *why)
+{
+	struct err e = { 0 };
+
+	if (why)
+		return give_up(a, PHASE_ENDED, why);
+	a->phase = PHASE_RUNNING;
+	a->started = 1;
+	if (allocation_save(a, &e) < 0)
+		return give_up(a, PHASE_ENDED, &e);
+	allocation_log(a, LOG_INFO, "running", NULL);
+	answer(a);
+}
+
+static void on_engine_done(struct task *task, int status)
+{
+	struct allocation *a = task->data;
+	struct err e = { 0 };
+
+	a->task = NULL;
+	if (status != 0) {
+		process_log_error(a, a->runtime->name, status, &e);
+		return give_up(a, PHASE_ENDED, &e);
+	}
+	if (process_find(a, &e) < 0 || process_watch(a, &e) < 0)
+		return give_up(a, PHASE_ENDED, &e);
+	guest_hello(a, HELLO_LIMIT_MS, on_hello);
+}
+
+static int start_engine(struct allocation *a, struct err *e)
+{
+	cleanup(close_fd) int log = process_log_open(a), listener = -1;
+	cleanup(strv_done) struct strv argv = { 0 };
+	struct process_paths paths;
+	struct proc_spec spec = { .in = -1, .out = -1, .err = log, .prepare = prepare_engine };
+
+	process_paths(a, &paths);
+	a->runtime->run(&argv, &paths.runtime);
+	spec.argv = (const char *const *)argv.items;
+	spec.arg = a;
+	if (a->runtime->passes_socket) {
+		if (guest_listen(a, &listener, e) < 0)
+			return -1;
+		spec.pass[0] = listener;
+		spec.pass_count = 1;
+	} else if (guest_share(a, e) < 0) {
+		return -1;
+	}
+	return task_start(&a->node->loop, &spec, START_LIMIT_MS, on_engine_done, a, &a->task, e);
+}
+
+void verb_start(struct call *c)
+{
+	struct allocation *a;
+	struct err e;
+
+	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0 ||
+	    allocation_claim(a, c, &e) < 0)
+		return call_fail(c, &e);
+	if (a->phase == PHASE_RUNNING)
+		return answer(a); /* asked twice */
+	if (a->phase != PHASE_BUILT) {
+		err_set(&e, ERR_CONFLICT, "%s cannot be started: %s", a->spec.sandbox,
+			phase_name(a->phase));
+		return give_up(a, a->phase, &e);
+	}
+	a->phase = PHASE_STARTING;
+	if (start_engine(a, &e) < 0)
+		give_up(a, PHASE_ENDED, &e);
+}

@@ -1,0 +1,213 @@
+/*
+ * stop: end the processes, keep the disk. destroy: end them, then remove
+ * everything the allocation ever owned, look, and answer with what was seen.
+ *
+ * Every step is safe to repeat: a destroy that was cut short is begun again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/file.h"
+#include "lib/proc.h"
+#include "node/node.h"
+#include "node/process.h"
+#include "node/task.h"
+#include "node/verbs.h"
+
+#define EMPTY_LIMIT_MS 10000 /* for killed processes to be gone */
+#define LOOK_MS        2
+
+/* Waiting for the processes to be gone; then `next`. */
+struct ending {
+	struct allocation *a;
+	uv_timer_t timer;
+	uint64_t kill_at, give_up_at;
+	void (*next)(struct allocation *a);
+};
+
+static void end_call(struct allocation *a, const struct err *why)
+{
+	struct call *c = allocation_release(a);
+	struct node_observation o;
+
+	if (why) {
+		a->phase = PHASE_ENDED;
+		log_event(LOG_WARN, "could not end it", "sandbox", a->spec.sandbox, "why", why->msg,
+			  NULL);
+		call_fail(c, why);
+	} else {
+		allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
+		call_reply(c, &o, -1);
+	}
+	if (a->waiting)
+		verb_destroy(take_ptr(a->waiting));
+}
+
+static void on_ending_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+static void on_look(uv_timer_t *timer)
+{
+	struct ending *w = timer->data;
+	struct allocation *a = w->a;
+	uint64_t now = uv_now(timer->loop);
+	enum presence group, process;
+	struct err e;
+
+	cgroup_observe(&a->node->cgroups, a->name, &group, &process);
+	if (process != PRESENCE_ABSENT && now < w->give_up_at) {
+		if (now >= w->kill_at)
+			cgroup_kill(&a->node->cgroups, a->name);
+		uv_timer_start(timer, on_look, LOOK_MS, 0);
+		return;
+	}
+	uv_close((uv_handle_t *)timer, on_ending_closed);
+	if (process == PRESENCE_ABSENT)
+		return w->next(a);
+	err_set(&e, ERR_TIMEOUT, "processes of %s are %s after SIGKILL", a->name,
+		process == PRESENCE_PRESENT ? "still there" : "in a cgroup that cannot be read");
+	end_call(a, &e);
+}
+
+static void end_processes(struct allocation *a, uint64_t grace_ms,
+			  void (*next)(struct allocation *))
+{
+	struct ending *w = xcalloc(1, sizeof(*w));
+	uint64_t now = uv_now(&a->node->loop);
+
+	w->a = a;
+	w->next = next;
+	w->kill_at = now + grace_ms;
+	w->give_up_at = w->kill_at + EMPTY_LIMIT_MS;
+	uv_timer_init(&a->node->loop, &w->timer);
+	w->timer.data = w;
+	on_look(&w->timer);
+}
+
+static void on_removed(struct task *task, int status)
+{
+	struct allocation *a = task->data;
+	struct node_observation o;
+	struct call *c;
+	struct err e = { 0 };
+
+	if (status != 0) {
+		process_log_error(a, "remove the disk", status, &e);
+		return end_call(a, &e);
+	}
+	allocation_log(a, LOG_INFO, "destroyed", NULL);
+	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
+	c = allocation_release(a);
+	if (allocation_drop(a, &e) < 0)
+		call_fail(c, &e);
+	else
+		call_reply(c, &o, -1);
+}
+
+/* In a child: removing a subvolume waits for the disk. */
+static int remove_disk(void *arg, struct err *e)
+{
+	const struct allocation *a = arg;
+
+	return pool_subvolume_remove(a->node->pool.sandboxes, a->name, e);
+}
+
+/* What the engine wrote down about it. */
+static int remove_records(struct allocation *a, struct err *e)
+{
+	cleanup(strv_done) struct strv records = { 0 };
+	char path[320];
+
+	a->runtime->records(&records, a->name);
+	for (size_t i = 0; i < records.len; i++) {
+		snprintf(path, sizeof(path), "%s/%s", a->runtime->name, records.items[i]);
+		if (file_remove_tree(a->node->engine_fd, path, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void remove_rest(struct allocation *a)
+{
+	cleanup(close_fd) int log = process_log_open(a);
+	struct err e;
+
+	if (cgroup_remove(&a->node->cgroups, a->name, &e) < 0 || remove_records(a, &e) < 0 ||
+	    task_fork(&a->node->loop, remove_disk, a, log, on_removed, a, &e) < 0)
+		end_call(a, &e);
+}
+
+static void destroy(struct allocation *a)
+{
+	a->phase = PHASE_DESTROYING;
+	process_unwatch(a);
+	cgroup_kill(&a->node->cgroups, a->name);
+	end_processes(a, 0, remove_rest);
+}
+
+/*
+ * After a power cut there may be a disk and no record. It is written down
+ * first, like anything else, and then removed the usual way.
+ */
+static int find_or_record(struct call *c, struct allocation **ret, struct err *e)
+{
+	const struct node_target *t = &c->ask.target;
+	struct node_create spec = { .generation = t->generation, .runtime = "crun" };
+
+	if (allocation_find(&c->node->all, t->sandbox))
+		return allocation_target(&c->node->all, t, ret, e);
+	memcpy(spec.sandbox, t->sandbox, sizeof(spec.sandbox));
+	return allocation_make(c->node, &spec, ret, e);
+}
+
+void verb_destroy(struct call *c)
+{
+	struct allocation *a;
+	struct err e;
+
+	if (find_or_record(c, &a, &e) < 0)
+		return call_fail(c, &e);
+	if (a->call && a->waiting) {
+		err_set(&e, ERR_BUSY, "%s is being destroyed already", a->spec.sandbox);
+		return call_fail(c, &e);
+	}
+	if (a->call) { /* cut short what is under way; it ends, and then this begins */
+		a->waiting = c;
+		if (a->task && a->phase != PHASE_DESTROYING)
+			task_kill(a->task);
+		cgroup_kill(&a->node->cgroups, a->name);
+		return;
+	}
+	a->call = c;
+	destroy(a);
+}
+
+static void on_stopped(struct allocation *a)
+{
+	a->phase = PHASE_ENDED;
+	allocation_log(a, LOG_INFO, "stopped", NULL);
+	end_call(a, NULL);
+}
+
+void verb_stop(struct call *c)
+{
+	struct allocation *a;
+	struct err e;
+	bool ask;
+
+	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0 ||
+	    allocation_claim(a, c, &e) < 0)
+		return call_fail(c, &e);
+	ask = a->runtime->pid_is_init && a->pidfd >= 0;
+	if (ask)
+		proc_kill(&(struct proc){ .pid = a->pid, .pidfd = a->pidfd }, SIGTERM);
+	process_unwatch(a);
+	end_processes(a, ask ? c->ask.stop.grace_ms : 0, on_stopped);
+}

@@ -1,0 +1,230 @@
+#include "node/verbs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "lib/file.h"
+#include "lib/time.h"
+#include "node/guest.h"
+#include "node/node.h"
+
+static enum presence record_presence(const struct node *n, const struct runtime *r,
+				     const char *name)
+{
+	cleanup(strv_done) struct strv records = { 0 };
+	enum presence all = PRESENCE_ABSENT;
+	char path[320];
+	struct stat st;
+
+	r->records(&records, name);
+	for (size_t i = 0; i < records.len; i++) {
+		snprintf(path, sizeof(path), "%s/%s", r->name, records.items[i]);
+		if (fstatat(n->engine_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			return PRESENCE_PRESENT;
+		if (errno != ENOENT && errno != ENOTDIR)
+			all = PRESENCE_UNKNOWN;
+	}
+	return all;
+}
+
+/* Where no record of ours says which engine it was, all are looked at. */
+static enum presence engine_presence(const struct node *n, const struct allocation *a,
+				     const char *name)
+{
+	enum presence all = PRESENCE_ABSENT;
+
+	for (size_t i = 0; runtime_at(i); i++) {
+		enum presence one = !a || a->runtime == runtime_at(i)
+					    ? record_presence(n, runtime_at(i), name)
+					    : PRESENCE_ABSENT;
+
+		if (one == PRESENCE_PRESENT)
+			return one;
+		if (one == PRESENCE_UNKNOWN)
+			all = one;
+	}
+	return all;
+}
+
+static enum presence sum(const struct node_observation *o)
+{
+	const uint32_t parts[] = { o->process, o->cgroup, o->disk, o->runtime };
+	enum presence all = PRESENCE_ABSENT;
+
+	for (size_t i = 0; i < array_len(parts); i++) {
+		if (parts[i] == PRESENCE_PRESENT)
+			return PRESENCE_PRESENT;
+		if (parts[i] == PRESENCE_UNKNOWN)
+			all = PRESENCE_UNKNOWN;
+	}
+	return all;
+}
+
+void allocation_observe(const struct node *n, const char *sandbox, uint64_t generation,
+			struct node_observation *ret)
+{
+	const struct allocation *a = allocation_find(&n->all, sandbox);
+	struct node_observation o = { .generation = generation, .observed_ms = time_wall_ms() };
+	enum presence cgroup, process;
+	char name[ALLOCATION_NAME_SIZE];
+	struct err e;
+
+	snprintf(o.sandbox, sizeof(o.sandbox), "%s", sandbox);
+	if (a && a->spec.generation != generation)
+		a = NULL;
+	if (allocation_name(sandbox, generation, name, &e) == 0) {
+		cgroup_observe(&n->cgroups, name, &cgroup, &process);
+		o.cgroup = cgroup;
+		o.process = process;
+		o.disk = pool_observe(&n->pool, name);
+		o.runtime = engine_presence(n, a, name);
+	}
+	o.presence = sum(&o);
+	o.ready = a && a->phase == PHASE_RUNNING && o.process == PRESENCE_PRESENT;
+	snprintf(o.detail, sizeof(o.detail), "%s", a ? phase_name(a->phase) : "no record here");
+	*ret = o;
+}
+
+void allocation_log(const struct allocation *a, enum log_level level, const char *msg,
+		    const char *why)
+{
+	const struct call *c = a->call;
+
+	log_event(level, msg, "sandbox", a->spec.sandbox, "allocation", a->name, "phase",
+		  phase_name(a->phase), "request_id", c ? c->ask.target.request : NULL, "why", why,
+		  NULL);
+}
+
+int allocation_claim(struct allocation *a, struct call *c, struct err *e)
+{
+	if (a->call)
+		return err_set(e, ERR_BUSY, "%s is %s", a->spec.sandbox, phase_name(a->phase));
+	a->call = c;
+	return 0;
+}
+
+struct call *allocation_release(struct allocation *a)
+{
+	struct call *done = a->call;
+
+	a->call = NULL;
+	a->task = NULL;
+	return done;
+}
+
+static void verb_observe(struct call *c)
+{
+	struct node_observation o;
+
+	allocation_observe(c->node, c->ask.target.sandbox, c->ask.target.generation, &o);
+	call_reply(c, &o, -1);
+}
+
+static void verb_connect(struct call *c)
+{
+	static const struct node_nothing nothing;
+	cleanup(close_fd) int fd = -1;
+	struct allocation *a;
+	struct err e;
+
+	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0)
+		return call_fail(c, &e);
+	if (a->phase != PHASE_RUNNING) {
+		err_set(&e, ERR_CONFLICT, "%s is not running: %s", a->spec.sandbox,
+			phase_name(a->phase));
+		return call_fail(c, &e);
+	}
+	if (guest_connect(a, &fd, &e) < 0)
+		return call_fail(c, &e);
+	call_reply(c, &nothing, fd);
+}
+
+static void inventory_of_records(struct call *c)
+{
+	const struct allocations *all = &c->node->all;
+	struct node_observation o;
+
+	for (size_t i = 0; i < ALLOCATION_BUCKETS; i++)
+		for (const struct allocation *a = all->buckets[i]; a; a = a->next) {
+			allocation_observe(c->node, a->spec.sandbox, a->spec.generation, &o);
+			call_part(c, &o);
+		}
+}
+
+static void verb_inventory(struct call *c)
+{
+	static const struct node_nothing nothing;
+
+	inventory_of_records(c);
+	call_reply(c, &nothing, -1);
+}
+
+static uint64_t memory_available(void)
+{
+	cleanup(buf_done) struct buf text = buf_make(8192);
+	const char *at;
+	struct err e;
+	uint64_t kb = 0;
+
+	if (file_read(AT_FDCWD, "/proc/meminfo", &text, &e) < 0)
+		return 0;
+	at = strstr(buf_str(&text), "MemAvailable:");
+	for (at = at ? at + strcspn(at, "0123456789") : ""; *at >= '0' && *at <= '9'; at++)
+		kb = kb * 10 + (uint64_t)(*at - '0');
+	return kb * 1024;
+}
+
+static void verb_capacity(struct call *c)
+{
+	const struct node *n = c->node;
+	struct node_capacity r = { .version = NODE_VERSION, .sandboxes = n->all.count };
+	struct sysinfo si;
+
+	if (sysinfo(&si) == 0)
+		r.memory_total = (uint64_t)si.totalram * si.mem_unit;
+	r.memory_available = memory_available();
+	r.cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+	pool_space(&n->pool, &r.disk_total, &r.disk_available);
+	snprintf(r.cgroups, sizeof(r.cgroups), "%s", cgroup_mode_name(n->cgroups.mode));
+	runtime_installed(r.runtimes, sizeof(r.runtimes));
+	call_reply(c, &r, -1);
+}
+
+static void verb_usage(struct call *c)
+{
+	struct node_usage u = { 0 };
+	struct allocation *a;
+	struct err e;
+
+	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0 ||
+	    cgroup_usage(&c->node->cgroups, a->name, &u, &e) < 0)
+		return call_fail(c, &e);
+	u.disk_bytes = pool_used(&c->node->pool, a->name);
+	call_reply(c, &u, -1);
+}
+
+/* clang-format off */
+static void (*const verbs[NODE_VERB_COUNT])(struct call *c) = {
+	[NODE_IMAGE]	 = verb_image,
+	[NODE_CREATE]	 = verb_create,
+	[NODE_START]	 = verb_start,
+	[NODE_OBSERVE]	 = verb_observe,
+	[NODE_CONNECT]	 = verb_connect,
+	[NODE_STOP]	 = verb_stop,
+	[NODE_DESTROY]	 = verb_destroy,
+	[NODE_INVENTORY] = verb_inventory,
+	[NODE_CAPACITY]	 = verb_capacity,
+	[NODE_USAGE]	 = verb_usage,
+};
+/* clang-format on */
+
+void verb_begin(struct call *c)
+{
+	verbs[c->verb](c);
+}

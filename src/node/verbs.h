@@ -1,0 +1,28 @@
+/* What each verb does. A verb answers at once, or begins something and answers when it is done. */
+#pragma once
+
+#include "lib/log.h"
+#include "node/allocation.h"
+#include "node/link.h"
+
+void verb_begin(struct call *c);
+
+/* One file each: */
+void verb_create(struct call *c);
+void verb_start(struct call *c);
+void verb_stop(struct call *c);
+void verb_destroy(struct call *c);
+void verb_image(struct call *c);
+
+/* The allocation's call is over; a destroy that waited for it begins. */
+struct call *allocation_release(struct allocation *a);
+
+/* A verb may begin on it only if no other is under way. */
+must_check int allocation_claim(struct allocation *a, struct call *c, struct err *e);
+
+/* Observe it from host facts alone. */
+void allocation_observe(const struct node *n, const char *sandbox, uint64_t generation,
+			struct node_observation *ret);
+
+void allocation_log(const struct allocation *a, enum log_level level, const char *msg,
+		    const char *why);

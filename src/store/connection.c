@@ -1,0 +1,135 @@
+#include "store/connection.h"
+
+#include <poll.h>
+#include <string.h>
+
+/*
+ * Nothing waits for ever: not the connect, not a statement, not a lock, not a
+ * peer that vanished. They stand before the conninfo, which may override them.
+ */
+static const char *const names[] = {
+	"application_name",
+	"connect_timeout",
+	"tcp_user_timeout",
+	"keepalives_idle",
+	"target_session_attrs",
+	"client_encoding",
+	"options",
+	"dbname", /* the conninfo: libpq expands it */
+	NULL
+};
+static const char *const values[] = {
+	"berthd",
+	"5",
+	"10000",
+	"10",
+	"read-write",
+	"UTF8",
+	"-c statement_timeout=10s -c lock_timeout=5s -c idle_in_transaction_session_timeout=30s",
+	NULL,
+	NULL
+};
+_Static_assert(array_len(names) == array_len(values), "a value for every name");
+
+#define BUSY_FIX "Check that PostgreSQL runs and takes connections; 'berth doctor' says more."
+
+/* What a SQLSTATE, or its first characters, means. The first that fits counts. */
+static const struct {
+	const char *sqlstate;
+	enum err_code code;
+} meanings[] = {
+	{ "22", ERR_INVALID },     /* a value that cannot be: bytes that are no UTF-8 */
+	{ "23503", ERR_CONFLICT }, /* something refers to it */
+	{ "23505", ERR_CONFLICT }, /* exists already */
+	{ "23", ERR_INVALID },     /* a check of the schema */
+	{ "25006", ERR_BUSY },     /* a standby, after a failover */
+	{ "40", ERR_BUSY },        /* deadlock, serialization */
+	{ "55P03", ERR_BUSY },     /* lock_timeout */
+	{ "57", ERR_BUSY },        /* statement_timeout, shutdown, starting up */
+	{ "08", ERR_BUSY },
+	{ "53", ERR_BUSY }, /* out of connections, disk, memory */
+};
+
+static enum err_code code_of(const char *sqlstate)
+{
+	for (size_t i = 0; i < array_len(meanings); i++)
+		if (strncmp(sqlstate, meanings[i].sqlstate, strlen(meanings[i].sqlstate)) == 0)
+			return meanings[i].code;
+	return ERR_INTERNAL;
+}
+
+static void on_notice(void *arg, const PGresult *res)
+{
+	(void)arg; /* this room does not log, and libpq must not write to stderr */
+	(void)res;
+}
+
+static int unreachable(const char *why, struct err *e)
+{
+	err_set(e, ERR_BUSY, "the database cannot be reached: %.*s", (int)strcspn(why, "\n"), why);
+	return err_fix(e, BUSY_FIX);
+}
+
+void connection_drop(struct store *s)
+{
+	PQfinish(s->conn);
+	s->conn = NULL;
+	s->prepared_len = 0;
+}
+
+int connection_fail(struct store *s, const PGresult *res, struct err *e)
+{
+	const char *sqlstate = res ? PQresultErrorField(res, PG_DIAG_SQLSTATE) : NULL;
+	const char *text = res ? PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY) : NULL;
+	enum err_code code;
+
+	if (PQstatus(s->conn) != CONNECTION_OK || !sqlstate || !text) {
+		unreachable(text ? text : PQerrorMessage(s->conn), e);
+		connection_drop(s);
+		return -1;
+	}
+	code = code_of(sqlstate);
+	if (code != ERR_BUSY)
+		return err_set(e, code, "database: %s (%s)", text, sqlstate);
+	err_set(e, code, "the database is busy: %s (%s)", text, sqlstate);
+	/* It may be the wrong server by now, or a transaction left open: begin anew. */
+	connection_drop(s);
+	return err_fix(e, BUSY_FIX);
+}
+
+/*
+ * Nothing was asked, so nothing can have come: bytes (or the end) waiting on an
+ * idle connection mean that the server said goodbye. Seen before a statement is
+ * sent, this is no failure: nobody has to wonder whether it was carried out.
+ */
+static bool said_goodbye(PGconn *conn)
+{
+	struct pollfd p = { .fd = PQsocket(conn), .events = POLLIN };
+
+	return poll(&p, 1, 0) != 0;
+}
+
+static int connect_now(struct store *s, struct err *e)
+{
+	const char *with[array_len(values)];
+
+	memcpy(with, values, sizeof(with));
+	with[array_len(values) - 2] = s->conninfo;
+	s->conn = PQconnectdbParams(names, with, 1);
+	s->counts.connects++;
+	if (PQstatus(s->conn) != CONNECTION_OK) {
+		unreachable(PQerrorMessage(s->conn), e);
+		connection_drop(s);
+		return -1;
+	}
+	PQsetNoticeReceiver(s->conn, on_notice, NULL);
+	return 0;
+}
+
+int connection_ready(struct store *s, struct err *e)
+{
+	if (s->conn && (PQstatus(s->conn) != CONNECTION_OK ||
+			PQtransactionStatus(s->conn) != PQTRANS_IDLE || said_goodbye(s->conn)))
+		connection_drop(s);
+	return s->conn ? 0 : connect_now(s, e);
+}

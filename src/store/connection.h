@@ -1,0 +1,33 @@
+/*
+ * The connection under a store, for this room only: made when needed, dropped
+ * when in doubt, and the one place where libpq's failures become our errors.
+ */
+#pragma once
+
+#include <libpq-fe.h>
+
+#include "store/store.h"
+
+#define STORE_STATEMENTS_MAX 64
+
+struct statement;
+
+struct store {
+	char *conninfo;
+	PGconn *conn; /* NULL: to be made by the next call */
+	const struct statement *prepared[STORE_STATEMENTS_MAX];
+	size_t prepared_len;
+	struct store_counts counts;
+};
+
+/* A connection that is alive as far as can be seen without asking, or ERR_BUSY. */
+must_check int connection_ready(struct store *s, struct err *e);
+void connection_drop(struct store *s);
+
+/* Turn what libpq says about this result (NULL is fine) into an error. Returns -1. */
+int connection_fail(struct store *s, const PGresult *res, struct err *e);
+
+static inline void result_clear(PGresult **res)
+{
+	PQclear(*res);
+}

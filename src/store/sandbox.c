@@ -1,0 +1,275 @@
+#include "store/sandbox.h"
+
+#include <string.h>
+
+#include "lib/str.h"
+#include "store/row.h"
+
+/* clang-format off */
+#define SANDBOX_COLUMNS \
+	"id, owner, image, image_digest, runtime, host, generation, state, " \
+	"memory_mb, cpu_milli, pids, disk_mb, " SQL_MS("created_at") " AS created_ms, " \
+	"version, reason"
+/* A tombstone read as a sandbox: the same columns, what it does not know is empty. */
+#define GONE_COLUMNS \
+	"id, owner, '', '', '', host, generation, 'gone', 0, 0, 0, 0, 0, 0, ''"
+#define TOMBSTONE_COLUMNS \
+	"id, owner, host, generation, " SQL_MS("deleted_at") " AS deleted_ms, receipt"
+#define OF_OWNER "($2::text IS NULL OR owner = $2)"
+
+static bool read_state(const char *text, void *at)
+{
+	return sandbox_state_by_name(text, at);
+}
+
+static const struct column columns[] = {
+	COLUMN(COLUMN_STR, sandbox, id),
+	COLUMN(COLUMN_STR, sandbox, owner),
+	COLUMN(COLUMN_STR, sandbox, image),
+	COLUMN(COLUMN_STR, sandbox, image_digest),
+	COLUMN(COLUMN_STR, sandbox, runtime),
+	COLUMN(COLUMN_STR, sandbox, host),
+	COLUMN(COLUMN_U64, sandbox, generation),
+	COLUMN(COLUMN_WORD, sandbox, state, .read = read_state),
+	COLUMN(COLUMN_INT, sandbox, memory_mb),
+	COLUMN(COLUMN_INT, sandbox, cpu_milli),
+	COLUMN(COLUMN_INT, sandbox, pids),
+	COLUMN(COLUMN_INT, sandbox, disk_mb),
+	COLUMN(COLUMN_U64, sandbox, created_ms),
+	COLUMN(COLUMN_U64, sandbox, version),
+	COLUMN(COLUMN_STR, sandbox, reason),
+	COLUMNS_END
+};
+
+static const struct column tombstone_columns[] = {
+	COLUMN(COLUMN_STR, tombstone, id),
+	COLUMN(COLUMN_STR, tombstone, owner),
+	COLUMN(COLUMN_STR, tombstone, host),
+	COLUMN(COLUMN_U64, tombstone, generation),
+	COLUMN(COLUMN_U64, tombstone, deleted_ms),
+	COLUMN(COLUMN_STR, tombstone, receipt),
+	COLUMNS_END
+};
+
+/*
+ * The image's row is locked against a change until the sandbox is there: once a
+ * name means another digest, no new sandbox can still come with the old one.
+ */
+static const struct statement insert = { "sandbox-insert",
+	"INSERT INTO sandbox (id, owner, image, image_digest, runtime, host, generation, state, "
+	"memory_mb, cpu_milli, pids, disk_mb, deadline_at) "
+	"SELECT $1, $2, name, digest, $4, $5, 1, 'creating', "
+	"$6::bigint, $7::bigint, $8::bigint, $9::bigint, " SQL_AFTER("$10")
+	" FROM image WHERE name = $3 FOR SHARE RETURNING " SANDBOX_COLUMNS };
+/* One statement sees one moment: the row and the tombstone cannot both be missed. */
+static const struct statement get = { "sandbox-get",
+	"SELECT " SANDBOX_COLUMNS " FROM sandbox WHERE id = $1 AND " OF_OWNER
+	" UNION ALL "
+	"SELECT " GONE_COLUMNS " FROM tombstone WHERE id = $1 AND " OF_OWNER };
+static const struct statement list_all = { "sandbox-list-all",
+	"SELECT " SANDBOX_COLUMNS " FROM sandbox WHERE id > $1 ORDER BY id LIMIT $2::bigint" };
+static const struct statement list_owned = { "sandbox-list-owned",
+	"SELECT " SANDBOX_COLUMNS " FROM sandbox WHERE owner = $3 AND id > $1 "
+	"ORDER BY id LIMIT $2::bigint" };
+static const struct statement move_it = { "sandbox-move",
+	"UPDATE sandbox SET state = $5, reason = $6, version = version + 1, deadline_at = "
+	"CASE WHEN $7::bigint = 0 THEN NULL ELSE " SQL_AFTER("$7") " END "
+	"WHERE id = $1 AND generation = $2 AND state = $3 AND ($4::bigint = 0 OR version = $4) "
+	"RETURNING " SANDBOX_COLUMNS };
+/* The second half answers who comes again: it does not see what the first one does. */
+static const struct statement erase = { "sandbox-erase",
+	"WITH gone AS (DELETE FROM sandbox WHERE id = $1 AND generation = $2 "
+	"AND state = 'deleting' RETURNING id, owner, host, generation), "
+	"made AS (INSERT INTO tombstone (id, owner, host, generation, receipt) "
+	"SELECT id, owner, host, generation, $3 FROM gone RETURNING *) "
+	"SELECT " TOMBSTONE_COLUMNS " FROM made UNION ALL "
+	"SELECT " TOMBSTONE_COLUMNS " FROM tombstone WHERE id = $1" };
+static const struct statement tombstone = { "tombstone-get",
+	"SELECT " TOMBSTONE_COLUMNS " FROM tombstone WHERE id = $1 AND " OF_OWNER };
+static const struct statement of_host = { "sandboxes-of-host",
+	"SELECT " SANDBOX_COLUMNS " FROM sandbox WHERE host = $1 ORDER BY id" };
+static const struct statement due_now = { "sandboxes-due",
+	"WITH due AS (SELECT id FROM sandbox WHERE host = $1 AND deadline_at <= now() "
+	"ORDER BY deadline_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED) "
+	"UPDATE sandbox SET deadline_at = " SQL_AFTER("$3") " WHERE id IN (SELECT id FROM due) "
+	"RETURNING " SANDBOX_COLUMNS };
+/* clang-format on */
+
+int store_sandbox_insert(struct store *s, const struct sandbox_intent *intent,
+			 struct sandbox *ret, struct err *e)
+{
+	const struct sandbox_spec *spec = intent->spec;
+	struct sandbox got = { 0 };
+	int n = store_run_one(s, &insert,
+			      ARGS(TEXT(intent->id), TEXT(intent->owner), TEXT(spec->image),
+				   TEXT(spec->runtime), TEXT(intent->host),
+				   NUMBER(spec->memory_mb), NUMBER(spec->cpu_milli),
+				   NUMBER(spec->pids), NUMBER(spec->disk_mb),
+				   NUMBER(intent->deadline_ms)),
+			      columns, &got, e);
+
+	if (n < 0 && e->code == ERR_CONFLICT)
+		return err_set(e, ERR_CONFLICT, "sandbox %.60s exists already", intent->id);
+	if (n < 0)
+		return -1;
+	if (n == 0) {
+		err_set(e, ERR_NOT_FOUND, "no image \"%.100s\"", spec->image);
+		return err_fix(e, "'berth image ls' lists the images there are; 'berth image pull' "
+				  "gets another.");
+	}
+	*ret = got;
+	return 0;
+}
+
+static int not_found(const char *id, struct err *e)
+{
+	return err_set(e, ERR_NOT_FOUND, "no sandbox %.60s", id);
+}
+
+int store_sandbox_get(struct store *s, const char *owner, const char *id, struct sandbox *ret,
+		      struct err *e)
+{
+	struct sandbox got = { 0 };
+	int n = store_run_one(s, &get, ARGS(TEXT(id), TEXT(owner)), columns, &got, e);
+
+	if (n < 0)
+		return -1;
+	if (n == 0)
+		return not_found(id, e);
+	*ret = got;
+	return 0;
+}
+
+/* Run it and hand over each row. */
+static int each(struct store *s, const struct statement *st, struct args args,
+		sandbox_fn *on_row, void *arg, struct err *e)
+{
+	cleanup(result_clear) PGresult *res = NULL;
+
+	if (store_run(s, st, args, &res, e) < 0)
+		return -1;
+	for (int i = 0; i < PQntuples(res); i++) {
+		struct sandbox got = { 0 };
+
+		if (row_read(res, i, columns, &got, e) < 0)
+			return -1;
+		on_row(&got, arg);
+	}
+	return 0;
+}
+
+static int limit_check(uint32_t limit, struct err *e)
+{
+	if (limit == 0 || limit > STORE_LIST_MAX)
+		return err_set(e, ERR_INVALID, "limit must be 1 to %d, not %u", STORE_LIST_MAX,
+			       limit);
+	return 0;
+}
+
+int store_sandbox_list(struct store *s, const struct sandbox_page *page, sandbox_fn *on_row,
+		       void *arg, struct err *e)
+{
+	if (limit_check(page->limit, e) < 0)
+		return -1;
+	if (!page->owner)
+		return each(s, &list_all, ARGS(TEXT(page->after), NUMBER(page->limit)), on_row,
+			    arg, e);
+	return each(s, &list_owned,
+		    ARGS(TEXT(page->after), NUMBER(page->limit), TEXT(page->owner)), on_row, arg,
+		    e);
+}
+
+/* What fits, and only whole characters: a fact is not refused for the words about it. */
+static void reason_cut(char out[SANDBOX_REASON_SIZE], const char *reason)
+{
+	size_t len = strnlen(reason, SANDBOX_REASON_SIZE - 1);
+
+	len = utf8_valid_prefix(reason, len);
+	memcpy(out, reason, len);
+	out[len] = '\0';
+}
+
+int store_sandbox_move(struct store *s, const struct sandbox_move *move, struct sandbox *ret,
+		       struct err *e)
+{
+	char reason[SANDBOX_REASON_SIZE];
+	struct sandbox got = { 0 };
+	int n;
+
+	reason_cut(reason, move->reason ? move->reason : "");
+	n = store_run_one(s, &move_it,
+			  ARGS(TEXT(move->id), NUMBER(move->generation),
+			       TEXT(sandbox_state_name(move->from)), NUMBER(move->version),
+			       TEXT(sandbox_state_name(move->to)), TEXT(reason),
+			       NUMBER(move->deadline_ms)),
+			  columns, &got, e);
+	if (n < 0)
+		return -1;
+	if (n == 0)
+		return err_set(e, ERR_CONFLICT, "sandbox %.60s has changed meanwhile: it is not %s "
+						"as it was",
+			       move->id, sandbox_state_name(move->from));
+	*ret = got;
+	return 0;
+}
+
+int store_tombstone_get(struct store *s, const char *owner, const char *id,
+			struct tombstone *ret, struct err *e)
+{
+	struct tombstone got = { 0 };
+	int n = store_run_one(s, &tombstone, ARGS(TEXT(id), TEXT(owner)), tombstone_columns, &got,
+			      e);
+
+	if (n < 0)
+		return -1;
+	if (n == 0)
+		return not_found(id, e);
+	*ret = got;
+	return 0;
+}
+
+/* Nothing was erased by us and no tombstone was there when we looked. */
+static int not_erased(struct store *s, const char *id, struct tombstone *ret, struct err *e)
+{
+	struct sandbox sb = { 0 };
+
+	if (store_sandbox_get(s, NULL, id, &sb, e) < 0)
+		return -1;
+	if (sb.state == SANDBOX_GONE) /* another one did it in this very moment */
+		return store_tombstone_get(s, NULL, id, ret, e);
+	return err_set(e, ERR_CONFLICT, "sandbox %.60s is %s, generation %llu: not to be erased",
+		       id, sandbox_state_name(sb.state), (unsigned long long)sb.generation);
+}
+
+int store_sandbox_erase(struct store *s, const char *id, uint64_t generation,
+			const char *receipt, struct tombstone *ret, struct err *e)
+{
+	struct tombstone got = { 0 };
+	int n;
+
+	if (strlen(receipt) > STORE_RECEIPT_MAX)
+		return err_set(e, ERR_INVALID, "a receipt has at most %d bytes", STORE_RECEIPT_MAX);
+	n = store_run_one(s, &erase, ARGS(TEXT(id), NUMBER(generation), TEXT(receipt)),
+			  tombstone_columns, &got, e);
+	if (n < 0)
+		return -1;
+	if (n == 0)
+		return not_erased(s, id, ret, e);
+	*ret = got;
+	return 0;
+}
+
+int store_sandboxes_of_host(struct store *s, const char *host, sandbox_fn *on_row, void *arg,
+			    struct err *e)
+{
+	return each(s, &of_host, ARGS(TEXT(host)), on_row, arg, e);
+}
+
+int store_sandboxes_due(struct store *s, const struct sandbox_due *due, sandbox_fn *on_row,
+			void *arg, struct err *e)
+{
+	if (limit_check(due->limit, e) < 0)
+		return -1;
+	return each(s, &due_now, ARGS(TEXT(due->host), NUMBER(due->limit), NUMBER(due->again_ms)),
+		    on_row, arg, e);
+}

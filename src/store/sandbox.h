@@ -1,0 +1,93 @@
+/*
+ * The records of sandboxes: what should be, until it is proven gone.
+ *
+ * `owner` NULL means everybody's (an admin asks). A sandbox of somebody else is
+ * ERR_NOT_FOUND, like one that never was.
+ */
+#pragma once
+
+#include "core/sandbox.h"
+#include "store/store.h"
+
+#define STORE_RECEIPT_MAX 2000 /* bytes of a receipt, JSON text */
+#define STORE_LIST_MAX    1000 /* rows of one list call */
+
+/*
+ * The intent: state creating, generation 1, version 1. The image's digest is
+ * resolved in the same transaction; ERR_NOT_FOUND names an image that is not
+ * there, ERR_CONFLICT an id that is. `spec` must be checked, its runtime set.
+ */
+struct sandbox_intent {
+	const char *id, *owner, *host;
+	const struct sandbox_spec *spec;
+	uint32_t deadline_ms;
+};
+must_check int store_sandbox_insert(struct store *s, const struct sandbox_intent *intent,
+				    struct sandbox *ret, struct err *e);
+
+/* One that is gone is found by its tombstone: id, owner, host, generation, state gone. */
+must_check int store_sandbox_get(struct store *s, const char *owner, const char *id,
+				 struct sandbox *ret, struct err *e);
+
+typedef void sandbox_fn(const struct sandbox *sb, void *arg);
+
+/* In order of id, those behind `after` ("": from the start), at most `limit`. */
+struct sandbox_page {
+	const char *owner; /* NULL: all */
+	const char *after;
+	uint32_t limit; /* 1 to STORE_LIST_MAX */
+};
+must_check int store_sandbox_list(struct store *s, const struct sandbox_page *page,
+				  sandbox_fn *on_row, void *arg, struct err *e);
+
+/*
+ * A compare-and-set: only from this state of this generation, and, unless
+ * `version` is 0, only if nothing changed since. Otherwise ERR_CONFLICT.
+ * A reason that is too long is cut. Not to gone: that is store_sandbox_erase().
+ */
+struct sandbox_move {
+	const char *id;
+	uint64_t generation;
+	uint64_t version; /* 0: any */
+	enum sandbox_state from, to;
+	const char *reason;   /* NULL: none */
+	uint32_t deadline_ms; /* from now; 0: none */
+};
+must_check int store_sandbox_move(struct store *s, const struct sandbox_move *move,
+				  struct sandbox *ret, struct err *e);
+
+struct tombstone {
+	char id[SANDBOX_ID_SIZE];
+	char owner[SANDBOX_OWNER_SIZE];
+	char host[SANDBOX_HOST_SIZE];
+	uint64_t generation;
+	uint64_t deleted_ms;
+	char receipt[STORE_RECEIPT_MAX + 1];
+};
+
+/*
+ * The end: a deleting sandbox's row becomes a tombstone. Again: the tombstone
+ * that is there, with the first receipt. ERR_CONFLICT if it is not deleting or
+ * of another generation, ERR_NOT_FOUND if it never was.
+ */
+must_check int store_sandbox_erase(struct store *s, const char *id, uint64_t generation,
+				   const char *receipt, struct tombstone *ret, struct err *e);
+must_check int store_tombstone_get(struct store *s, const char *owner, const char *id,
+				   struct tombstone *ret, struct err *e);
+
+/* Every record of this host, for reconciling at start. */
+must_check int store_sandboxes_of_host(struct store *s, const char *host, sandbox_fn *on_row,
+				       void *arg, struct err *e);
+
+/*
+ * Those of this host whose deadline has passed; the limit takes the oldest, in
+ * no order. In the same statement the deadline is pushed `again_ms` forward, so
+ * that only one worker gets each, and it comes back should that worker die.
+ */
+struct sandbox_due {
+	const char *host;
+	uint32_t limit; /* 1 to STORE_LIST_MAX */
+	uint32_t again_ms;
+};
+must_check int store_sandboxes_due(struct store *s, const struct sandbox_due *due,
+				   sandbox_fn *on_row, void *arg, struct err *e);

@@ -1,0 +1,45 @@
+/*
+ * The store: one connection to PostgreSQL.
+ *
+ * One function is one transaction. A store is used by one thread at a time and
+ * blocks; whoever has many workers opens one each. It never logs. A connection
+ * that was lost is made again by the next call; a call during which it is lost
+ * (or cannot be made) is ERR_BUSY and *unknown*: the transaction may or may not
+ * have been committed, so it is never ERR_NOT_FOUND.
+ *
+ * The database's clock is the only clock: deadlines go in as milliseconds from
+ * now and are compared with now() there.
+ */
+#pragma once
+
+#include "lib/err.h"
+
+struct store;
+
+/* Connects at once; `conninfo` is libpq's and may override our timeouts. */
+must_check int store_open(const char *conninfo, struct store **ret, struct err *e);
+void store_close(struct store *s); /* NULL is fine */
+
+static inline void store_closep(struct store **s)
+{
+	store_close(*s);
+}
+
+/*
+ * Bring the schema up to what this program knows. Any number of daemons may do
+ * it at once. ERR_CONFLICT if the database is already newer than the program.
+ */
+must_check int store_migrate(struct store *s, struct err *e);
+
+must_check int store_ping(struct store *s, struct err *e); /* for health: a round trip */
+
+/*
+ * What this store asked of the server since it was opened. pg_stat_database
+ * counts transactions + prepares, and some more for each connect.
+ */
+struct store_counts {
+	uint64_t transactions;
+	uint64_t prepares; /* each statement once per connection */
+	uint64_t connects;
+};
+struct store_counts store_counts(const struct store *s);

@@ -1,0 +1,176 @@
+#include "core/lifecycle.h"
+
+#include "test.h"
+
+/* The whole matrix, once more and by other means: state>action, "!" refused. */
+TEST(every_cell_is_as_designed)
+{
+	/* clang-format off */
+	static const char *const want[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
+		/* up, broken, seen, absent, removed, timeout, use, delete */
+		{ "ready>none", "failed>destroy", "creating>build", "creating>build",
+		  "creating>build", "failed>destroy", "!", "deleting>destroy" },
+		{ "ready>none", "ready>none", "ready>none", "failed>report",
+		  "failed>report", "ready>none", "ready>none", "deleting>destroy" },
+		{ "deleting>destroy", "deleting>destroy", "deleting>destroy", "deleting>destroy",
+		  "gone>report", "deleting>destroy", "!", "deleting>destroy" },
+		{ "failed>stop", "failed>none", "failed>stop", "failed>none",
+		  "failed>none", "failed>none", "!", "deleting>destroy" },
+		{ "gone>destroy", "gone>destroy", "gone>destroy", "gone>none",
+		  "gone>none", "gone>none", "!", "gone>none" },
+	};
+	/* clang-format on */
+	struct step step;
+	struct err e;
+	char got[64];
+
+	for (int s = 0; s < SANDBOX_STATE_COUNT; s++) {
+		for (int ev = 0; ev < SANDBOX_EVENT_COUNT; ev++) {
+			snprintf(got, sizeof(got), "!");
+			if (lifecycle_step((enum sandbox_state)s, (enum sandbox_event)ev, &step,
+					   &e) == 0)
+				snprintf(got, sizeof(got), "%s>%s", sandbox_state_name(step.to),
+					 sandbox_action_name(step.action));
+			if (strcmp(got, want[s][ev]) != 0)
+				test_fail(__FILE__, __LINE__, "%s in %s: %s, not %s",
+					  sandbox_event_name((enum sandbox_event)ev),
+					  sandbox_state_name((enum sandbox_state)s), got,
+					  want[s][ev]);
+		}
+	}
+}
+
+TEST(a_sandbox_lives_and_goes)
+{
+	static const struct {
+		enum sandbox_event ev;
+		enum sandbox_state to;
+		enum sandbox_action action;
+	} story[] = {
+		{ EV_ABSENT, SANDBOX_CREATING, ACT_BUILD },
+		{ EV_UP, SANDBOX_READY, ACT_NONE },
+		{ EV_USE, SANDBOX_READY, ACT_NONE },
+		{ EV_ABSENT, SANDBOX_FAILED, ACT_REPORT },
+		{ EV_DELETE, SANDBOX_DELETING, ACT_DESTROY },
+		{ EV_ABSENT, SANDBOX_DELETING, ACT_DESTROY },
+		{ EV_TIMEOUT, SANDBOX_DELETING, ACT_DESTROY },
+		{ EV_REMOVED, SANDBOX_GONE, ACT_REPORT },
+		{ EV_DELETE, SANDBOX_GONE, ACT_NONE },
+	};
+	enum sandbox_state at = SANDBOX_CREATING;
+	struct step step;
+	struct err e;
+
+	for (size_t i = 0; i < array_len(story); i++) {
+		CHECK_OK(lifecycle_step(at, story[i].ev, &step, &e), &e);
+		CHECK_INT(step.to, story[i].to);
+		CHECK_INT(step.action, story[i].action);
+		at = step.to;
+	}
+}
+
+TEST(what_is_not_allowed_says_so)
+{
+	struct step step = { .to = SANDBOX_READY };
+	struct err e;
+
+	CHECK_ERR(lifecycle_step(SANDBOX_CREATING, EV_USE, &step, &e), &e, ERR_CONFLICT);
+	CHECK_STR(e.msg, "cannot use a sandbox that is creating");
+	CHECK_INT(step.to, SANDBOX_READY); /* left as it was */
+}
+
+TEST(facts_are_never_refused)
+{
+	struct step step;
+	struct err e;
+
+	for (int s = 0; s < SANDBOX_STATE_COUNT; s++)
+		for (int ev = 0; ev < SANDBOX_EVENT_COUNT; ev++)
+			if (sandbox_event_is_fact((enum sandbox_event)ev))
+				CHECK_OK(lifecycle_step((enum sandbox_state)s,
+							(enum sandbox_event)ev, &step, &e),
+					 &e);
+}
+
+TEST(only_proof_ends_it_and_nothing_leaves_the_end)
+{
+	struct step step;
+	struct err e;
+
+	for (int s = 0; s < SANDBOX_STATE_COUNT; s++) {
+		for (int ev = 0; ev < SANDBOX_EVENT_COUNT; ev++) {
+			if (lifecycle_step((enum sandbox_state)s, (enum sandbox_event)ev, &step,
+					   &e) < 0)
+				continue;
+			if (s == SANDBOX_GONE)
+				CHECK_INT(step.to, SANDBOX_GONE);
+			else if (step.to == SANDBOX_GONE)
+				CHECK(s == SANDBOX_DELETING && ev == EV_REMOVED);
+		}
+	}
+}
+
+TEST(whoever_waits_has_a_deadline_and_comes_out_of_it_acting)
+{
+	struct step step;
+	struct err e;
+
+	CHECK(lifecycle_deadline_ms(SANDBOX_CREATING) > 0);
+	CHECK(lifecycle_deadline_ms(SANDBOX_DELETING) > 0);
+	for (int s = 0; s < SANDBOX_STATE_COUNT; s++) {
+		bool waits = lifecycle_deadline_ms((enum sandbox_state)s) > 0;
+
+		CHECK_OK(lifecycle_step((enum sandbox_state)s, EV_TIMEOUT, &step, &e), &e);
+		CHECK_INT(step.action != ACT_NONE, waits);
+		CHECK_INT(step.deadline_ms, lifecycle_deadline_ms(step.to));
+	}
+}
+
+/* Deleting is always accepted, and then proof is all it takes. */
+TEST(every_state_can_reach_the_end)
+{
+	struct step step;
+	struct err e;
+
+	for (int s = 0; s < SANDBOX_STATE_COUNT; s++) {
+		CHECK_OK(lifecycle_step((enum sandbox_state)s, EV_DELETE, &step, &e), &e);
+		CHECK_OK(lifecycle_step(step.to, EV_REMOVED, &step, &e), &e);
+		CHECK(sandbox_state_is_final(step.to));
+	}
+}
+
+TEST(a_box_that_runs_where_none_should_is_always_ended)
+{
+	static const enum sandbox_state not_wanted[] = {
+		SANDBOX_DELETING,
+		SANDBOX_FAILED,
+		SANDBOX_GONE,
+	};
+	static const enum sandbox_event running[] = { EV_UP, EV_SEEN };
+	struct step step;
+	struct err e;
+
+	for (size_t i = 0; i < array_len(not_wanted); i++) {
+		for (size_t k = 0; k < array_len(running); k++) {
+			CHECK_OK(lifecycle_step(not_wanted[i], running[k], &step, &e), &e);
+			CHECK(step.action == ACT_STOP || step.action == ACT_DESTROY);
+			CHECK_INT(step.to, not_wanted[i]);
+		}
+	}
+}
+
+TEST(every_name_is_there_and_comes_back)
+{
+	enum sandbox_state back = SANDBOX_CREATING;
+
+	for (int s = 0; s < SANDBOX_STATE_COUNT; s++) {
+		CHECK(sandbox_state_by_name(sandbox_state_name((enum sandbox_state)s), &back));
+		CHECK_INT(back, s);
+	}
+	for (int ev = 0; ev < SANDBOX_EVENT_COUNT; ev++)
+		CHECK(sandbox_event_name((enum sandbox_event)ev));
+	for (int a = 0; a < SANDBOX_ACTION_COUNT; a++)
+		CHECK(sandbox_action_name((enum sandbox_action)a));
+	CHECK(!sandbox_state_by_name("running", &back));
+	CHECK(!sandbox_state_by_name("", &back));
+}

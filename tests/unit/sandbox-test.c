@@ -1,0 +1,150 @@
+#include "core/sandbox.h"
+
+#include "core/role.h"
+#include "test.h"
+
+#define RANDOM "0123456789abcdefghuv"
+
+static struct sandbox_spec good(void)
+{
+	struct sandbox_spec spec = SANDBOX_SPEC_DEFAULT;
+
+	snprintf(spec.image, sizeof(spec.image), "base:1");
+	return spec;
+}
+
+TEST(the_defaults_are_a_good_spec)
+{
+	struct sandbox_spec spec = good();
+	struct err e;
+
+	CHECK_OK(sandbox_spec_check(&spec, &e), &e);
+	CHECK_INT(spec.memory_mb, 512);
+	CHECK_INT(spec.cpu_milli, 1000);
+	CHECK_INT(spec.pids, 256);
+	CHECK_INT(spec.disk_mb, 2048);
+}
+
+TEST(every_limit_is_held_at_both_ends)
+{
+	static const struct {
+		size_t offset;
+		int64_t min, max;
+		const char *says;
+	} cases[] = {
+		{ offsetof(struct sandbox_spec, memory_mb), SANDBOX_MEMORY_MB_MIN,
+		  SANDBOX_MEMORY_MB_MAX, "memory_mb must be" },
+		{ offsetof(struct sandbox_spec, cpu_milli), SANDBOX_CPU_MILLI_MIN,
+		  SANDBOX_CPU_MILLI_MAX, "cpu_milli must be" },
+		{ offsetof(struct sandbox_spec, pids), SANDBOX_PIDS_MIN, SANDBOX_PIDS_MAX,
+		  "pids must be" },
+		{ offsetof(struct sandbox_spec, disk_mb), SANDBOX_DISK_MB_MIN,
+		  SANDBOX_DISK_MB_MAX, "disk_mb must be" },
+	};
+
+	for (size_t i = 0; i < array_len(cases); i++) {
+		struct sandbox_spec spec = good();
+		int64_t *member = (int64_t *)(void *)((char *)&spec + cases[i].offset);
+		int64_t bad[] = { cases[i].min - 1, cases[i].max + 1, 0, -1, INT64_MIN, INT64_MAX };
+		struct err e = { 0 };
+
+		*member = cases[i].min;
+		CHECK_OK(sandbox_spec_check(&spec, &e), &e);
+		*member = cases[i].max;
+		CHECK_OK(sandbox_spec_check(&spec, &e), &e);
+		for (size_t k = 0; k < array_len(bad); k++) {
+			*member = bad[k];
+			CHECK_ERR(sandbox_spec_check(&spec, &e), &e, ERR_INVALID);
+			CHECK(strstr(e.msg, cases[i].says));
+		}
+	}
+}
+
+TEST(image_and_runtime_are_checked_too)
+{
+	struct sandbox_spec spec = SANDBOX_SPEC_DEFAULT;
+	struct err e;
+
+	CHECK_ERR(sandbox_spec_check(&spec, &e), &e, ERR_INVALID);
+	CHECK(strstr(e.msg, "image is missing"));
+	spec = good();
+	snprintf(spec.runtime, sizeof(spec.runtime), "runsc");
+	CHECK_OK(sandbox_spec_check(&spec, &e), &e);
+	snprintf(spec.runtime, sizeof(spec.runtime), "kata");
+	CHECK_ERR(sandbox_spec_check(&spec, &e), &e, ERR_INVALID);
+	CHECK_ERR(sandbox_runtime_check("", &e), &e, ERR_INVALID);
+}
+
+TEST(an_id_is_made_and_known_again)
+{
+	char id[SANDBOX_ID_SIZE], random[ID_RANDOM_CHARS + 1];
+	struct err e;
+
+	sandbox_id_make(id, "c1", RANDOM);
+	CHECK_STR(id, "sb_c1_" RANDOM);
+	CHECK_OK(sandbox_id_check(id, &e), &e);
+	for (int i = 0; i < 100; i++) {
+		id_random(random, ID_RANDOM_CHARS);
+		sandbox_id_make(id, "abcdefg8", random);
+		CHECK_OK(sandbox_id_check(id, &e), &e);
+	}
+}
+
+TEST(what_is_no_id_goes_no_further)
+{
+	static const char *const bad[] = {
+		"",
+		"sb",
+		"sb_",
+		"sb__" RANDOM,
+		"sb_c1",
+		"sb_c1_",
+		"sb_C1_" RANDOM,
+		"sb_abcdefghi_" RANDOM,
+		"sb_c1_" RANDOM "0",
+		"sb_c1_0123456789abcdefghu",
+		"sb_c1_0123456789abcdefghuw",
+		"sb_c1_0123456789abcdefghu/",
+		"sb_c1_../../../../../etc/pa",
+		"xb_c1_" RANDOM,
+		"sb_c1_" RANDOM "\n",
+		"sb_c1_0123456789ABCDEFGHUV",
+	};
+	struct err e;
+
+	for (size_t i = 0; i < array_len(bad); i++)
+		CHECK_ERR(sandbox_id_check(bad[i], &e), &e, ERR_INVALID);
+}
+
+TEST(a_cell_is_short_and_plain)
+{
+	struct err e;
+
+	CHECK_OK(sandbox_cell_check("c1", &e), &e);
+	CHECK_OK(sandbox_cell_check("abcdefg8", &e), &e);
+	CHECK_ERR(sandbox_cell_check("", &e), &e, ERR_INVALID);
+	CHECK_ERR(sandbox_cell_check("abcdefgh9", &e), &e, ERR_INVALID);
+	CHECK_ERR(sandbox_cell_check("a_b", &e), &e, ERR_INVALID);
+}
+
+TEST(a_role_that_was_not_set_denies)
+{
+	for (int r = 0; r < ROLE_COUNT; r++) {
+		CHECK(!role_allows((enum role)r, ROLE_UNSET));
+		CHECK(!role_allows(ROLE_UNSET, (enum role)r));
+		CHECK(role_name((enum role)r));
+	}
+	CHECK(role_allows(ROLE_ANYONE, ROLE_ANYONE));
+	CHECK(role_allows(ROLE_ADMIN, ROLE_USER));
+	CHECK(!role_allows(ROLE_USER, ROLE_ADMIN));
+	CHECK(!role_allows(ROLE_ANYONE, ROLE_USER));
+}
+
+TEST(only_roles_of_keys_have_a_name_to_give)
+{
+	CHECK_INT(role_by_name("user"), ROLE_USER);
+	CHECK_INT(role_by_name("admin"), ROLE_ADMIN);
+	CHECK_INT(role_by_name("anyone"), ROLE_UNSET);
+	CHECK_INT(role_by_name("unset"), ROLE_UNSET);
+	CHECK_INT(role_by_name(""), ROLE_UNSET);
+}

@@ -1,0 +1,367 @@
+#include "store/sandbox.h"
+
+#include <stdatomic.h>
+
+#include "store-world.h"
+#include "test.h"
+
+TEST(an_intent_is_stored_whole)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox sb = add(w.s, ID("1"), "ann"), got;
+	struct err e;
+
+	CHECK_STR(sb.id, ID("1"));
+	CHECK_STR(sb.owner, "ann");
+	CHECK_STR(sb.image, "base");
+	CHECK_STR(sb.image_digest, D1);
+	CHECK_STR(sb.runtime, "crun");
+	CHECK_STR(sb.host, "h1");
+	CHECK_INT(sb.generation, 1);
+	CHECK_INT(sb.state, SANDBOX_CREATING);
+	CHECK_INT(sb.memory_mb, 512);
+	CHECK_INT(sb.cpu_milli, 1000);
+	CHECK_INT(sb.pids, 256);
+	CHECK_INT(sb.disk_mb, 2048);
+	CHECK(sb.created_ms > 1700000000000);
+	CHECK_INT(sb.version, 1);
+	CHECK_STR(sb.reason, "");
+	CHECK_INT(raw(w.sql, "SELECT extract(epoch FROM deadline_at - created_at)::int "
+			     "FROM sandbox"),
+		  60);
+	CHECK_OK(store_sandbox_get(w.s, "ann", ID("1"), &got, &e), &e);
+	CHECK_STR(got.image_digest, D1);
+	CHECK_INT(got.created_ms, sb.created_ms);
+	CHECK_INT(got.disk_mb, 2048);
+}
+
+TEST(an_intent_that_cannot_be_is_refused)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox sb = { .id = "untouched" };
+	struct err e;
+
+	add(w.s, ID("1"), "ann");
+	CHECK_ERR(try_insert(w.s, ID("1"), "ann", "base", &sb, &e), &e, ERR_CONFLICT);
+	CHECK_ERR(try_insert(w.s, ID("2"), "ann", "nope", &sb, &e), &e, ERR_NOT_FOUND);
+	CHECK_STR(e.msg, "no image \"nope\"");
+	CHECK_ERR(try_insert(w.s, ID("2"), "", "base", &sb, &e), &e, ERR_INVALID);
+	CHECK_ERR(try_insert(w.s, ID("2"),
+			     "0123456789012345678901234567890123456789012345678901234567890123",
+			     "base", &sb, &e),
+		  &e, ERR_INVALID);
+	CHECK_ERR(try_insert(w.s, ID("2"), "\xff\xfe", "base", &sb, &e), &e, ERR_INVALID);
+	CHECK_STR(sb.id, "untouched");
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM sandbox"), 1);
+}
+
+TEST(somebody_elses_sandbox_is_not_there)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct tombstone t;
+	struct sandbox sb;
+	struct err e;
+
+	add(w.s, ID("1"), "ann");
+	CHECK_ERR(store_sandbox_get(w.s, "bob", ID("1"), &sb, &e), &e, ERR_NOT_FOUND);
+	CHECK_ERR(store_sandbox_get(w.s, "", ID("1"), &sb, &e), &e, ERR_NOT_FOUND);
+	CHECK_OK(store_sandbox_get(w.s, NULL, ID("1"), &sb, &e), &e);
+	CHECK_OK(try_move(w.s, ID("1"), SANDBOX_CREATING, SANDBOX_DELETING, &e), &e);
+	CHECK_OK(store_sandbox_erase(w.s, ID("1"), 1, "{}", &t, &e), &e);
+	CHECK_ERR(store_sandbox_get(w.s, "bob", ID("1"), &sb, &e), &e, ERR_NOT_FOUND);
+	CHECK_ERR(store_tombstone_get(w.s, "bob", ID("1"), &t, &e), &e, ERR_NOT_FOUND);
+	CHECK_OK(store_tombstone_get(w.s, "ann", ID("1"), &t, &e), &e);
+}
+
+TEST(lists_come_in_pages_and_by_owner)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_page page = { .owner = "ann", .after = "", .limit = 2 };
+	struct seen seen = { 0 };
+	struct err e;
+
+	add(w.s, ID("3"), "ann");
+	add(w.s, ID("1"), "ann");
+	add(w.s, ID("2"), "bob");
+	add(w.s, ID("4"), "ann");
+	CHECK_OK(store_sandbox_list(w.s, &page, on_row, &seen, &e), &e);
+	CHECK_INT(seen.count, 2);
+	CHECK_STR(seen.rows[0].id, ID("1"));
+	CHECK_STR(seen.rows[1].id, ID("3"));
+	page.after = seen.rows[1].id;
+	CHECK_OK(store_sandbox_list(w.s, &page, on_row, &seen, &e), &e);
+	CHECK_INT(seen.count, 3);
+	CHECK_STR(seen.rows[2].id, ID("4"));
+
+	seen.count = 0;
+	page = (struct sandbox_page){ .after = "", .limit = STORE_LIST_MAX };
+	CHECK_OK(store_sandbox_list(w.s, &page, on_row, &seen, &e), &e);
+	CHECK_INT(seen.count, 4);
+	page.limit = 0;
+	CHECK_ERR(store_sandbox_list(w.s, &page, on_row, &seen, &e), &e, ERR_INVALID);
+	page.limit = STORE_LIST_MAX + 1;
+	CHECK_ERR(store_sandbox_list(w.s, &page, on_row, &seen, &e), &e, ERR_INVALID);
+}
+
+TEST(a_move_happens_only_from_what_was_seen)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_move m = {
+		.id = ID("1"),
+		.generation = 1,
+		.version = 1,
+		.from = SANDBOX_CREATING,
+		.to = SANDBOX_READY,
+	};
+	struct sandbox sb;
+	struct err e;
+
+	add(w.s, ID("1"), "ann");
+	m.generation = 2;
+	CHECK_ERR(store_sandbox_move(w.s, &m, &sb, &e), &e, ERR_CONFLICT);
+	m.generation = 1;
+	m.version = 2;
+	CHECK_ERR(store_sandbox_move(w.s, &m, &sb, &e), &e, ERR_CONFLICT);
+	m.version = 1;
+	CHECK_OK(store_sandbox_move(w.s, &m, &sb, &e), &e);
+	CHECK_INT(sb.state, SANDBOX_READY);
+	CHECK_INT(sb.version, 2);
+	CHECK_INT(raw(w.sql, "SELECT count(deadline_at) FROM sandbox"), 0);
+	CHECK_ERR(store_sandbox_move(w.s, &m, &sb, &e), &e, ERR_CONFLICT);
+	m.version = 0;
+	CHECK_ERR(store_sandbox_move(w.s, &m, &sb, &e), &e, ERR_CONFLICT);
+	m.id = ID("9");
+	CHECK_ERR(store_sandbox_move(w.s, &m, &sb, &e), &e, ERR_CONFLICT);
+}
+
+TEST(who_waits_must_have_a_deadline_and_gone_is_no_move)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_move m = {
+		.id = ID("1"),
+		.generation = 1,
+		.from = SANDBOX_CREATING,
+		.to = SANDBOX_DELETING,
+	};
+	struct sandbox sb;
+	struct err e;
+
+	add(w.s, ID("1"), "ann");
+	CHECK_ERR(store_sandbox_move(w.s, &m, &sb, &e), &e, ERR_INVALID);
+	CHECK_ERR(try_move(w.s, ID("1"), SANDBOX_CREATING, SANDBOX_GONE, &e), &e, ERR_INVALID);
+}
+
+TEST(a_reason_is_cut_not_refused)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_move m = {
+		.id = ID("1"),
+		.generation = 1,
+		.from = SANDBOX_CREATING,
+		.to = SANDBOX_FAILED,
+	};
+	struct sandbox sb;
+	char reason[400];
+	struct err e;
+
+	add(w.s, ID("1"), "ann");
+	memset(reason, 'x', sizeof(reason));
+	memcpy(reason + 198, "\xc3\xa9", 2); /* the limit is in the middle of it */
+	reason[399] = '\0';
+	m.reason = reason;
+	CHECK_OK(store_sandbox_move(w.s, &m, &sb, &e), &e);
+	CHECK_INT(strlen(sb.reason), 198);
+	m.from = SANDBOX_FAILED;
+	m.reason = "said \xff\xfe";
+	CHECK_OK(store_sandbox_move(w.s, &m, &sb, &e), &e);
+	CHECK_STR(sb.reason, "said ");
+}
+
+static void *move_to_ready(void *arg)
+{
+	struct store *s = another();
+	atomic_int *won = arg;
+	struct err e = { 0 };
+
+	if (try_move(s, ID("1"), SANDBOX_CREATING, SANDBOX_READY, &e) == 0)
+		atomic_fetch_add(won, 1);
+	else
+		CHECK_INT(e.code, ERR_CONFLICT);
+	store_close(s);
+	return NULL;
+}
+
+TEST(of_many_who_move_one_wins)
+{
+	cleanup(world_done) struct world w = world_make();
+	atomic_int won = 0;
+
+	add(w.s, ID("1"), "ann");
+	in_threads(move_to_ready, &won);
+	CHECK_INT(won, 1);
+	CHECK_INT(raw(w.sql, "SELECT version FROM sandbox"), 2);
+}
+
+TEST(erasing_leaves_the_proof_and_can_be_repeated)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct tombstone t = { 0 };
+	struct sandbox sb;
+	struct err e;
+
+	add(w.s, ID("1"), "ann");
+	CHECK_ERR(store_sandbox_erase(w.s, ID("1"), 1, "{}", &t, &e), &e, ERR_CONFLICT);
+	CHECK_ERR(store_sandbox_erase(w.s, ID("9"), 1, "{}", &t, &e), &e, ERR_NOT_FOUND);
+	CHECK_OK(try_move(w.s, ID("1"), SANDBOX_CREATING, SANDBOX_DELETING, &e), &e);
+	CHECK_ERR(store_sandbox_erase(w.s, ID("1"), 2, "{}", &t, &e), &e, ERR_CONFLICT);
+	CHECK_OK(store_sandbox_erase(w.s, ID("1"), 1, "{\"disk\":\"absent\"}", &t, &e), &e);
+	CHECK_STR(t.id, ID("1"));
+	CHECK_STR(t.owner, "ann");
+	CHECK_STR(t.host, "h1");
+	CHECK_INT(t.generation, 1);
+	CHECK(t.deleted_ms > 0);
+	CHECK_OK(store_sandbox_erase(w.s, ID("1"), 1, "{\"another\":1}", &t, &e), &e);
+	CHECK_STR(t.receipt, "{\"disk\":\"absent\"}");
+	CHECK_OK(store_tombstone_get(w.s, NULL, ID("1"), &t, &e), &e);
+	CHECK_STR(t.receipt, "{\"disk\":\"absent\"}");
+	CHECK_OK(store_sandbox_get(w.s, "ann", ID("1"), &sb, &e), &e);
+	CHECK_INT(sb.state, SANDBOX_GONE);
+	CHECK_INT(sb.generation, 1);
+	CHECK_STR(sb.host, "h1");
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM sandbox"), 0);
+}
+
+static void *erase(void *arg)
+{
+	struct store *s = another();
+	struct tombstone t;
+	struct err e;
+
+	(void)arg;
+	CHECK_OK(store_sandbox_erase(s, ID("1"), 1, "{}", &t, &e), &e);
+	CHECK_STR(t.id, ID("1"));
+	store_close(s);
+	return NULL;
+}
+
+TEST(many_may_erase_at_once)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct err e;
+
+	for (int round = 0; round < 5; round++) {
+		raw(w.sql, "DELETE FROM tombstone");
+		add(w.s, ID("1"), "ann");
+		CHECK_OK(try_move(w.s, ID("1"), SANDBOX_CREATING, SANDBOX_DELETING, &e), &e);
+		in_threads(erase, NULL);
+		CHECK_INT(raw(w.sql, "SELECT count(*) FROM tombstone"), 1);
+	}
+}
+
+TEST(a_receipt_has_a_limit)
+{
+	cleanup(world_done) struct world w = world_make();
+	char receipt[STORE_RECEIPT_MAX + 2];
+	struct tombstone t;
+	struct err e;
+
+	add(w.s, ID("1"), "ann");
+	CHECK_OK(try_move(w.s, ID("1"), SANDBOX_CREATING, SANDBOX_DELETING, &e), &e);
+	memset(receipt, 'x', sizeof(receipt));
+	receipt[STORE_RECEIPT_MAX + 1] = '\0';
+	CHECK_ERR(store_sandbox_erase(w.s, ID("1"), 1, receipt, &t, &e), &e, ERR_INVALID);
+	receipt[STORE_RECEIPT_MAX] = '\0';
+	CHECK_OK(store_sandbox_erase(w.s, ID("1"), 1, receipt, &t, &e), &e);
+	CHECK_STR(t.receipt, receipt);
+}
+
+TEST(a_host_gets_all_of_its_own)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct seen seen = { 0 };
+	struct err e;
+
+	add(w.s, ID("1"), "ann");
+	add(w.s, ID("2"), "bob");
+	add(w.s, ID("3"), "bob");
+	raw(w.sql, "UPDATE sandbox SET host = 'h2' WHERE id = '" ID("3") "'");
+	CHECK_OK(try_move(w.s, ID("2"), SANDBOX_CREATING, SANDBOX_READY, &e), &e);
+	CHECK_OK(store_sandboxes_of_host(w.s, "h1", on_row, &seen, &e), &e);
+	CHECK_INT(seen.count, 2);
+	CHECK_STR(seen.rows[0].id, ID("1"));
+	CHECK_INT(seen.rows[1].state, SANDBOX_READY);
+}
+
+static void *take_due(void *arg)
+{
+	struct sandbox_due due = { .host = "h1", .limit = 8, .again_ms = 60000 };
+	struct store *s = another();
+	struct seen seen = { 0 };
+	struct err e;
+
+	CHECK_OK(store_sandboxes_due(s, &due, on_row, &seen, &e), &e);
+	atomic_fetch_add((atomic_int *)arg, seen.count);
+	store_close(s);
+	return NULL;
+}
+
+TEST(what_is_due_is_given_out_once)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_due due = { .host = "h1", .limit = 1, .again_ms = 0 };
+	struct seen seen = { 0 };
+	atomic_int taken = 0;
+	struct err e;
+
+	add(w.s, ID("1"), "ann");
+	add(w.s, ID("2"), "ann");
+	add(w.s, ID("3"), "ann");
+	CHECK_OK(store_sandboxes_due(w.s, &due, on_row, &seen, &e), &e);
+	CHECK_INT(seen.count, 0);
+	raw(w.sql, "UPDATE sandbox SET deadline_at = now() - interval '1s' "
+		   "WHERE id <> '" ID("3") "'");
+	raw(w.sql, "UPDATE sandbox SET deadline_at = now() - interval '9s' "
+		   "WHERE id = '" ID("2") "'");
+	CHECK_OK(store_sandboxes_due(w.s, &due, on_row, &seen, &e), &e);
+	CHECK_INT(seen.count, 1);
+	CHECK_STR(seen.rows[0].id, ID("2")); /* the oldest */
+	CHECK_INT(seen.rows[0].version, 1);
+	in_threads(take_due, &taken);
+	CHECK_INT(taken, 2);
+	due.limit = 0;
+	CHECK_ERR(store_sandboxes_due(w.s, &due, on_row, &seen, &e), &e, ERR_INVALID);
+}
+
+TEST(strings_are_values_never_sql)
+{
+	static const char *const evil[] = {
+		"'; DROP TABLE sandbox; --",
+		"x' OR '1'='1",
+		"$1",
+		"\\'; SELECT 1",
+		"%s%n",
+		"\"\n\t\x01",
+		"a\xc3\xa9\xe2\x82\xac",
+	};
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox sb;
+	struct err e;
+
+	for (size_t i = 0; i < array_len(evil); i++) {
+		struct sandbox_page page = { .owner = evil[i], .after = evil[i], .limit = 8 };
+		struct seen seen = { 0 };
+
+		CHECK_ERR(store_sandbox_get(w.s, evil[i], evil[i], &sb, &e), &e, ERR_NOT_FOUND);
+		CHECK_ERR(try_insert(w.s, ID("1"), "ann", evil[i], &sb, &e), &e, ERR_NOT_FOUND);
+		CHECK_OK(try_insert(w.s, evil[i], evil[i], "base", &sb, &e), &e);
+		CHECK_STR(sb.id, evil[i]);
+		CHECK_OK(store_sandbox_get(w.s, evil[i], evil[i], &sb, &e), &e);
+		CHECK_STR(sb.owner, evil[i]);
+		CHECK_OK(store_sandbox_list(w.s, &page, on_row, &seen, &e), &e);
+		CHECK_INT(seen.count, 0);
+		page.after = "";
+		CHECK_OK(store_sandbox_list(w.s, &page, on_row, &seen, &e), &e);
+		CHECK_INT(seen.count, 1);
+	}
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM sandbox"), array_len(evil));
+}
