@@ -39,6 +39,7 @@ static bool came_back_late(struct exec *x)
 	return late;
 }
 
+/* Its memory goes with the last of what is pending, and nowhere else. */
 static void exec_close(struct exec *x)
 {
 	x->ended = true;
@@ -46,8 +47,6 @@ static void exec_close(struct exec *x)
 		uv_close((uv_handle_t *)&x->pipe, on_handle_closed);
 	if (x->timing)
 		uv_close((uv_handle_t *)&x->deadline, on_handle_closed);
-	if (x->pending == 0)
-		exec_free(x);
 }
 
 static void finish(struct exec *x, const struct exec_exit *exit, const struct err *why)
@@ -244,10 +243,13 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
 	struct exec *x = stream->data;
 
-	if (n > 0)
+	if (n > 0) {
+		x->pending++; /* it must outlive this, however it ends */
 		take_bytes(x, (uint8_t *)buf->base, (size_t)n);
-	else if (n < 0 && !x->ended && x->exit.kind == EXEC_NONE)
+		(void)came_back_late(x);
+	} else if (n < 0 && !x->ended && x->exit.kind == EXEC_NONE) {
 		lost(x);
+	}
 }
 
 void exec_resume(struct exec *x)
@@ -457,12 +459,27 @@ static void exec_lookup(struct exec *x)
 	worker_submit(&x->reactor->berthd->workers, &l->job);
 }
 
+static void begin(struct exec *x, const char *sandbox)
+{
+	struct place p;
+	struct err e;
+
+	if (sandbox_id_check(sandbox, &e) < 0)
+		return finish(x, NULL, &e);
+	(void)!str_copy(x->sandbox, sizeof(x->sandbox), sandbox); /* a checked id fits */
+	if (!places_get(&x->reactor->berthd->places, sandbox, &p))
+		return exec_lookup(x);
+	if (check_place(x, &p, &e) < 0)
+		return finish(x, NULL, &e);
+	if (!p.oom_known)
+		learn_baseline(x);
+	exec_connect(x);
+}
+
 struct exec *exec_begin(struct request *rq, const char *sandbox, struct exec_request *ask,
 			const struct exec_sink *sink, void *data)
 {
 	struct exec *x = xcalloc(1, sizeof(*x));
-	struct place p;
-	struct err e;
 
 	x->rq = rq;
 	x->reactor = rq->reactor;
@@ -473,23 +490,9 @@ struct exec *exec_begin(struct request *rq, const char *sandbox, struct exec_req
 	*ask = (struct exec_request){ 0 };
 	x->small = buf_make(SMALL_MAX + 1);
 	rq->data = x;
-	if (sandbox_id_check(sandbox, &e) < 0 ||
-	    !str_copy(x->sandbox, sizeof(x->sandbox), sandbox)) {
-		finish(x, NULL, &e);
-		return NULL;
-	}
-	if (!places_get(&rq->reactor->berthd->places, sandbox, &p)) {
-		exec_lookup(x);
-		return x;
-	}
-	if (check_place(x, &p, &e) < 0) {
-		finish(x, NULL, &e);
-		return NULL;
-	}
-	if (!p.oom_known)
-		learn_baseline(x);
-	exec_connect(x);
-	return x;
+	x->pending = 1; /* until we are through here */
+	begin(x, sandbox);
+	return came_back_late(x) ? NULL : x;
 }
 
 void exec_exit_json(struct buf *out, const struct exec *x, const struct exec_exit *exit)

@@ -13,7 +13,7 @@
 
 #include "lib/buf.h"
 
-#define TREE_PIDS_MAX   65536
+#define TREE_PIDS_MAX   65536UL
 #define TREE_ROUNDS_MAX 32
 #define CGROUP_ROOT     "/sys/fs/cgroup/cpu"
 #define CGROUP_PREFIX   "berth-exec-"

@@ -205,10 +205,10 @@ uint64_t pool_used(const struct pool *p, const char *sandbox)
 		char room[SEARCH_BYTES];
 	} search = { .args.buf_size = SEARCH_BYTES };
 	struct btrfs_ioctl_search_key *key = &search.args.key;
-	struct btrfs_ioctl_search_header head;
-	struct btrfs_qgroup_info_item info;
+	struct btrfs_ioctl_search_header head = { 0 };
+	struct btrfs_qgroup_info_item info = { 0 };
 	struct err e;
-	uint64_t id;
+	uint64_t id = 0;
 
 	if (subvolume_id(p, sandbox, &id, &e) < 0)
 		return 0;
