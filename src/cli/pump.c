@@ -115,7 +115,7 @@ static int take_frames(struct pump *p, struct err *e)
 	size_t at = 0;
 
 	while (!p->exited) {
-		struct bytes wire = { (const uint8_t *)p->in.data + at, p->in.len - at };
+		struct bytes wire = { (const uint8_t *)buf_str(&p->in) + at, p->in.len - at };
 		struct frame f;
 		ssize_t used = wire.len ? frame_next(wire, &f, e) : 0;
 
