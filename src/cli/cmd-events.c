@@ -6,7 +6,7 @@
 #include "cli/sse.h"
 #include "lib/time.h"
 
-#define LINE_MAX_BYTES (64 * 1024)
+#define LINE_MAX_BYTES (64UL * 1024)
 
 struct follow {
 	struct sse sse;
@@ -60,10 +60,14 @@ static int run(const struct context *c, const void *options, const struct strv *
 {
 	cleanup(client_reply_done) struct client_reply reply = { 0 };
 	cleanup(follow_done) struct follow f = { .json = c->json };
-	struct fetch_request q = { .body_fd = -1, .sink = on_stream, .arg = &f };
+	struct fetch_request q = {
+		.accept = "text/event-stream",
+		.body_fd = -1,
+		.sink = on_stream,
+		.arg = &f,
+	};
 
 	(void)options, (void)args;
-	q.accept = "text/event-stream";
 	sse_init(&f.sse);
 	f.sse.on_event = on_event;
 	f.sse.arg = &f;

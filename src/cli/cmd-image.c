@@ -11,8 +11,8 @@
 #include "cli/sse.h"
 #include "cli/table.h"
 
-#define BODY_MAX  (16 * 1024)
-#define IMAGE_MAX (64 * 1024) /* one image's record */
+#define BODY_MAX  (16UL * 1024)
+#define IMAGE_MAX (64UL * 1024) /* one image's record */
 
 /* A pull or an import under way. */
 struct transfer {
@@ -124,14 +124,17 @@ static int pull(const struct context *c, const void *given, const struct strv *a
 {
 	const struct pull_options *o = given;
 	cleanup(buf_done) struct buf body = buf_make(BODY_MAX);
-	struct fetch_request q = { .method = "POST", .body_fd = -1 };
+	struct fetch_request q = {
+		.method = "POST",
+		.content_type = "application/json",
+		.body_fd = -1,
+	};
 
 	buf_adds(&body, "{");
 	json_str(&body, "reference", args->items[0]);
 	if (o->name)
 		json_str(&body, "name", o->name);
 	buf_adds(&body, "}");
-	q.content_type = "application/json";
 	q.body = buf_str(&body);
 	q.body_len = body.len;
 	return transfer(c, "/v1/images", &q, 0, e);
@@ -159,11 +162,14 @@ static int import(const struct context *c, const void *options, const struct str
 {
 	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
 	cleanup(close_fd) int fd = -1;
-	struct fetch_request q = { .method = "PUT", .upload = true };
+	struct fetch_request q = {
+		.method = "PUT",
+		.content_type = "application/x-tar",
+		.upload = true,
+	};
 	struct stat st;
 
 	(void)options;
-	q.content_type = "application/x-tar";
 	image_path(&path, args->items[0]);
 	if (strcmp(args->items[1], "-") != 0) {
 		fd = open(args->items[1], O_RDONLY | O_CLOEXEC);
