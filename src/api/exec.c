@@ -12,6 +12,7 @@
 #include "lib/str.h"
 
 #define SMALL_MAX     8192
+#define START_MS      30000 /* for init to start the command, or say why not */
 #define DEADLINE_MORE 15000 /* for init to kill a tree and say so */
 
 static void exec_free(struct exec *x)
@@ -137,6 +138,22 @@ static void learn_baseline(struct exec *x)
 	ask_usage(x, &baseline_events, b);
 }
 
+/* A command that never ends may run for ever; one that has a limit must end by it. */
+static void on_deadline(uv_timer_t *timer)
+{
+	struct exec *x = timer->data;
+
+	if (!x->ended && x->exit.kind == EXEC_NONE)
+		lost(x);
+}
+
+static void started(struct exec *x)
+{
+	uv_timer_stop(&x->deadline);
+	if (x->ask.timeout_ms > 0)
+		uv_timer_start(&x->deadline, on_deadline, x->ask.timeout_ms + DEADLINE_MORE, 0);
+}
+
 /* ---- frames from init ---- */
 
 static void take_small(struct exec *x)
@@ -148,9 +165,10 @@ static void take_small(struct exec *x)
 
 	switch (f.type) {
 	case FRAME_STARTED:
-		if (frame_u32(&f, &pid, &e) == 0)
-			x->sink->started(x, pid);
-		return;
+		if (frame_u32(&f, &pid, &e) < 0)
+			return finish(x, NULL, &e);
+		started(x);
+		return x->sink->started(x, pid);
 	case FRAME_EXITED:
 		if (exec_exit_decode(f.payload, &x->exit, &e) < 0)
 			return finish(x, NULL, &e);
@@ -296,14 +314,6 @@ size_t exec_send_backlog(const struct exec *x)
 
 /* ---- the way there ---- */
 
-static void on_deadline(uv_timer_t *timer)
-{
-	struct exec *x = timer->data;
-
-	if (!x->ended && x->exit.kind == EXEC_NONE)
-		lost(x);
-}
-
 static void run(struct exec *x, int fd)
 {
 	cleanup(buf_done) struct buf ask = buf_make(FRAME_PAYLOAD_MAX);
@@ -319,13 +329,11 @@ static void run(struct exec *x, int fd)
 		err_set(&e, ERR_INTERNAL, "open the connection to the sandbox");
 		return finish(x, NULL, &e);
 	}
-	if (x->ask.timeout_ms > 0) {
-		uv_timer_init(loop, &x->deadline);
-		x->deadline.data = x;
-		x->timing = true;
-		x->pending++;
-		uv_timer_start(&x->deadline, on_deadline, x->ask.timeout_ms + DEADLINE_MORE, 0);
-	}
+	uv_timer_init(loop, &x->deadline);
+	x->deadline.data = x;
+	x->timing = true;
+	x->pending++;
+	uv_timer_start(&x->deadline, on_deadline, START_MS, 0);
 	exec_request_encode(&ask, &x->ask);
 	exec_send(x, FRAME_EXEC, ask.data, ask.len);
 	exec_resume(x);

@@ -141,6 +141,23 @@ static int write_config(struct allocation *a, struct err *e)
 	return file_replace_fast(dir, "config.json", text.data, text.len, e);
 }
 
+/*
+ * A berth-node that was killed may have left an engine that came up after it:
+ * a new disk must not be made under its feet.
+ */
+static int check_leftovers(const struct allocation *a, struct err *e)
+{
+	struct node_observation o;
+
+	if (a->call || a->phase != PHASE_ENDED)
+		return 0;
+	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
+	if (o.process == PRESENCE_ABSENT && o.cgroup == PRESENCE_ABSENT &&
+	    o.runtime == PRESENCE_ABSENT)
+		return 0;
+	return err_set(e, ERR_CONFLICT, "%s was left half made: destroy it first", a->spec.sandbox);
+}
+
 /* The one that is there, or a new one, claimed for this call; NULL if it cannot be. */
 static struct allocation *create(struct call *c, struct err *e)
 {
@@ -154,7 +171,9 @@ static struct allocation *create(struct call *c, struct err *e)
 	if (!a && (image_exists(n, c->ask.create.image, e) < 0 ||
 		   allocation_make(n, &c->ask.create, &a, e) < 0))
 		return NULL;
-	return a && allocation_claim(a, c, e) == 0 ? a : NULL;
+	if (!a || check_leftovers(a, e) < 0 || allocation_claim(a, c, e) < 0)
+		return NULL;
+	return a;
 }
 
 void verb_create(struct call *c)
