@@ -4,7 +4,6 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <sched.h>
-#include <stdio.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -55,14 +54,15 @@ int confine_end(struct err *e)
 	return 0;
 }
 
+/*
+ * A descriptor's mount stays in the namespace it was opened in and cannot be
+ * bound in another; the working directory comes along.
+ */
 int confine_nobody(int dirfd)
 {
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", dirfd);
-	if (unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS) < 0 ||
+	if (fchdir(dirfd) < 0 || unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS) < 0 ||
 	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    mount(path, CONFINE_HOME, NULL, MS_BIND, NULL) < 0 || chdir(CONFINE_HOME) < 0)
+	    mount(".", CONFINE_HOME, NULL, MS_BIND, NULL) < 0 || chdir(CONFINE_HOME) < 0)
 		return -1;
 	if (setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 }) < 0 || setgroups(0, NULL) < 0 ||
 	    setresgid(CONFINE_UID, CONFINE_UID, CONFINE_UID) < 0 ||
