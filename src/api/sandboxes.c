@@ -131,14 +131,33 @@ int sandboxes_list(struct request *rq, struct store *s, struct buf *reply, struc
 	return 0;
 }
 
+/* All that is left of one that is gone. */
+static void gone_json(struct buf *out, const struct tombstone *t)
+{
+	json_open(out, '{');
+	json_str(out, "id", t->id);
+	json_str(out, "state", sandbox_state_name(SANDBOX_GONE));
+	json_key(out, "receipt");
+	buf_adds(out, t->receipt);
+	buf_adds(out, "}");
+}
+
 int sandboxes_get(struct request *rq, struct store *s, struct buf *reply, struct err *e)
 {
+	const char *owner = request_owner(rq);
+	struct tombstone tomb;
 	struct sandbox sb;
 
 	if (sandbox_id_check(rq->param, e) < 0 ||
-	    store_sandbox_get(s, request_owner(rq), rq->param, &sb, e) < 0)
+	    store_sandbox_get(s, owner, rq->param, &sb, e) < 0)
 		return -1;
-	sandbox_json(reply, &sb);
+	if (sb.state != SANDBOX_GONE) {
+		sandbox_json(reply, &sb);
+		return 0;
+	}
+	if (store_tombstone_get(s, owner, rq->param, &tomb, e) < 0)
+		return -1;
+	gone_json(reply, &tomb);
 	return 0;
 }
 
@@ -154,16 +173,15 @@ static void on_deleted(struct change *c, const struct err *why)
 		change_free(c);
 		return request_fail(rq, &e);
 	}
-	json_open(&body, '{');
-	json_str(&body, "id", c->sb.id);
-	json_str(&body, "state", pending ? "deleting" : "gone");
 	if (pending) {
+		json_open(&body, '{');
+		json_str(&body, "id", c->sb.id);
+		json_str(&body, "state", sandbox_state_name(c->sb.state));
 		json_str(&body, "reason", why->msg);
+		buf_adds(&body, "}");
 	} else {
-		json_key(&body, "receipt");
-		buf_adds(&body, c->tomb.receipt);
+		gone_json(&body, &c->tomb);
 	}
-	buf_adds(&body, "}");
 	change_free(c);
 	request_reply(rq, pending ? 202 : 200, &body);
 }

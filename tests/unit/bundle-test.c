@@ -33,6 +33,8 @@ static struct json *config(const char *socket_dir)
 	strv_add(&env, "ODD=\"\\\n");
 	bundle_write(&out, &b);
 	CHECK_OK(json_parse(buf_str(&out), out.len, &tree, &e), &e);
+	strv_done(&env);
+	buf_done(&out);
 	return tree;
 }
 
@@ -51,7 +53,8 @@ static bool has(const struct json *list, const char *word)
 
 TEST(limits_reach_the_engine_as_they_were_asked)
 {
-	const struct json *resources = at(config(NULL), "linux", "resources");
+	cleanup(json_free) struct json *tree = config(NULL);
+	const struct json *resources = at(tree, "linux", "resources");
 
 	CHECK_INT(json_get_int(json_get(resources, "memory"), "limit"), 512 << 20);
 	CHECK_INT(json_get_int(json_get(resources, "memory"), "swap"), 512 << 20);
@@ -63,7 +66,8 @@ TEST(every_namespace_is_its_own_and_ids_are_mapped)
 {
 	static const char *const kinds[] = { "pid", "network", "ipc", "uts", "mount", "cgroup",
 					     "user" };
-	const struct json *linux_ = json_get(config(NULL), "linux");
+	cleanup(json_free) struct json *tree = config(NULL);
+	const struct json *linux_ = json_get(tree, "linux");
 	const struct json *list = json_get(linux_, "namespaces");
 
 	CHECK_INT(json_len(list), array_len(kinds));
@@ -83,7 +87,8 @@ TEST(privileges_are_few_and_cannot_grow)
 	static const char *const never[] = { "CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_NET_ADMIN",
 					     "CAP_NET_RAW", "CAP_SYS_MODULE", "CAP_MKNOD",
 					     "CAP_BPF", "CAP_PERFMON", "CAP_DAC_READ_SEARCH" };
-	const struct json *process = json_get(config(NULL), "process");
+	cleanup(json_free) struct json *tree = config(NULL);
+	const struct json *process = json_get(tree, "process");
 	const struct json *caps = json_get(process, "capabilities");
 
 	CHECK(json_get_bool(process, "noNewPrivileges"));
@@ -96,7 +101,7 @@ TEST(privileges_are_few_and_cannot_grow)
 
 TEST(the_way_out_through_proc_is_closed)
 {
-	const struct json *tree = config(NULL);
+	cleanup(json_free) struct json *tree = config(NULL);
 
 	CHECK(has(at(tree, "linux", "maskedPaths"), "/proc/kcore"));
 	CHECK(has(at(tree, "linux", "maskedPaths"), "/sys/firmware"));
@@ -111,7 +116,8 @@ TEST(system_calls_are_an_allowlist)
 					     "init_module", "userfaultfd", "io_uring_setup",
 					     "open_by_handle_at", "pivot_root", "reboot", "socket",
 					     "clone", "clone3", "move_mount", "fsopen" };
-	const struct json *seccomp = at(config(NULL), "linux", "seccomp");
+	cleanup(json_free) struct json *tree = config(NULL);
+	const struct json *seccomp = at(tree, "linux", "seccomp");
 	const struct json *allowed = json_get(json_at(json_get(seccomp, "syscalls"), 0), "names");
 
 	CHECK_STR(json_get_str(seccomp, "defaultAction"), "SCMP_ACT_ERRNO");
@@ -122,7 +128,8 @@ TEST(system_calls_are_an_allowlist)
 
 TEST(words_of_the_image_cannot_break_the_file)
 {
-	const struct json *process = json_get(config("/mnt/sock"), "process");
+	cleanup(json_free) struct json *tree = config("/mnt/sock");
+	const struct json *process = json_get(tree, "process");
 
 	CHECK_STR(json_get_str(process, "cwd"), "/work \"dir\"");
 	CHECK_STR(json_text(json_at(json_get(process, "env"), 1)), "ODD=\"\\\n");
@@ -130,7 +137,7 @@ TEST(words_of_the_image_cannot_break_the_file)
 
 TEST(a_shared_socket_directory_only_where_the_engine_needs_it)
 {
-	size_t without = json_len(json_get(config(NULL), "mounts"));
+	cleanup(json_free) struct json *without = config(NULL), *with = config("/mnt/sock");
 
-	CHECK_INT(json_len(json_get(config("/mnt/sock"), "mounts")), without + 1);
+	CHECK_INT(json_len(json_get(with, "mounts")), json_len(json_get(without, "mounts")) + 1);
 }
