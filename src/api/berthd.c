@@ -82,6 +82,7 @@ int berthd_open(struct berthd *b, struct err *e)
 		return -1;
 	key_cache_init(&b->keys);
 	places_init(&b->places);
+	changing_init(&b->changing);
 	if (workers_open(&b->workers, b->settings.database, b->settings.store_workers, e) < 0)
 		return -1;
 	for (size_t i = 0; i < b->settings.loops; i++) {

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "api/changing.h"
 #include "api/key-cache.h"
 #include "api/place.h"
 #include "api/reactor.h"
@@ -31,6 +32,7 @@ struct berthd {
 	struct workers workers;
 	struct key_cache keys;
 	struct places places;
+	struct changing changing;
 	struct reactor reactors[BERTHD_LOOPS_MAX];
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;

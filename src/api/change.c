@@ -25,7 +25,15 @@ struct change *change_new(struct reactor *r, const char *request)
 
 void change_free(struct change *c)
 {
+	if (c->marked)
+		changing_remove(&c->reactor->berthd->changing, c->sb.id);
 	free(c);
+}
+
+static void mark(struct change *c)
+{
+	c->marked = true;
+	changing_add(&c->reactor->berthd->changing, c->sb.id);
 }
 
 static void submit(struct change *c, int (*run)(struct job *, struct store *, struct err *),
@@ -100,7 +108,7 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 		};
 		if (store_sandbox_move(s, &move, &c->sb, e) == 0)
 			return 0;
-		if (e->code != ERR_CONFLICT)
+		if (e->code != ERR_CONFLICT || c->strict)
 			return -1;
 	}
 	return err_set(e, ERR_BUSY, "%s is being changed by others", c->sb.id);
@@ -206,6 +214,7 @@ static void build(struct change *c, const struct err *why)
 void change_create(struct change *c, change_fn *done)
 {
 	c->done = done;
+	mark(c);
 	c->ev = EV_ABSENT; /* nothing of it exists yet */
 	submit(c, write_intent, on_written, build);
 }
@@ -299,6 +308,7 @@ static void after_delete_written(struct change *c, const struct err *why)
 void change_delete(struct change *c, change_fn *done)
 {
 	c->done = done;
+	mark(c);
 	record_event(c, EV_DELETE, after_delete_written);
 }
 
@@ -362,6 +372,8 @@ static void act(struct change *c, const struct err *why)
 void change_event(struct change *c, enum sandbox_event ev, const char *reason, change_fn *done)
 {
 	c->done = done;
+	mark(c);
+	c->strict = c->sb.version != 0;
 	c->why.msg[0] = '\0';
 	if (reason)
 		snprintf(c->why.msg, sizeof(c->why.msg), "%s", reason);

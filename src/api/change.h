@@ -25,6 +25,8 @@ struct change {
 	struct step step;
 	enum sandbox_event ev;
 	const char *owner; /* whose it must be; NULL: anybody's */
+	bool strict;       /* the event was seen of this version of the record: of no other */
+	bool marked;       /* berthd->changing has it */
 	struct err why;    /* what goes into the record, and to the caller at last */
 	change_fn *next;   /* after the write that is under way */
 	change_fn *done;   /* the caller's; then the change is the caller's to free */
@@ -40,5 +42,9 @@ void change_create(struct change *c, change_fn *done);
 /* Delete c->sb.id: ends with the tombstone, or with ERR_BUSY while absence is not proven. */
 void change_delete(struct change *c, change_fn *done);
 
-/* An event happened to c->sb.id: write what it means, and do what has to be done. */
+/*
+ * An event happened to c->sb.id: write what it means, and do what has to be
+ * done. With c->sb.version set it was seen of that version: if the record has
+ * changed since, nothing happens and ERR_CONFLICT says so.
+ */
 void change_event(struct change *c, enum sandbox_event ev, const char *reason, change_fn *done);

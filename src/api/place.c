@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/str.h"
+
 struct place_entry {
 	struct place place;
 	struct place_entry *next;
@@ -26,12 +28,8 @@ void places_done(struct places *p)
 
 static struct place_entry **find(struct places *p, const char *id)
 {
-	uint32_t h = 2166136261u;
-	struct place_entry **at;
+	struct place_entry **at = &p->buckets[str_hash(id) % PLACES_BUCKETS];
 
-	for (const char *c = id; *c; c++)
-		h = (h ^ (unsigned char)*c) * 16777619u;
-	at = &p->buckets[h % PLACES_BUCKETS];
 	while (*at && strcmp((*at)->place.id, id) != 0)
 		at = &(*at)->next;
 	return at;

@@ -203,6 +203,10 @@ static void next(struct reconcile *rc)
 		rc->first = p->next;
 		if (!rc->first)
 			rc->last = &rc->first;
+		if (changing_has(&rc->reactor->berthd->changing, p->sb.id)) {
+			free(p); /* whoever is at it also ends it */
+			continue;
+		}
 		rc->at_work++;
 		p->begin(p);
 	}

@@ -107,6 +107,15 @@ int str_duration_ms(const char *s, uint64_t *ret, struct err *e)
 	return 0;
 }
 
+uint32_t str_hash(const char *s)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *s; s++)
+		h = (h ^ (unsigned char)*s) * 16777619u;
+	return h;
+}
+
 void str_hex(char *to, const void *data, size_t len)
 {
 	static const char hex[] = "0123456789abcdef";

@@ -69,14 +69,9 @@ int allocation_name(const char *sandbox, uint64_t generation, char out[ALLOCATIO
 	return 0;
 }
 
-/* FNV-1a: ids are random already. */
 static uint32_t bucket_of(const char *sandbox)
 {
-	uint32_t h = 2166136261u;
-
-	for (; *sandbox; sandbox++)
-		h = (h ^ (unsigned char)*sandbox) * 16777619u;
-	return h % ALLOCATION_BUCKETS;
+	return str_hash(sandbox) % ALLOCATION_BUCKETS;
 }
 
 struct allocation *allocation_find(const struct allocations *all, const char *sandbox)

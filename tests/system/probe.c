@@ -28,18 +28,54 @@
 
 static char scratch[65536];
 
-static long try_mount(void) { return mount("none", "/tmp", "tmpfs", 0, NULL); }
-static long try_bind(void) { return mount("/bin", "/tmp", NULL, MS_BIND, NULL); }
-static long try_proc(void) { return mount("proc", "/tmp", "proc", 0, NULL); }
-static long try_remount(void) { return mount(NULL, "/proc/sys", NULL, MS_REMOUNT | MS_BIND, NULL); }
-static long try_umount(void) { return umount2("/proc/sys", MNT_DETACH); }
-static long try_pivot(void) { return syscall(SYS_pivot_root, "/tmp", "/tmp"); }
-static long try_open_tree(void) { return syscall(428, AT_FDCWD, "/bin", 1); }
-static long try_fsopen(void) { return syscall(430, "tmpfs", 0); }
-static long try_unshare_user(void) { return unshare(CLONE_NEWUSER); }
-static long try_unshare_mount(void) { return unshare(CLONE_NEWNS); }
-static long try_unshare_pid(void) { return unshare(CLONE_NEWPID); }
-static long try_unshare_net(void) { return unshare(CLONE_NEWNET); }
+static long try_mount(void)
+{
+	return mount("none", "/tmp", "tmpfs", 0, NULL);
+}
+static long try_bind(void)
+{
+	return mount("/bin", "/tmp", NULL, MS_BIND, NULL);
+}
+static long try_proc(void)
+{
+	return mount("proc", "/tmp", "proc", 0, NULL);
+}
+static long try_remount(void)
+{
+	return mount(NULL, "/proc/sys", NULL, MS_REMOUNT | MS_BIND, NULL);
+}
+static long try_umount(void)
+{
+	return umount2("/proc/sys", MNT_DETACH);
+}
+static long try_pivot(void)
+{
+	return syscall(SYS_pivot_root, "/tmp", "/tmp");
+}
+static long try_open_tree(void)
+{
+	return syscall(428, AT_FDCWD, "/bin", 1);
+}
+static long try_fsopen(void)
+{
+	return syscall(430, "tmpfs", 0);
+}
+static long try_unshare_user(void)
+{
+	return unshare(CLONE_NEWUSER);
+}
+static long try_unshare_mount(void)
+{
+	return unshare(CLONE_NEWNS);
+}
+static long try_unshare_pid(void)
+{
+	return unshare(CLONE_NEWPID);
+}
+static long try_unshare_net(void)
+{
+	return unshare(CLONE_NEWNET);
+}
 static long try_clone_user(void)
 {
 	long pid = syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
@@ -63,15 +99,24 @@ static long try_setns(void)
 
 	return fd < 0 ? fd : setns(fd, 0);
 }
-static long try_ptrace_init(void) { return ptrace(PTRACE_ATTACH, 1, 0, 0); }
+static long try_ptrace_init(void)
+{
+	return ptrace(PTRACE_ATTACH, 1, 0, 0);
+}
 static long try_read_init_memory(void)
 {
 	struct iovec local = { scratch, 8 }, remote = { (void *)0x400000, 8 };
 
 	return process_vm_readv(1, &local, 1, &remote, 1, 0);
 }
-static long try_open_init_memory(void) { return open("/proc/1/mem", O_RDWR | O_CLOEXEC); }
-static long try_open_init_fd(void) { return open("/proc/1/fd/2", O_WRONLY | O_APPEND | O_CLOEXEC); }
+static long try_open_init_memory(void)
+{
+	return open("/proc/1/mem", O_RDWR | O_CLOEXEC);
+}
+static long try_open_init_fd(void)
+{
+	return open("/proc/1/fd/2", O_WRONLY | O_APPEND | O_CLOEXEC);
+}
 static long try_pidfd_getfd(void)
 {
 	long fd = syscall(434, 1, 0);
@@ -82,11 +127,21 @@ static long try_init_environment(void)
 {
 	int fd = open("/proc/1/environ", O_RDONLY | O_CLOEXEC);
 
-	return fd < 0 ? fd : read(fd, scratch, sizeof(scratch)) > 0 ? 0 : -1;
+	return fd < 0 ? fd : read(fd, scratch, sizeof(scratch)) > 0 ? 0
+								    : -1;
 }
-static long try_add_key(void) { return syscall(SYS_add_key, "user", "x", "y", 1, -3); }
-static long try_keyctl(void) { return syscall(SYS_keyctl, 0, -3, 1); }
-static long try_bpf(void) { return syscall(SYS_bpf, 0, scratch, 72); }
+static long try_add_key(void)
+{
+	return syscall(SYS_add_key, "user", "x", "y", 1, -3);
+}
+static long try_keyctl(void)
+{
+	return syscall(SYS_keyctl, 0, -3, 1);
+}
+static long try_bpf(void)
+{
+	return syscall(SYS_bpf, 0, scratch, 72);
+}
 static long try_perf(void)
 {
 	memset(scratch, 0, 128);
@@ -94,30 +149,70 @@ static long try_perf(void)
 	scratch[4] = 112;
 	return syscall(SYS_perf_event_open, scratch, 0, -1, -1, 0);
 }
-static long try_io_uring(void) { return syscall(425, 8, memset(scratch, 0, 256)); }
-static long try_userfaultfd(void) { return syscall(SYS_userfaultfd, 0); }
-static long try_module(void) { return syscall(SYS_init_module, scratch, 16, ""); }
-static long try_kexec(void) { return syscall(SYS_kexec_load, 0, 0, 0, 0); }
-static long try_reboot(void) { return syscall(SYS_reboot, 0xfee1dead, 672274793, 0, 0); }
-static long try_swapon(void) { return syscall(SYS_swapon, "/tmp/x", 0); }
+static long try_io_uring(void)
+{
+	return syscall(425, 8, memset(scratch, 0, 256));
+}
+static long try_userfaultfd(void)
+{
+	return syscall(SYS_userfaultfd, 0);
+}
+static long try_module(void)
+{
+	return syscall(SYS_init_module, scratch, 16, "");
+}
+static long try_kexec(void)
+{
+	return syscall(SYS_kexec_load, 0, 0, 0, 0);
+}
+static long try_reboot(void)
+{
+	return syscall(SYS_reboot, 0xfee1dead, 672274793, 0, 0);
+}
+static long try_swapon(void)
+{
+	return syscall(SYS_swapon, "/tmp/x", 0);
+}
 static long try_settime(void)
 {
 	struct timespec t = { 1000000000, 0 };
 
 	return syscall(SYS_clock_settime, 0, &t);
 }
-static long try_hostname(void) { return sethostname("x", 1); }
-static long try_acct(void) { return syscall(SYS_acct, "/tmp/x"); }
-static long try_quota(void) { return syscall(SYS_quotactl, 0x80000100, NULL, 0, NULL); }
+static long try_hostname(void)
+{
+	return sethostname("x", 1);
+}
+static long try_acct(void)
+{
+	return syscall(SYS_acct, "/tmp/x");
+}
+static long try_quota(void)
+{
+	return syscall(SYS_quotactl, 0x80000100, NULL, 0, NULL);
+}
 static long try_handle(void)
 {
-	struct { unsigned bytes; int type; char data[8]; } h = { 8, 1, { 2 } };
+	struct {
+		unsigned bytes;
+		int type;
+		char data[8];
+	} h = { 8, 1, { 2 } };
 
 	return syscall(SYS_open_by_handle_at, AT_FDCWD, &h, O_RDONLY);
 }
-static long try_syslog(void) { return syscall(SYS_syslog, 3, scratch, 100); }
-static long try_fanotify(void) { return syscall(SYS_fanotify_init, 0, 0); }
-static long try_iopl(void) { return syscall(SYS_iopl, 3); }
+static long try_syslog(void)
+{
+	return syscall(SYS_syslog, 3, scratch, 100);
+}
+static long try_fanotify(void)
+{
+	return syscall(SYS_fanotify_init, 0, 0);
+}
+static long try_iopl(void)
+{
+	return syscall(SYS_iopl, 3);
+}
 static long try_block_device(void)
 {
 	(void)unlink("/tmp/disk");
@@ -132,11 +227,26 @@ static long try_kernel_memory_device(void)
 		return -1;
 	return open("/tmp/kmem", O_RDONLY | O_CLOEXEC);
 }
-static long try_raw_socket(void) { return socket(AF_INET, SOCK_RAW, 1); }
-static long try_packet_socket(void) { return socket(AF_PACKET, SOCK_RAW, 0x0300); }
-static long try_vsock(void) { return socket(AF_VSOCK_, SOCK_STREAM, 0); }
-static long try_alg(void) { return socket(AF_ALG_, SOCK_SEQPACKET, 0); }
-static long try_nice(void) { return syscall(SYS_setpriority, 0, 0, -20); }
+static long try_raw_socket(void)
+{
+	return socket(AF_INET, SOCK_RAW, 1);
+}
+static long try_packet_socket(void)
+{
+	return socket(AF_PACKET, SOCK_RAW, 0x0300);
+}
+static long try_vsock(void)
+{
+	return socket(AF_VSOCK_, SOCK_STREAM, 0);
+}
+static long try_alg(void)
+{
+	return socket(AF_ALG_, SOCK_SEQPACKET, 0);
+}
+static long try_nice(void)
+{
+	return syscall(SYS_setpriority, 0, 0, -20);
+}
 static long try_realtime(void)
 {
 	struct sched_param p = { 50 };
@@ -156,9 +266,18 @@ static long try_kill_outside(void)
 	errno = ESRCH;
 	return -1;
 }
-static long try_tiocsti(void) { return open("/dev/console", O_RDWR | O_CLOEXEC); }
-static long try_setcap(void) { return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, 21, 0, 0); }
-static long try_dumpable_core(void) { return open("/proc/sys/kernel/core_pattern", O_WRONLY | O_CLOEXEC); }
+static long try_tiocsti(void)
+{
+	return open("/dev/console", O_RDWR | O_CLOEXEC);
+}
+static long try_setcap(void)
+{
+	return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, 21, 0, 0);
+}
+static long try_dumpable_core(void)
+{
+	return open("/proc/sys/kernel/core_pattern", O_WRONLY | O_CLOEXEC);
+}
 
 static const struct {
 	const char *name;

@@ -135,6 +135,7 @@ def main():
     options.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
     args = options.parse_args()
     top = pathlib.Path(tempfile.mkdtemp(prefix="berth-soak-", dir="/tmp"))
+    top.chmod(0o711)  # the service account must be able to pass
     server = Server(args.build, args.runtime, top / "dev")
     print(f"seed {args.seed}, {args.seconds:.0f} s on {args.runtime}", flush=True)
     try:
