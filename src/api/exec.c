@@ -12,6 +12,7 @@
 #include "lib/str.h"
 
 #define SMALL_MAX     8192
+#define START_MS      30000 /* for init to start the command, or say why not */
 #define DEADLINE_MORE 15000 /* for init to kill a tree and say so */
 
 static void exec_free(struct exec *x)
@@ -39,6 +40,7 @@ static bool came_back_late(struct exec *x)
 	return late;
 }
 
+/* Its memory goes with the last of what is pending, and nowhere else. */
 static void exec_close(struct exec *x)
 {
 	x->ended = true;
@@ -46,8 +48,6 @@ static void exec_close(struct exec *x)
 		uv_close((uv_handle_t *)&x->pipe, on_handle_closed);
 	if (x->timing)
 		uv_close((uv_handle_t *)&x->deadline, on_handle_closed);
-	if (x->pending == 0)
-		exec_free(x);
 }
 
 static void finish(struct exec *x, const struct exec_exit *exit, const struct err *why)
@@ -138,6 +138,22 @@ static void learn_baseline(struct exec *x)
 	ask_usage(x, &baseline_events, b);
 }
 
+/* A command that never ends may run for ever; one that has a limit must end by it. */
+static void on_deadline(uv_timer_t *timer)
+{
+	struct exec *x = timer->data;
+
+	if (!x->ended && x->exit.kind == EXEC_NONE)
+		lost(x);
+}
+
+static void started(struct exec *x)
+{
+	uv_timer_stop(&x->deadline);
+	if (x->ask.timeout_ms > 0)
+		uv_timer_start(&x->deadline, on_deadline, x->ask.timeout_ms + DEADLINE_MORE, 0);
+}
+
 /* ---- frames from init ---- */
 
 static void take_small(struct exec *x)
@@ -149,9 +165,10 @@ static void take_small(struct exec *x)
 
 	switch (f.type) {
 	case FRAME_STARTED:
-		if (frame_u32(&f, &pid, &e) == 0)
-			x->sink->started(x, pid);
-		return;
+		if (frame_u32(&f, &pid, &e) < 0)
+			return finish(x, NULL, &e);
+		started(x);
+		return x->sink->started(x, pid);
 	case FRAME_EXITED:
 		if (exec_exit_decode(f.payload, &x->exit, &e) < 0)
 			return finish(x, NULL, &e);
@@ -246,10 +263,13 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
 	struct exec *x = stream->data;
 
-	if (n > 0)
+	if (n > 0) {
+		x->pending++; /* it must outlive this, however it ends */
 		take_bytes(x, (uint8_t *)buf->base, (size_t)n);
-	else if (n < 0 && !x->ended && x->exit.kind == EXEC_NONE)
+		(void)came_back_late(x);
+	} else if (n < 0 && !x->ended && x->exit.kind == EXEC_NONE) {
 		lost(x);
+	}
 }
 
 void exec_resume(struct exec *x)
@@ -296,14 +316,6 @@ size_t exec_send_backlog(const struct exec *x)
 
 /* ---- the way there ---- */
 
-static void on_deadline(uv_timer_t *timer)
-{
-	struct exec *x = timer->data;
-
-	if (!x->ended && x->exit.kind == EXEC_NONE)
-		lost(x);
-}
-
 static void run(struct exec *x, int fd)
 {
 	cleanup(buf_done) struct buf ask = buf_make(FRAME_PAYLOAD_MAX);
@@ -319,13 +331,11 @@ static void run(struct exec *x, int fd)
 		err_set(&e, ERR_INTERNAL, "the connection to the sandbox cannot be used");
 		return finish(x, NULL, &e);
 	}
-	if (x->ask.timeout_ms > 0) {
-		uv_timer_init(loop, &x->deadline);
-		x->deadline.data = x;
-		x->timing = true;
-		x->pending++;
-		uv_timer_start(&x->deadline, on_deadline, x->ask.timeout_ms + DEADLINE_MORE, 0);
-	}
+	uv_timer_init(loop, &x->deadline);
+	x->deadline.data = x;
+	x->timing = true;
+	x->pending++;
+	uv_timer_start(&x->deadline, on_deadline, START_MS, 0);
 	exec_request_encode(&ask, &x->ask);
 	exec_send(x, FRAME_EXEC, ask.data, ask.len);
 	exec_resume(x);
@@ -461,12 +471,27 @@ static void exec_lookup(struct exec *x)
 	worker_submit(&x->reactor->berthd->workers, &l->job);
 }
 
+static void begin(struct exec *x, const char *sandbox)
+{
+	struct place p;
+	struct err e;
+
+	if (sandbox_id_check(sandbox, &e) < 0)
+		return finish(x, NULL, &e);
+	(void)!str_copy(x->sandbox, sizeof(x->sandbox), sandbox); /* a checked id fits */
+	if (!places_get(&x->reactor->berthd->places, sandbox, &p))
+		return exec_lookup(x);
+	if (check_place(x, &p, &e) < 0)
+		return finish(x, NULL, &e);
+	if (!p.oom_known)
+		learn_baseline(x);
+	exec_connect(x);
+}
+
 struct exec *exec_begin(struct request *rq, const char *sandbox, struct exec_request *ask,
 			const struct exec_sink *sink, void *data)
 {
 	struct exec *x = xcalloc(1, sizeof(*x));
-	struct place p;
-	struct err e;
 
 	x->rq = rq;
 	x->reactor = rq->reactor;
@@ -477,23 +502,9 @@ struct exec *exec_begin(struct request *rq, const char *sandbox, struct exec_req
 	*ask = (struct exec_request){ 0 };
 	x->small = buf_make(SMALL_MAX + 1);
 	rq->data = x;
-	if (sandbox_id_check(sandbox, &e) < 0 ||
-	    !str_copy(x->sandbox, sizeof(x->sandbox), sandbox)) {
-		finish(x, NULL, &e);
-		return NULL;
-	}
-	if (!places_get(&rq->reactor->berthd->places, sandbox, &p)) {
-		exec_lookup(x);
-		return x;
-	}
-	if (check_place(x, &p, &e) < 0) {
-		finish(x, NULL, &e);
-		return NULL;
-	}
-	if (!p.oom_known)
-		learn_baseline(x);
-	exec_connect(x);
-	return x;
+	x->pending = 1; /* until we are through here */
+	begin(x, sandbox);
+	return came_back_late(x) ? NULL : x;
 }
 
 void exec_exit_json(struct buf *out, const struct exec *x, const struct exec_exit *exit)

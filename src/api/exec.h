@@ -38,7 +38,7 @@ struct exec {
 
 	uv_pipe_t pipe; /* to init */
 	bool piped, reading, ended;
-	uv_timer_t deadline; /* init's own, and some more: then it is lost */
+	uv_timer_t deadline; /* to be started, then to end: past it, it is lost */
 	bool timing;
 	int pending; /* handles and calls that will still come back to us */
 

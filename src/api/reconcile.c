@@ -17,7 +17,7 @@
 struct pending {
 	struct reconcile *rc;
 	struct sandbox sb; /* version 0: the record is not read yet */
-	bool timed_out;    /* its deadline passed; otherwise it is looked at */
+	void (*begin)(struct pending *p);
 	struct pending *next;
 };
 
@@ -33,13 +33,14 @@ struct reconcile {
 
 static void next(struct reconcile *rc);
 
-static void add(struct reconcile *rc, const struct sandbox *sb, bool timed_out)
+static void add(struct reconcile *rc, const struct sandbox *sb,
+		void (*begin)(struct pending *))
 {
 	struct pending *p = xcalloc(1, sizeof(*p));
 
 	p->rc = rc;
 	p->sb = *sb;
-	p->timed_out = timed_out;
+	p->begin = begin;
 	*rc->last = p;
 	rc->last = &p->next;
 }
@@ -100,6 +101,100 @@ static void look(struct pending *p)
 	node_call(&p->rc->reactor->node, NODE_OBSERVE, &t, -1, &observed_events, p);
 }
 
+static void time_out(struct pending *p)
+{
+	bool creating = p->sb.state == SANDBOX_CREATING;
+
+	change(p, EV_TIMEOUT, creating ? "it did not come up in time" : NULL);
+}
+
+/* ---- what berth-node has and no record of this host names ---- */
+
+struct ghost {
+	struct job job;
+	struct pending *p;
+};
+
+static void on_ghost_destroyed(void *data, const union node_any *record, int *fd,
+			       const struct err *why)
+{
+	struct pending *p = data;
+
+	(void)record, (void)fd;
+	log_event(LOG_WARN, why ? "a ghost could not be destroyed" : "a ghost was destroyed",
+		  "sandbox", p->sb.id, "why", why ? why->msg : NULL, NULL);
+	finished(p);
+}
+
+static const struct node_call_events ghost_events = { .on_done = on_ghost_destroyed };
+
+static int read_ghost(struct job *job, struct store *s, struct err *e)
+{
+	struct pending *p = container_of(job, struct ghost, job)->p;
+	struct sandbox sb;
+
+	if (store_sandbox_get(s, NULL, p->sb.id, &sb, e) < 0)
+		return -1;
+	p->sb.state = sb.state;
+	return 0;
+}
+
+/* Only a tombstone proves that nobody wants it. Everything else is left alone and told. */
+static void on_ghost_read(struct job *job)
+{
+	struct ghost *g = container_of(job, struct ghost, job);
+	struct pending *p = g->p;
+	struct node_target t = { .request = "reconcile", .generation = p->sb.generation };
+	bool gone = !job->failed && p->sb.state == SANDBOX_GONE;
+
+	if (job->failed)
+		log_event(LOG_WARN, "berth-node has a sandbox no record names: left alone",
+			  "sandbox", p->sb.id, "why", job->e.msg, NULL);
+	free(g);
+	if (!gone)
+		return finished(p);
+	memcpy(t.sandbox, p->sb.id, sizeof(t.sandbox));
+	node_call(&p->rc->reactor->node, NODE_DESTROY, &t, -1, &ghost_events, p);
+}
+
+static void look_for_record(struct pending *p)
+{
+	struct ghost *g = xcalloc(1, sizeof(*g));
+
+	g->p = p;
+	g->job = (struct job){
+		.reactor = p->rc->reactor,
+		.run = read_ghost,
+		.done = on_ghost_read,
+	};
+	worker_submit(&p->rc->reactor->berthd->workers, &g->job);
+}
+
+static void on_inventory_item(void *data, const union node_any *part)
+{
+	struct reconcile *rc = data;
+	struct sandbox sb = { .generation = part->observation.generation };
+	struct place place;
+
+	memcpy(sb.id, part->observation.sandbox, sizeof(sb.id));
+	if (!places_get(&rc->reactor->berthd->places, sb.id, &place))
+		add(rc, &sb, look_for_record);
+}
+
+static void on_inventory(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct reconcile *rc = data;
+
+	(void)record, (void)fd, (void)why;
+	rc->asking = false;
+	next(rc);
+}
+
+static const struct node_call_events inventory_events = {
+	.on_part = on_inventory_item,
+	.on_done = on_inventory,
+};
+
 static void next(struct reconcile *rc)
 {
 	while (rc->first && rc->at_work < AT_WORK_MAX) {
@@ -109,23 +204,21 @@ static void next(struct reconcile *rc)
 		if (!rc->first)
 			rc->last = &rc->first;
 		rc->at_work++;
-		if (!p->timed_out)
-			look(p);
-		else if (p->sb.state == SANDBOX_CREATING)
-			change(p, EV_TIMEOUT, "it did not come up in time");
-		else
-			change(p, EV_TIMEOUT, NULL);
+		p->begin(p);
 	}
 }
 
 static void take_row(const struct sandbox *sb, void *arg)
 {
-	add(arg, sb, false);
+	struct reconcile *rc = arg;
+
+	places_put(&rc->reactor->berthd->places, sb);
+	add(rc, sb, look);
 }
 
 static void take_due(const struct sandbox *sb, void *arg)
 {
-	add(arg, sb, true);
+	add(arg, sb, time_out);
 }
 
 static int read_records(struct job *job, struct store *s, struct err *e)
@@ -145,9 +238,14 @@ static void on_records(struct job *job)
 {
 	struct reconcile *rc = container_of(job, struct reconcile, job);
 
-	rc->asking = false;
-	if (!job->failed)
+	if (!job->failed && rc->look_at_all) {
+		struct node_cursor all = { .request = "reconcile" };
+
 		rc->look_at_all = false;
+		return node_call(&rc->reactor->node, NODE_INVENTORY, &all, -1, &inventory_events,
+				 rc);
+	}
+	rc->asking = false;
 	next(rc);
 }
 

@@ -13,7 +13,7 @@
 #include "lib/file.h"
 #include "lib/str.h"
 
-#define PROC_MAX     (256 * 1024)
+#define PROC_MAX     (256UL * 1024)
 #define FILES_WANTED 65536
 #define GIGABYTE     (1ULL << 30)
 

@@ -5,7 +5,7 @@
 
 #include "lib/str.h"
 
-#define CALL_TIMEOUT_MS (5 * 60 * 1000)
+#define CALL_TIMEOUT_MS (5UL * 60 * 1000)
 
 void client_reply_done(struct client_reply *r)
 {

@@ -6,7 +6,7 @@
 #include "cli/say.h"
 #include "lib/json.h"
 
-#define TEXT_MAX (64 * 1024)
+#define TEXT_MAX (64UL * 1024)
 
 /* clang-format off */
 static const struct {

@@ -6,7 +6,7 @@
 #include "cli/sse.h"
 #include "lib/time.h"
 
-#define LINE_MAX_BYTES (64 * 1024)
+#define LINE_MAX_BYTES (64UL * 1024)
 
 struct follow {
 	struct sse sse;

@@ -11,8 +11,8 @@
 #include "cli/sse.h"
 #include "cli/table.h"
 
-#define BODY_MAX  (16 * 1024)
-#define IMAGE_MAX (64 * 1024) /* one image's record */
+#define BODY_MAX  (16UL * 1024)
+#define IMAGE_MAX (64UL * 1024) /* one image's record */
 
 /* A pull or an import under way. */
 struct transfer {

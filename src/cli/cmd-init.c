@@ -23,7 +23,7 @@ static const struct option_row options[] = {
 
 static int print_plan(struct install *i, struct err *e)
 {
-	cleanup(buf_done) struct buf out = buf_make(16 * 1024);
+	cleanup(buf_done) struct buf out = buf_make(16UL * 1024);
 
 	for (size_t n = 0; n < install_step_count; n++)
 		buf_addf(&out, "%-6s %s\n", install_steps[n].done(i) ? "done" : "to do",

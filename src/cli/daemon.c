@@ -23,7 +23,7 @@
 #define BACKOFF_MS     100
 #define BACKOFF_MAX_MS 10000
 #define KILL_WAIT_MS   5000
-#define CMDLINE_MAX    (64 * 1024)
+#define CMDLINE_MAX    (64UL * 1024)
 
 int account_find(struct account *ret, struct err *e)
 {

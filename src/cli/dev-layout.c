@@ -16,7 +16,7 @@
 #include "lib/hash.h"
 #include "lib/str.h"
 
-#define CONF_MAX (16 * 1024)
+#define CONF_MAX (16UL * 1024)
 
 const char *dev_path(struct dev *dev, const char *fmt, ...)
 {

@@ -13,7 +13,7 @@
 #include "lib/file.h"
 #include "lib/str.h"
 
-#define OUTPUT_MAX     (64 * 1024)
+#define OUTPUT_MAX     (64UL * 1024)
 #define HEALTH_WAIT_MS 2000
 
 /* A postmaster.pid whose process is not our PostgreSQL would keep ours from starting. */

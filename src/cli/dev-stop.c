@@ -15,7 +15,7 @@
 #define DELETE_TOTAL_MS 60000
 #define TURN_MS         50
 #define STRAYS_WAIT_MS  3000
-#define CHILDREN_MAX    (1024 * 1024)
+#define CHILDREN_MAX    (1024UL * 1024)
 
 struct delete_all {
 	struct dev *dev;

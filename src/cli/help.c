@@ -5,7 +5,7 @@
 #include "cli/say.h"
 #include "lib/json.h"
 
-#define HELP_MAX (64 * 1024)
+#define HELP_MAX (64UL * 1024)
 
 const struct command *help_find(const struct command *const *commands, size_t argc, char **argv,
 				size_t *words)

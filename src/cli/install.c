@@ -15,10 +15,11 @@
 #include "lib/file.h"
 #include "lib/str.h"
 
-#define CONF_MAX    (16 * 1024)
-#define IMAGE_DIR   INSTALL_STATE "/base.tmp"
-#define IMAGE_TAR   INSTALL_STATE "/base.tar"
+#define CONF_MAX    (16UL * 1024)
+#define IMAGE_DIR   (INSTALL_STATE "/base.tmp")
+#define IMAGE_TAR   (INSTALL_STATE "/base.tar")
 #define KEY_MARK    INSTALL_STATE "/first-key-made"
+#define BERTHD_CONF (INSTALL_CONF "/berthd.conf")
 #define POSTGRES_AT "/run/berth-postgres"
 
 static int become(void *arg)
@@ -109,7 +110,7 @@ static int dirs_act(struct install *i, struct err *e)
 static bool conf_done(struct install *i)
 {
 	(void)i;
-	return access(INSTALL_CONF "/berthd.conf", F_OK) == 0 &&
+	return access(BERTHD_CONF, F_OK) == 0 &&
 	       access(INSTALL_CONF "/node.conf", F_OK) == 0;
 }
 
@@ -204,8 +205,8 @@ static bool key_done(struct install *i)
 static int key_act(struct install *i, struct err *e)
 {
 	cleanup(close_fd) int in = -1, to = -1, mark = -1;
-	char berthd[PATH_MAX];
-	const char *const argv[] = { berthd, "--config", INSTALL_CONF "/berthd.conf",
+	char berthd[PATH_MAX], line[INSTALL_KEY];
+	const char *const argv[] = { berthd, "--config", BERTHD_CONF,
 				     "--create-key", "first", "--role", "admin", NULL };
 	int ends[2];
 	ssize_t n;
@@ -218,10 +219,10 @@ static int key_act(struct install *i, struct err *e)
 	to = ends[1];
 	if (run_to(argv, &i->account, to, e) < 0)
 		return -1;
-	n = read(in, i->key, sizeof(i->key) - 1); /* one line, long since in the pipe */
-	if (n <= 0)
+	n = read(in, line, sizeof(line) - 1); /* one line, long since in the pipe */
+	line[n > 0 ? n : 0] = '\0';
+	if (!str_copy_bytes(i->key, sizeof(i->key), line, strcspn(line, "\r\n")) || !i->key[0])
 		return err_set(e, ERR_INTERNAL, "berthd made no key");
-	i->key[strcspn(i->key, "\r\n")] = '\0';
 	mark = open(KEY_MARK, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	return mark < 0 ? err_sys(e, errno, "create " KEY_MARK) : 0;
 }

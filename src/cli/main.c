@@ -71,8 +71,9 @@ static int run_command(const struct command *cmd, struct global_options *global,
 	cleanup(options_done) struct option_set own = { cmd->options, record };
 	struct option_set sets[] = { own, { command_options, global } };
 	struct context c = { .commands = commands };
+	struct option_line line = { argc, argv, cmd->own };
 
-	if (options_parse(sets, array_len(sets), cmd->own, argc, argv, &args, e) < 0)
+	if (options_parse(&line, sets, array_len(sets), &args, e) < 0)
 		return err_wrap(e, "%s", cmd->name);
 	if (global->help)
 		return help_command(cmd, e);
@@ -98,7 +99,7 @@ static int berth(int argc, char **argv, struct err *e)
 		if (strcmp(argv[first], "--url") == 0 || strcmp(argv[first], "--key") == 0)
 			first++;
 	first = first < argc ? first : argc;
-	if (options_parse(&set, 1, 0, first, argv, &args, e) < 0)
+	if (options_parse(&(struct option_line){ first, argv, 0 }, &set, 1, &args, e) < 0)
 		return -1;
 	if (first == argc || global.help)
 		return help_all(commands, e);

@@ -117,7 +117,7 @@ static int complain(int answer, char **argv, struct err *e)
 	return err_fix(e, "Put -- before a command of your own, or see `berth help`.");
 }
 
-int options_parse(const struct option_set *sets, size_t count, size_t own, int argc, char **argv,
+int options_parse(const struct option_line *line, const struct option_set *sets, size_t count,
 		  struct strv *args, struct err *e)
 {
 	struct plan p = { 0 };
@@ -127,24 +127,24 @@ int options_parse(const struct option_set *sets, size_t count, size_t own, int a
 		return -1;
 	opterr = 0;
 	optind = 0; /* GNU: start over, also with the order mode */
-	while ((answer = getopt_long(argc, argv, p.letters, p.longs, NULL)) != -1) {
+	while ((answer = getopt_long(line->argc, line->argv, p.letters, p.longs, NULL)) != -1) {
 		const struct option_row *row;
 		void *record;
 
 		if (answer == 1) {
 			strv_add(args, optarg);
-			if (own && args->len == own + 1)
+			if (line->own && args->len == line->own + 1)
 				break;
 			continue;
 		}
 		row = plan_find(&p, answer, &record);
 		if (!row)
-			return complain(answer, argv, e);
+			return complain(answer, line->argv, e);
 		if (store(row, record, optarg, e) < 0)
 			return err_wrap(e, "--%s", row->name);
 	}
-	for (int i = optind; i < argc; i++)
-		strv_add(args, argv[i]);
+	for (int i = optind; i < line->argc; i++)
+		strv_add(args, line->argv[i]);
 	return 0;
 }
 

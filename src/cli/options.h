@@ -42,13 +42,20 @@ struct option_set {
 	void *record;
 };
 
+/* The words to parse, the first of them the program's or command's own. */
+struct option_line {
+	int argc;
+	char **argv;
+	size_t own; /* see options_parse() */
+};
+
 /*
- * Take the options out of argv[1] and up; what is left goes to `args`. After `own` arguments
- * the rest of the line is somebody else's and is left alone, dashes and all; 0: all are ours.
- * A lone `--` does the same at once.
+ * Take the options out of the line; what is left goes to `args`. After `own` arguments the rest
+ * is somebody else's and is left alone, dashes and all; 0: all are ours. A lone `--` does the
+ * same at once.
  */
-must_check int options_parse(const struct option_set *sets, size_t count, size_t own, int argc,
-			     char **argv, struct strv *args, struct err *e);
+must_check int options_parse(const struct option_line *line, const struct option_set *sets,
+			     size_t count, struct strv *args, struct err *e);
 void options_done(const struct option_set *set); /* the lists */
 
 /* Two columns, indented, for the help. */

@@ -15,10 +15,10 @@
 #include "lib/str.h"
 #include "proto/frame.h"
 
-#define IN_MAX    (2 * 1024 * 1024)
-#define OUT_MAX   (2 * 1024 * 1024)
-#define OUT_FULL  (256 * 1024) /* read no more input before this much has gone */
-#define STDIN_MAX (64 * 1024)
+#define IN_MAX    (2UL * 1024 * 1024)
+#define OUT_MAX   (2UL * 1024 * 1024)
+#define OUT_FULL  (256UL * 1024) /* read no more input before this much has gone */
+#define STDIN_MAX (64UL * 1024)
 
 struct pump {
 	struct fetch_link *link;
@@ -115,7 +115,7 @@ static int take_frames(struct pump *p, struct err *e)
 	size_t at = 0;
 
 	while (!p->exited) {
-		struct bytes wire = { (const uint8_t *)p->in.data + at, p->in.len - at };
+		struct bytes wire = { (const uint8_t *)buf_str(&p->in) + at, p->in.len - at };
 		struct frame f;
 		ssize_t used = wire.len ? frame_next(wire, &f, e) : 0;
 
@@ -198,7 +198,7 @@ int pump_exec(const struct context *c, const char *sandbox, const struct exec_re
 	      struct interrupt *stop, struct err *e)
 {
 	cleanup(pump_done) struct pump p = { .stop = stop, .input = request->flags & EXEC_STDIN };
-	cleanup(buf_done) struct buf wire = buf_make(FRAME_PAYLOAD_MAX);
+	cleanup(buf_done) struct buf wire = buf_make((size_t)FRAME_PAYLOAD_MAX);
 
 	p.in = buf_make(IN_MAX);
 	p.out = buf_make(OUT_MAX);

@@ -5,9 +5,9 @@
 #include "cli/say.h"
 #include "lib/str.h"
 
-#define BODY_MAX          (16 * 1024)
-#define CREATE_TIMEOUT_MS (5 * 60 * 1000)
-#define MEGABYTE          (1024 * 1024)
+#define BODY_MAX          (16UL * 1024)
+#define CREATE_TIMEOUT_MS (5UL * 60 * 1000)
+#define MEGABYTE          (1024UL * 1024)
 
 static void create_body(struct buf *out, const char *image, const struct sandbox_options *o)
 {

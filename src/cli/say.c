@@ -8,14 +8,13 @@
 
 #include "lib/file.h"
 
-#define LINE_MAX_BYTES 1024
+#define LINE_MAX_BYTES 2048 /* with the end of a log in it */
 
-/* Whole lines, one write each: two programs on one terminal do not mix. */
-static void put(const char *fmt, va_list args) printf_like(1, 0);
-static void put(const char *fmt, va_list args)
+/* A whole line, one write: two programs on one terminal do not mix. */
+static void put(const char *before, const char *text)
 {
 	char line[LINE_MAX_BYTES];
-	int n = vsnprintf(line, sizeof(line) - 1, fmt, args);
+	int n = snprintf(line, sizeof(line) - 1, "%s%s", before, text);
 	size_t len = n < 0 ? 0 : (size_t)n;
 
 	if (len > sizeof(line) - 2)
@@ -27,25 +26,15 @@ static void put(const char *fmt, va_list args)
 	(void)!write(STDERR_FILENO, line, len); /* nobody left to tell */
 }
 
-static void put_line(const char *fmt, ...) printf_like(1, 2);
-static void put_line(const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	put(fmt, args);
-	va_end(args);
-}
-
 void say(const char *fmt, ...)
 {
-	char text[LINE_MAX_BYTES - 16];
+	char text[LINE_MAX_BYTES];
 	va_list args;
 
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	put_line("berth: %s", text);
+	put("berth: ", text);
 }
 
 void say_error(const struct err *e)
@@ -54,8 +43,8 @@ void say_error(const struct err *e)
 	const char *fix = e->code == ERR_INVALID ? "See `berth help`."
 						 : "`berth doctor` looks for the usual causes.";
 
-	put_line("berth: %s", e->msg);
-	put_line("       %s", e->fix[0] ? e->fix : fix);
+	put("berth: ", e->msg);
+	put("       ", e->fix[0] ? e->fix : fix);
 }
 
 int say_out(const char *data, size_t len, struct err *e)

@@ -10,7 +10,7 @@
 #include "lib/buf.h"
 #include "lib/err.h"
 
-#define SSE_EVENT_MAX (16 * 1024 * 1024)
+#define SSE_EVENT_MAX (16UL * 1024 * 1024)
 #define SSE_NAME_SIZE 64
 
 struct sse {

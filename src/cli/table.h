@@ -9,7 +9,7 @@
 #include "lib/strv.h"
 
 #define TABLE_COLUMNS_MAX 16
-#define TABLE_TEXT_MAX    (16 * 1024 * 1024)
+#define TABLE_TEXT_MAX    (16UL * 1024 * 1024)
 
 struct table {
 	size_t columns;

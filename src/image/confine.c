@@ -1,6 +1,7 @@
 #include "image/confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <sched.h>
@@ -54,15 +55,15 @@ int confine_end(struct err *e)
 	return 0;
 }
 
-/*
- * A descriptor's mount stays in the namespace it was opened in and cannot be
- * bound in another; the working directory comes along.
- */
 int confine_nobody(int dirfd)
 {
-	if (fchdir(dirfd) < 0 || unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS) < 0 ||
+	/* Cloned first: what a descriptor shows belongs to the namespace we leave. */
+	int tree = open_tree(dirfd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+
+	if (tree < 0 || unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS) < 0 ||
 	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    mount(".", CONFINE_HOME, NULL, MS_BIND, NULL) < 0 || chdir(CONFINE_HOME) < 0)
+	    move_mount(tree, "", AT_FDCWD, CONFINE_HOME, MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
+	    chdir(CONFINE_HOME) < 0)
 		return -1;
 	if (setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 }) < 0 || setgroups(0, NULL) < 0 ||
 	    setresgid(CONFINE_UID, CONFINE_UID, CONFINE_UID) < 0 ||

@@ -12,7 +12,7 @@
 #include "lib/json.h"
 #include "lib/str.h"
 
-#define JSON_MAX (8 * 1024 * 1024)
+#define JSON_MAX (8UL << 20)
 
 void layout_close(struct layout *l)
 {

@@ -9,6 +9,7 @@
  * so that nothing with privileges ever reads what a stranger made.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,7 +31,6 @@
 #define IMAGE_FD 3
 
 struct job {
-	const char *verb;
 	bool insecure;
 	const char *reference; /* NULL: import */
 	struct unpack unpack;
@@ -79,8 +79,7 @@ static int unpack_layers(struct job *j, struct layout *l, char digest[80], struc
 		if (unpack_layer(&j->unpack, l->layers[i], got, e) < 0)
 			return err_wrap(e, "layer %zu", i + 1);
 		if (strcmp(got, l->digests[i]) != 0)
-			return err_set(e, ERR_INVALID, "layer %zu does not match its digest",
-				       i + 1);
+			return err_set(e, ERR_INVALID, "layer %zu has another digest", i + 1);
 	}
 	memcpy(digest, l->digest, sizeof(l->digest));
 	return 0;
@@ -97,36 +96,56 @@ static int unpack(struct job *j, char digest[80], struct err *e)
 	return j->reference ? unpack_layers(j, &l, digest, e) : import(j, digest, e);
 }
 
-/* In a process of its own. It has the last word itself; 0 says that it had. */
-static int unpack_and_say(struct job *j)
-{
-	char digest[80] = "";
-	struct err e;
+/* What the unpacker leaves behind: all that its parent ever reads of it. */
+struct outcome {
+	char digest[80];
+	uint64_t bytes;
+	struct err e; /* ERR_NONE: it is done */
+};
 
-	if (unpack(j, digest, &e) < 0 || rootfs_finish(&e) < 0)
-		report_error(&e);
-	else
-		report_done(digest, j->unpack.bytes);
+static no_return void unpacker(struct job *j, int to)
+{
+	struct outcome o = { .e.code = ERR_NONE };
+
+	if (unpack(j, o.digest, &o.e) == 0 && rootfs_finish(&o.e) == 0)
+		o.bytes = j->unpack.bytes;
+	_exit(write_all(to, &o, sizeof(o)) < 0);
+}
+
+/* A stranger's image may have taken the unpacker over: its strings end where we say. */
+static int take_outcome(int from, struct outcome *o, struct err *e)
+{
+	if (read(from, o, sizeof(*o)) != sizeof(*o))
+		return err_set(e, ERR_INVALID, "the image broke its unpacker");
+	o->digest[sizeof(o->digest) - 1] = '\0';
+	o->e.msg[sizeof(o->e.msg) - 1] = '\0';
+	if (o->e.code != ERR_NONE)
+		return err_set(e, err_code_by_number(o->e.code), "%s", o->e.msg);
 	return 0;
 }
 
-static int run_unpack(struct job *j, struct err *e)
+static int run_unpacker(struct job *j, struct outcome *ret, struct err *e)
 {
-	pid_t pid = fork();
-	int status;
+	cleanup(close_fd) int from = -1;
+	int pipe[2], n;
+	pid_t pid;
 
+	if (pipe2(pipe, O_CLOEXEC) < 0)
+		return err_sys(e, errno, "make a pipe");
+	from = pipe[0];
+	pid = fork();
+	if (pid == 0)
+		unpacker(j, pipe[1]);
+	close(pipe[1]);
 	if (pid < 0)
 		return err_sys(e, errno, "start the unpacker");
-	if (pid == 0)
-		_exit(unpack_and_say(j));
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+	n = take_outcome(from, ret, e); /* less than a pipe holds: whole, or never */
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	if (status != 0)
-		return err_set(e, ERR_INVALID, "the image broke its unpacker (status %d)", status);
-	return 0;
+	return n;
 }
 
-static int run(struct job *j, struct err *e)
+static int pull(struct job *j, struct outcome *ret, struct err *e)
 {
 	struct pull p = {
 		.reference = j->reference,
@@ -134,18 +153,24 @@ static int run(struct job *j, struct err *e)
 		.max_bytes = j->unpack.max_bytes,
 		.report = &j->report,
 	};
-	int n;
+	int n = pull_run(&p, IMAGE_FD, e) < 0 ? -1 : run_unpacker(j, ret, e);
+	struct err later;
 
-	if (!j->reference)
-		return run_unpack(j, e);
-	n = pull_run(&p, IMAGE_FD, e) < 0 ? -1 : run_unpack(j, e);
-	if (n < 0) {
-		struct err ignored; /* the first trouble is the one to tell */
-
-		(void)!file_remove_tree(IMAGE_FD, PULL_DIR, &ignored);
+	if (file_remove_tree(IMAGE_FD, PULL_DIR, &later) < 0 && n == 0) {
+		*e = later;
 		return -1;
 	}
-	return file_remove_tree(IMAGE_FD, PULL_DIR, e);
+	return n; /* the first trouble is the one to tell */
+}
+
+static int run(struct job *j, struct err *e)
+{
+	struct outcome o = { 0 };
+
+	if ((j->reference ? pull(j, &o, e) : run_unpacker(j, &o, e)) < 0)
+		return -1;
+	report_done(o.digest, o.bytes);
+	return 0;
 }
 
 static int parse_args(int argc, char **argv, struct job *j, struct err *e)
@@ -180,6 +205,8 @@ int main(int argc, char **argv)
 	struct err e;
 
 	j.unpack.report = &j.report;
+	/* Whatever else was left open is not for those we start. */
+	(void)close_range(REPORT_FD + 1, ~0U, 0);
 	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	if (parse_args(argc, argv, &j, &e) < 0 || run(&j, &e) < 0) {
 		fprintf(stderr, "berth-image: %s\n", e.msg);

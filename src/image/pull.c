@@ -18,7 +18,7 @@
 #include "proto/node.h"
 
 #define POLL_MS     200
-#define MESSAGE_MAX (16 * 1024)
+#define MESSAGE_MAX (16UL << 10)
 #define POLICY      "/etc/containers/policy.json"
 
 static int prepare(void *arg)
@@ -34,7 +34,7 @@ static bool is_reference(const char *s)
 	return len > 0 && len < NODE_REFERENCE_MAX && !s[len] && s[0] != '-' && s[0] != '/';
 }
 
-static int start(const struct pull *p, int *home, int messages, struct proc *ret, struct err *e)
+static int start(const struct pull *p, int home, int messages, struct proc *ret, struct err *e)
 {
 	static const char *const env[] = { "HOME=" CONFINE_HOME, "TMPDIR=" CONFINE_HOME,
 					   "XDG_RUNTIME_DIR=" CONFINE_HOME,
@@ -46,7 +46,7 @@ static int start(const struct pull *p, int *home, int messages, struct proc *ret
 		.err = messages,
 		.env = env,
 		.prepare = prepare,
-		.arg = home,
+		.arg = &home,
 	};
 
 	strv_add(&argv, "skopeo");
@@ -88,14 +88,19 @@ static uint64_t arrived(int home)
 	return bytes_in(home, "image") + bytes_in(home, "image/blobs/sha256") + bytes_in(home, ".");
 }
 
-/* skopeo's last words: `time="..." level=fatal msg="..."`. */
-static const char *last_words(struct buf *text)
+/* skopeo's last words: `time="..." level=fatal msg="what it did: why it failed"`. */
+static const char *last_words(const struct pull *p, struct buf *text)
 {
-	char *msg = text->data ? strstr(text->data, "level=fatal msg=\"") : NULL;
+	static const char sign[] = "level=fatal msg=\"";
+	const char *msg = strstr(buf_str(text), sign), *name;
 
 	while (text->len > 0 && strchr("\n\"", text->data[text->len - 1]))
 		text->data[--text->len] = '\0';
-	return msg ? msg + strlen("level=fatal msg=\"") : buf_str(text);
+	msg = msg ? msg + strlen(sign) : buf_str(text);
+	name = strstr(msg, p->reference); /* which we say ourselves */
+	if (name && str_starts(name + strlen(p->reference), ": "))
+		return name + strlen(p->reference) + 2;
+	return msg;
 }
 
 static int say_why(const struct pull *p, struct buf *text, struct err *e)
@@ -115,7 +120,7 @@ static int say_why(const struct pull *p, struct buf *text, struct err *e)
 		{ "no such host", ERR_NOT_FOUND },
 		{ "no space left", ERR_LIMIT },
 	};
-	const char *why = last_words(text);
+	const char *why = last_words(p, text);
 	enum err_code code = ERR_INVALID;
 
 	for (size_t i = 0; i < array_len(signs); i++)
@@ -173,7 +178,7 @@ int pull_run(const struct pull *p, int imagefd, struct err *e)
 	messages = pipe[0];
 	child_end = pipe[1];
 	(void)fcntl(messages, F_SETFL, O_NONBLOCK);
-	if (start(p, &home, child_end, &child, e) < 0)
+	if (start(p, home, child_end, &child, e) < 0)
 		return -1;
 	close_fd(&child_end);
 	child_end = -1;

@@ -17,7 +17,7 @@
 #include "lib/file.h"
 #include "lib/str.h"
 
-#define CHUNK         (256 * 1024)
+#define CHUNK         (256UL << 10)
 #define WHITEOUT      ".wh."
 #define OPAQUE        ".wh..wh..opq"
 #define EXTRACT_FLAGS (ARCHIVE_EXTRACT_OWNER | ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_TIME | \
@@ -279,11 +279,10 @@ static int remove_named(const char *path, struct err *e)
 	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
 				.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH };
 	const char *name = base_name(path);
-	cleanup(free_ptr) char *parent = strndup(path, (size_t)(name - path));
+	cleanup(free_ptr) char *parent = xstrdup(path);
 	cleanup(close_fd) int dir = -1;
 
-	if (!parent)
-		abort();
+	parent[name - path] = '\0';
 	dir = (int)syscall(SYS_openat2, AT_FDCWD, parent[0] ? parent : ".", &how, sizeof(how));
 	if (dir < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
 		return 0; /* nothing there to be removed */

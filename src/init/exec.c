@@ -14,9 +14,9 @@
 
 #include "init/command.h"
 
-#define FEED_MAX     (1024 * 1024) /* standard input we hold for a command that does not read */
-#define LINGER_US    1000000       /* how long a peer may take to close after EXITED */
-#define KILL_WAIT_NS 10000000      /* between two blows, if no child ended sooner */
+#define FEED_MAX     (1UL << 20) /* standard input we hold for a command that does not read */
+#define LINGER_US    1000000     /* how long a peer may take to close after EXITED */
+#define KILL_WAIT_NS 10000000    /* between two blows, if no child ended sooner */
 #define POLL_MAX_MS  3600000
 #define SIGNUM_MAX   64
 

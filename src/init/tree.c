@@ -13,7 +13,7 @@
 
 #include "lib/buf.h"
 
-#define TREE_PIDS_MAX   65536
+#define TREE_PIDS_MAX   65536UL
 #define TREE_ROUNDS_MAX 32
 #define CGROUP_ROOT     "/sys/fs/cgroup/cpu"
 #define CGROUP_PREFIX   "berth-exec-"
@@ -144,7 +144,11 @@ static void descend(struct pids *all, struct pids *parents, struct pids *found)
 			all->items[i] = 0;
 		}
 	} while (found->len > before);
-	found->items[0] = found->items[--found->len]; /* not ourselves */
+	/*
+	 * Without ourselves, and parents before children: a shell whose child dies
+	 * first would go on to its next line before the signal reaches it.
+	 */
+	memmove(found->items, found->items + 1, --found->len * sizeof(*found->items));
 }
 
 static void subreaper_list(const struct tree *t, struct pids *ret)

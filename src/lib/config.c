@@ -155,7 +155,7 @@ int config_parse(const char *name, const char *text, size_t len, const struct se
 		return err_set(e, ERR_INVALID, "%s: has a NUL byte in it", name);
 	buf_add(&copy, text, len);
 	if (buf_overflowed(&copy))
-		return err_set(e, ERR_TOO_LARGE, "%s: more than %d bytes", name, CONFIG_FILE_MAX);
+		return err_set(e, ERR_TOO_LARGE, "%s: more than %lu bytes", name, CONFIG_FILE_MAX);
 	if (set_initial(settings, record, e) < 0 ||
 	    (copy.data && take_lines(name, copy.data, settings, &seen, record, e) < 0))
 		return -1;

@@ -12,7 +12,7 @@
 #include "lib/buf.h"
 #include "lib/err.h"
 
-#define CONFIG_FILE_MAX     (64 * 1024)
+#define CONFIG_FILE_MAX     (64UL * 1024)
 #define CONFIG_SETTINGS_MAX 64
 
 enum config_type {

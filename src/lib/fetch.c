@@ -13,7 +13,7 @@
 
 #define CONNECT_TIMEOUT_MS 10000L
 #define UPGRADE_TIMEOUT_MS 60000
-#define RECEIVE_AT_ONCE    (256 * 1024)
+#define RECEIVE_AT_ONCE    (256UL * 1024)
 
 static void easy_done(CURL **curl)
 {
@@ -58,7 +58,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 	buf_add(&t->reply->body, data, n);
 	if (!buf_overflowed(&t->reply->body))
 		return n;
-	err_set(t->e, ERR_TOO_LARGE, "the answer has more than %d bytes", FETCH_BODY_MAX);
+	err_set(t->e, ERR_TOO_LARGE, "the answer has more than %lu bytes", FETCH_BODY_MAX);
 	t->failed = true;
 	return 0;
 }
@@ -324,7 +324,7 @@ static int make_head(const struct fetch_request *q, const char *protocol, struct
 		     struct err *e)
 {
 	cleanup(buf_done) struct buf host = buf_make(FETCH_HEAD_MAX);
-	const char *path;
+	const char *path = "/";
 
 	if (split_url(q->url, &host, &path, e) < 0 || check_key(q, e) < 0)
 		return -1;

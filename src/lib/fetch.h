@@ -10,8 +10,8 @@
 #include "lib/buf.h"
 #include "lib/err.h"
 
-#define FETCH_BODY_MAX (64 * 1024 * 1024)
-#define FETCH_HEAD_MAX (16 * 1024)
+#define FETCH_BODY_MAX (64UL * 1024 * 1024)
+#define FETCH_HEAD_MAX (16UL * 1024)
 
 struct fetch_request {
 	const char *method; /* NULL: GET */

@@ -200,29 +200,29 @@ int pool_limit(const struct pool *p, const char *sandbox, uint64_t bytes, struct
 
 uint64_t pool_used(const struct pool *p, const char *sandbox)
 {
-	struct {
-		struct btrfs_ioctl_search_args_v2 args;
-		char room[SEARCH_BYTES];
-	} search = { .args.buf_size = SEARCH_BYTES };
-	struct btrfs_ioctl_search_key *key = &search.args.key;
-	struct btrfs_ioctl_search_header head;
-	struct btrfs_qgroup_info_item info;
+	/* The kernel writes what it finds behind the question. */
+	uint64_t room[(sizeof(struct btrfs_ioctl_search_args_v2) + SEARCH_BYTES) / 8] = { 0 };
+	struct btrfs_ioctl_search_args_v2 *search = (void *)room;
+	struct btrfs_ioctl_search_key *key = &search->key;
+	struct btrfs_ioctl_search_header head = { 0 };
+	struct btrfs_qgroup_info_item info = { 0 };
 	struct err e;
-	uint64_t id;
+	uint64_t id = 0;
 
 	if (subvolume_id(p, sandbox, &id, &e) < 0)
 		return 0;
+	search->buf_size = SEARCH_BYTES;
 	key->tree_id = BTRFS_QUOTA_TREE_OBJECTID;
 	key->min_type = key->max_type = BTRFS_QGROUP_INFO_KEY;
 	key->min_offset = key->max_offset = id;
 	key->max_transid = UINT64_MAX;
 	key->nr_items = 1;
-	if (ioctl(p->dirfd, BTRFS_IOC_TREE_SEARCH_V2, &search.args) < 0 || key->nr_items == 0)
+	if (ioctl(p->dirfd, BTRFS_IOC_TREE_SEARCH_V2, search) < 0 || key->nr_items == 0)
 		return 0;
-	memcpy(&head, search.room, sizeof(head));
+	memcpy(&head, search->buf, sizeof(head));
 	if (head.len < sizeof(info))
 		return 0;
-	memcpy(&info, search.room + sizeof(head), sizeof(info));
+	memcpy(&info, (char *)search->buf + sizeof(head), sizeof(info));
 	return le64toh(info.excl);
 }
 

@@ -96,6 +96,15 @@ static uint32_t open_files(void)
 	return limit.rlim_max < OPEN_FILES_MAX ? (uint32_t)limit.rlim_max : OPEN_FILES_MAX;
 }
 
+/* What every command expects and few images say. */
+static void add_home(struct strv *env)
+{
+	for (size_t i = 0; i < env->len; i++)
+		if (str_starts(env->items[i], "HOME="))
+			return;
+	strv_add(env, "HOME=/root");
+}
+
 static int write_config(struct allocation *a, struct err *e)
 {
 	cleanup(buf_done) struct buf text = buf_make(CONFIG_MAX);
@@ -121,6 +130,7 @@ static int write_config(struct allocation *a, struct err *e)
 
 	if (image_read_config(a->node, a->spec.image, &image, e) < 0)
 		return -1;
+	add_home(&image.env);
 	if (!cgroup_path(&a->node->cgroups, a->name, cgroup, sizeof(cgroup)))
 		return err_set(e, ERR_INVALID, "cgroup path of %s is too long", a->name);
 	bundle_write(&text, &b);
@@ -131,31 +141,48 @@ static int write_config(struct allocation *a, struct err *e)
 	return file_replace_fast(dir, "config.json", text.data, text.len, e);
 }
 
-static int create(struct call *c, struct allocation **ret, struct err *e)
+/*
+ * A berth-node that was killed may have left an engine that came up after it:
+ * a new disk must not be made under its feet.
+ */
+static int check_leftovers(const struct allocation *a, struct err *e)
+{
+	struct node_observation o;
+
+	if (a->call || a->phase != PHASE_ENDED)
+		return 0;
+	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
+	if (o.process == PRESENCE_ABSENT && o.cgroup == PRESENCE_ABSENT &&
+	    o.runtime == PRESENCE_ABSENT)
+		return 0;
+	return err_set(e, ERR_CONFLICT, "%s was left half made: destroy it first", a->spec.sandbox);
+}
+
+/* The one that is there, or a new one, claimed for this call; NULL if it cannot be. */
+static struct allocation *create(struct call *c, struct err *e)
 {
 	struct node *n = c->node;
 	struct allocation *a = allocation_find(&n->all, c->ask.create.sandbox);
 
-	if (a && a->spec.generation != c->ask.create.generation)
-		return err_set(e, ERR_CONFLICT, "another generation of %s is here",
-			       a->spec.sandbox);
-	if (!a && image_exists(n, c->ask.create.image, e) < 0)
-		return -1;
-	if (!a && allocation_make(n, &c->ask.create, &a, e) < 0)
-		return -1;
-	if (allocation_claim(a, c, e) < 0)
-		return -1;
-	*ret = a;
-	return 0;
+	if (a && a->spec.generation != c->ask.create.generation) {
+		err_set(e, ERR_CONFLICT, "another generation of %s is here", a->spec.sandbox);
+		return NULL;
+	}
+	if (!a && (image_exists(n, c->ask.create.image, e) < 0 ||
+		   allocation_make(n, &c->ask.create, &a, e) < 0))
+		return NULL;
+	if (!a || check_leftovers(a, e) < 0 || allocation_claim(a, c, e) < 0)
+		return NULL;
+	return a;
 }
 
 void verb_create(struct call *c)
 {
-	struct allocation *a;
-	struct err e;
+	struct err e = { 0 };
+	struct allocation *a = create(c, &e);
 	int log;
 
-	if (create(c, &a, &e) < 0)
+	if (!a)
 		return call_fail(c, &e);
 	if (a->phase == PHASE_BUILT || a->phase == PHASE_RUNNING)
 		return answer(a); /* asked twice */

@@ -1,5 +1,6 @@
 #include "node/verbs.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/file.h"
+#include "lib/str.h"
 #include "lib/time.h"
 #include "node/guest.h"
 #include "node/node.h"
@@ -157,11 +159,47 @@ static void inventory_of_records(struct call *c)
 		}
 }
 
+/* "sb_c1_x.3" to its two parts. */
+static bool name_parse(const char *name, char sandbox[NODE_NAME_SIZE], uint64_t *generation)
+{
+	const char *dot = strrchr(name, '.');
+	struct err e;
+
+	return dot && str_copy_bytes(sandbox, NODE_NAME_SIZE, name, (size_t)(dot - name)) &&
+	       str_u64(dot + 1, generation, &e) == 0;
+}
+
+static void dir_closep(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+/* After a power cut: disks whose record, in the run directory, is gone. */
+static void inventory_of_disks(struct call *c)
+{
+	int fd = openat(c->node->pool.sandboxes, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup(dir_closep) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	char sandbox[NODE_NAME_SIZE];
+	struct node_observation o;
+	struct dirent *entry;
+	uint64_t generation;
+
+	while (dir && (entry = readdir(dir))) {
+		if (!name_parse(entry->d_name, sandbox, &generation) ||
+		    allocation_find(&c->node->all, sandbox))
+			continue;
+		allocation_observe(c->node, sandbox, generation, &o);
+		call_part(c, &o);
+	}
+}
+
 static void verb_inventory(struct call *c)
 {
 	static const struct node_nothing nothing;
 
 	inventory_of_records(c);
+	inventory_of_disks(c);
 	call_reply(c, &nothing, -1);
 }
 

@@ -10,7 +10,7 @@
 #include "proto/reader.h"
 
 #define IMAGE_CONFIG_FILE "config"
-#define IMAGE_CONFIG_MAX  (256 * 1024) /* bytes of a record */
+#define IMAGE_CONFIG_MAX  (256UL << 10) /* bytes of a record */
 #define IMAGE_ENV_MAX     1024
 #define IMAGE_ARGS_MAX    1024
 #define IMAGE_CWD_SIZE    4096

@@ -32,7 +32,7 @@ static int parse(size_t own, struct strv *args, struct sample *s, struct err *e,
 
 	while (argv[argc])
 		argc++;
-	return options_parse(&set, 1, own, argc, argv, args, e);
+	return options_parse(&(struct option_line){ argc, argv, own }, &set, 1, args, e);
 }
 
 #define W(s) (char *)(s)

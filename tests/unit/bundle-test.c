@@ -1,0 +1,143 @@
+#include "node/bundle.h"
+
+#include "lib/json.h"
+#include "test.h"
+
+static const char *const args[] = { "/.berth/init", "--fd", "3", NULL };
+
+/* config.json of a sandbox with everything set, as a tree. */
+static struct json *config(const char *socket_dir)
+{
+	struct strv env = { 0 };
+	struct bundle b = {
+		.name = "sb_c1_x.1",
+		.hostname = "sandbox",
+		.rootfs = "/mnt/rootfs",
+		.cgroup = "/berth.main/sb_c1_x.1",
+		.init = "/mnt/init",
+		.socket_dir = socket_dir,
+		.env = &env,
+		.cwd = "/work \"dir\"",
+		.args = args,
+		.first_id = 1065536,
+		.memory_bytes = 512 << 20,
+		.cpu_milli = 1500,
+		.pids = 256,
+		.open_files = 1024,
+	};
+	struct buf out = buf_make(1 << 20);
+	struct json *tree = NULL;
+	struct err e = { 0 };
+
+	strv_add(&env, "PATH=/bin");
+	strv_add(&env, "ODD=\"\\\n");
+	bundle_write(&out, &b);
+	CHECK_OK(json_parse(buf_str(&out), out.len, &tree, &e), &e);
+	strv_done(&env);
+	buf_done(&out);
+	return tree;
+}
+
+static const struct json *at(const struct json *tree, const char *a, const char *b)
+{
+	return json_get(json_get(tree, a), b);
+}
+
+static bool has(const struct json *list, const char *word)
+{
+	for (size_t i = 0; i < json_len(list); i++)
+		if (strcmp(json_text(json_at(list, i)), word) == 0)
+			return true;
+	return false;
+}
+
+TEST(limits_reach_the_engine_as_they_were_asked)
+{
+	cleanup(json_free) struct json *tree = config(NULL);
+	const struct json *resources = at(tree, "linux", "resources");
+
+	CHECK_INT(json_get_int(json_get(resources, "memory"), "limit"), 512 << 20);
+	CHECK_INT(json_get_int(json_get(resources, "memory"), "swap"), 512 << 20);
+	CHECK_INT(json_get_int(json_get(resources, "pids"), "limit"), 256);
+	CHECK_INT(json_get_int(json_get(resources, "cpu"), "quota"), 150000);
+}
+
+TEST(every_namespace_is_its_own_and_ids_are_mapped)
+{
+	static const char *const kinds[] = { "pid", "network", "ipc", "uts", "mount", "cgroup",
+					     "user" };
+	cleanup(json_free) struct json *tree = config(NULL);
+	const struct json *linux_ = json_get(tree, "linux");
+	const struct json *list = json_get(linux_, "namespaces");
+
+	CHECK_INT(json_len(list), array_len(kinds));
+	for (size_t i = 0; i < array_len(kinds); i++) {
+		bool found = false;
+
+		for (size_t k = 0; k < json_len(list); k++)
+			found |= strcmp(json_get_str(json_at(list, k), "type"), kinds[i]) == 0;
+		CHECK(found);
+	}
+	CHECK_INT(json_get_int(json_at(json_get(linux_, "uidMappings"), 0), "hostID"), 1065536);
+	CHECK_INT(json_get_int(json_at(json_get(linux_, "gidMappings"), 0), "size"), 65536);
+}
+
+TEST(privileges_are_few_and_cannot_grow)
+{
+	static const char *const never[] = { "CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_NET_ADMIN",
+					     "CAP_NET_RAW", "CAP_SYS_MODULE", "CAP_MKNOD",
+					     "CAP_BPF", "CAP_PERFMON", "CAP_DAC_READ_SEARCH" };
+	cleanup(json_free) struct json *tree = config(NULL);
+	const struct json *process = json_get(tree, "process");
+	const struct json *caps = json_get(process, "capabilities");
+
+	CHECK(json_get_bool(process, "noNewPrivileges"));
+	for (size_t i = 0; i < array_len(never); i++) {
+		CHECK(!has(json_get(caps, "bounding"), never[i]));
+		CHECK(!has(json_get(caps, "permitted"), never[i]));
+	}
+	CHECK(json_get(caps, "ambient") == NULL);
+}
+
+TEST(the_way_out_through_proc_is_closed)
+{
+	cleanup(json_free) struct json *tree = config(NULL);
+
+	CHECK(has(at(tree, "linux", "maskedPaths"), "/proc/kcore"));
+	CHECK(has(at(tree, "linux", "maskedPaths"), "/sys/firmware"));
+	CHECK(has(at(tree, "linux", "readonlyPaths"), "/proc/sys"));
+	CHECK(has(at(tree, "linux", "readonlyPaths"), "/proc/sysrq-trigger"));
+}
+
+TEST(system_calls_are_an_allowlist)
+{
+	static const char *const never[] = { "mount", "umount2", "unshare", "setns", "bpf",
+					     "keyctl", "add_key", "perf_event_open", "kexec_load",
+					     "init_module", "userfaultfd", "io_uring_setup",
+					     "open_by_handle_at", "pivot_root", "reboot", "socket",
+					     "clone", "clone3", "move_mount", "fsopen" };
+	cleanup(json_free) struct json *tree = config(NULL);
+	const struct json *seccomp = at(tree, "linux", "seccomp");
+	const struct json *allowed = json_get(json_at(json_get(seccomp, "syscalls"), 0), "names");
+
+	CHECK_STR(json_get_str(seccomp, "defaultAction"), "SCMP_ACT_ERRNO");
+	CHECK(has(allowed, "read"));
+	for (size_t i = 0; i < array_len(never); i++)
+		CHECK(!has(allowed, never[i])); /* socket and clone only by rules of their own */
+}
+
+TEST(words_of_the_image_cannot_break_the_file)
+{
+	cleanup(json_free) struct json *tree = config("/mnt/sock");
+	const struct json *process = json_get(tree, "process");
+
+	CHECK_STR(json_get_str(process, "cwd"), "/work \"dir\"");
+	CHECK_STR(json_text(json_at(json_get(process, "env"), 1)), "ODD=\"\\\n");
+}
+
+TEST(a_shared_socket_directory_only_where_the_engine_needs_it)
+{
+	cleanup(json_free) struct json *without = config(NULL), *with = config("/mnt/sock");
+
+	CHECK_INT(json_len(json_get(with, "mounts")), json_len(json_get(without, "mounts")) + 1);
+}
