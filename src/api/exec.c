@@ -175,6 +175,7 @@ static void take_small(struct exec *x)
 		return settle(x);
 	case FRAME_ERROR:
 		frame_error(&f, &e);
+		e.fix[0] = '\0';             /* what to do is not the guest's to say */
 		if (e.code == ERR_NOT_FOUND) /* not the sandbox: the command */
 			err_fix(&e, "Give the full path, or use an image that has this command.");
 		return finish(x, NULL, &e);
