@@ -348,9 +348,13 @@ static void on_seen_dead(struct change *c, const struct err *why)
 	struct exec *x = c->data;
 	struct err e;
 
-	err_set(&e, ERR_CONFLICT, "sandbox %s is not running: %s", x->sandbox,
-		why ? why->msg : c->sb.reason);
-	err_fix(&e, "Delete it and create another one.");
+	if (!why && c->sb.state == SANDBOX_GONE) {
+		err_set(&e, ERR_NOT_FOUND, "sandbox %s was deleted", x->sandbox);
+	} else {
+		err_set(&e, ERR_CONFLICT, "sandbox %s is not running: %s", x->sandbox,
+			why ? why->msg : c->sb.reason);
+		err_fix(&e, "Delete it and create another one.");
+	}
 	change_free(c);
 	if (!came_back_late(x))
 		finish(x, NULL, &e);
@@ -416,6 +420,8 @@ static int check_place(struct exec *x, const struct place *p, struct err *e)
 
 	if (owner && strcmp(owner, p->owner) != 0)
 		return err_set(e, ERR_NOT_FOUND, "there is no sandbox %s", x->sandbox);
+	if (p->state == SANDBOX_GONE)
+		return err_set(e, ERR_NOT_FOUND, "sandbox %s was deleted", x->sandbox);
 	if (lifecycle_step(p->state, EV_USE, &step, e) < 0)
 		return p->state == SANDBOX_CREATING
 			       ? err_fix(e, "Wait until it is ready.")

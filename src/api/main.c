@@ -6,6 +6,7 @@
 #include "api/berthd.h"
 #include "api/keys.h"
 #include "lib/log.h"
+#include "lib/proc.h"
 
 struct options {
 	const char *config;
@@ -82,6 +83,7 @@ int main(int argc, char **argv)
 	if (r != 0)
 		return r - 1;
 	log_open("berthd", LOG_INFO);
+	proc_raise_files();
 	if (config_load(o.config, berthd_settings_table, &b->settings, &e) < 0)
 		return fail(&e);
 	if (o.create_key)

@@ -100,7 +100,9 @@ static void on_gone(struct http_exchange *x)
 	struct request *rq = x->data;
 
 	rq->x = NULL;
-	if (rq->on_gone)
+	if (rq->collecting) /* nothing was begun for it yet */
+		request_end(rq, 499);
+	else if (rq->on_gone)
 		rq->on_gone(rq);
 }
 
@@ -145,6 +147,7 @@ static void on_body(struct http_exchange *x, const char *body, size_t len, const
 {
 	struct request *rq = x->data;
 
+	rq->collecting = false;
 	if (e)
 		return request_fail(rq, e);
 	rq->body = buf_make(REQUEST_BODY_MAX + 1);
@@ -161,9 +164,10 @@ static void allowed(struct request *rq)
 			role_name(rq->key.role));
 		return request_fail(rq, &e);
 	}
-	if (rq->route->body && rq->x)
-		return http_collect(rq->x, REQUEST_BODY_MAX, on_body);
-	hand_over(rq);
+	if (!rq->route->body)
+		return hand_over(rq);
+	rq->collecting = true;
+	http_collect(rq->x, REQUEST_BODY_MAX, on_body);
 }
 
 static int find_key(struct job *job, struct store *store, struct err *e)

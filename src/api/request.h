@@ -41,6 +41,7 @@ struct request {
 	char key_hash[65];
 	struct key key;
 	struct buf body;
+	bool collecting;   /* the body is on its way */
 	bool wants_events; /* Accept: text/event-stream */
 	uint64_t started_us;
 	struct job job;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -120,4 +121,14 @@ void proc_status_text(int status, char *out, size_t size)
 		snprintf(out, size, "was killed by signal %d", WTERMSIG(status));
 	else
 		snprintf(out, size, "exited with %d", WEXITSTATUS(status));
+}
+
+void proc_raise_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit); /* if not, we have what we have */
 }

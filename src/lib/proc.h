@@ -39,5 +39,8 @@ int proc_wait(struct proc *p);
 
 void proc_kill(const struct proc *p, int signum); /* harmless once it has ended */
 
+/* As many open files as the host allows us: a daemon holds some per sandbox and connection. */
+void proc_raise_files(void);
+
 /* "exited with 3", "killed by signal 9" */
 void proc_status_text(int status, char *out, size_t size);

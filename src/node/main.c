@@ -5,6 +5,7 @@
 
 #include "lib/config.h"
 #include "lib/log.h"
+#include "lib/proc.h"
 #include "node/node.h"
 
 static int usage(FILE *to)
@@ -41,6 +42,7 @@ int main(int argc, char **argv)
 		config = optarg;
 	}
 	log_open("berth-node", LOG_INFO);
+	proc_raise_files();
 	if (config_load(config, node_settings_table, &n->settings, &e) < 0 || node_open(n, &e) < 0)
 		return fail(&e);
 	log_event(LOG_INFO, "ready", "instance", n->settings.instance, "cgroups",

@@ -95,7 +95,7 @@ static void on_removed(struct task *task, int status)
 {
 	struct allocation *a = task->data;
 	struct node_observation o;
-	struct call *c;
+	struct call *c, *again;
 	struct err e = { 0 };
 
 	if (status != 0) {
@@ -105,10 +105,13 @@ static void on_removed(struct task *task, int status)
 	allocation_log(a, LOG_INFO, "destroyed", NULL);
 	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
 	c = allocation_release(a);
+	again = take_ptr(a->waiting); /* who asked meanwhile gets an answer of its own */
 	if (allocation_drop(a, &e) < 0)
 		call_fail(c, &e);
 	else
 		call_reply(c, &o, -1);
+	if (again)
+		verb_destroy(again);
 }
 
 /* In a child: removing a subvolume waits for the disk. */

@@ -1,0 +1,108 @@
+"""What somebody does in the first five minutes, through the command line only."""
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import time
+
+from marks import Skip, limit
+from server import wait_until
+
+
+def test_run_prints_the_output_and_passes_the_exit_code_through(s):
+    code, out, err = s.berth("run", "base", "--", "sh", "-c", "echo hello; echo oops >&2; exit 7")
+    assert (code, out, err) == (7, b"hello\n", b"oops\n"), (code, out, err)
+
+
+def test_run_deletes_its_sandbox(s):
+    assert s.berth("run", "base", "--", "true")[0] == 0
+    assert s.api.sandboxes() == []
+
+
+def test_a_command_that_dies_of_a_signal_gives_128_and_the_signal(s):
+    assert s.berth("run", "base", "--", "sh", "-c", "kill -9 $$")[0] == 137
+
+
+@limit(90)
+def test_ten_megabytes_go_through_cat_unchanged(s):
+    data = os.urandom(10 << 20)
+    code, out, err = s.berth("run", "base", "--", "cat", stdin=data)
+    assert code == 0, err
+    assert hashlib.sha256(out).digest() == hashlib.sha256(data).digest(), (len(out), err)
+
+
+def test_environment_and_directory_are_as_asked(s):
+    code, out, _ = s.berth("run", "base", "-e", "A=b c", "-w", "/tmp", "--", "sh", "-c", "echo $A; pwd")
+    assert (code, out) == (0, b"b c\n/tmp\n")
+
+
+def test_a_kept_sandbox_is_listed_used_and_removed(s):
+    code, _, err = s.berth("run", "--keep", "base", "--", "sh", "-c", "echo kept > /root/x")
+    assert code == 0, err
+    (box,) = s.api.sandboxes()
+    code, out, _ = s.berth("ps")
+    assert code == 0 and box["id"].encode() in out and b"ready" in out and b"base" in out, out
+    listed = json.loads(s.berth("ps", "--json")[1].splitlines()[0])
+    assert [b["id"] for b in listed["sandboxes"]] == [box["id"]], listed
+    assert s.berth("exec", box["id"], "--", "cat", "/root/x")[:2] == (0, b"kept\n")
+    assert s.berth("exec", box["id"], "--", "sh", "-c", "exit 3")[0] == 3
+    assert s.berth("rm", box["id"])[0] == 0
+    assert s.api.sandboxes() == []
+
+
+def test_images_are_listed_for_people_and_programs(s):
+    code, out, _ = s.berth("image", "ls")
+    assert code == 0 and b"base" in out and b"NAME" in out
+    assert [i["name"] for i in json.loads(s.berth("image", "ls", "--json")[1])["images"]] == ["base"]
+
+
+def test_errors_say_what_is_wrong_and_what_to_do(s):
+    code, out, err = s.berth("run", "nosuch", "--", "true")
+    assert code == 125 and out == b"" and b"nosuch" in err and len(err.splitlines()) >= 2, err
+    code, out, err = s.berth("run", "base", "--", "no-such-command")
+    assert code in (125, 127) and b"no-such-command" in err, (code, err)
+    code, _, err = s.berth("ps", env={"BERTH_API_KEY": "berth_wrong"})
+    assert code == 125 and b"key" in err, err
+    code, _, err = s.berth("ps", env={"BERTH_URL": "http://127.0.0.1:1"})
+    assert code == 125 and b"127.0.0.1:1" in err, err
+    assert s.berth("frobnicate")[0] == 125
+    assert s.api.sandboxes() == []
+
+
+def test_a_timeout_is_told_by_exit_code_124(s):
+    start = time.monotonic()
+    assert s.berth("run", "base", "--timeout", "1s", "--", "sleep", "60")[0] == 124
+    assert time.monotonic() - start < 15
+
+
+@limit(60)
+def test_interrupt_kills_the_command_and_deletes_the_sandbox(s):
+    p = subprocess.Popen([s.cli, "run", "base", "--", "sh", "-c", "echo up; sleep 300"], stdout=subprocess.PIPE,
+                         stdin=subprocess.DEVNULL, env={**os.environ, **s.env})
+    assert p.stdout.readline() == b"up\n"
+    p.send_signal(signal.SIGINT)
+    assert p.wait(30) in (130, 137)
+    assert s.api.sandboxes() == []
+
+
+@limit(60)
+def test_interrupt_twice_ends_even_a_command_that_ignores_it(s):
+    p = subprocess.Popen([s.cli, "run", "base", "--", "sh", "-c", "trap '' INT; echo up; while :; do sleep 1; done"],
+                         stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env={**os.environ, **s.env})
+    assert p.stdout.readline() == b"up\n"
+    p.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    p.send_signal(signal.SIGINT)
+    assert p.wait(30) != 0
+    wait_until(lambda: not s.api.sandboxes(), 20, "the sandbox is deleted")
+
+
+def test_doctor_reads_well(s):
+    if b"doctor" not in s.berth("help")[1]:
+        raise Skip("this build has no doctor yet")
+    code, out, err = s.berth("doctor")
+    assert code in (0, 1), (code, out, err)
+    for word in (b"kernel", b"cgroup", b"btrfs", b"crun", b"runsc", b"PostgreSQL"):
+        assert word.lower() in out.lower(), (word, out)
+    json.loads(s.berth("doctor", "--json")[1].splitlines()[0])
