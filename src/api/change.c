@@ -111,7 +111,7 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 		if (e->code != ERR_CONFLICT || c->strict)
 			return -1;
 	}
-	return err_set(e, ERR_BUSY, "%s is being changed by others", c->sb.id);
+	return err_set(e, ERR_BUSY, "%s is being changed by other requests", c->sb.id);
 }
 
 static void record_event(struct change *c, enum sandbox_event ev, change_fn *next)

@@ -40,7 +40,7 @@ static int read_body(struct request *rq, struct exec_body *b, struct exec_reques
 	if (json_read(buf_str(&rq->body), rq->body.len, body_fields, b, e) < 0)
 		return -1;
 	if (!b->command == !b->argv.len)
-		return err_set(e, ERR_INVALID, "say either argv or command");
+		return err_set(e, ERR_INVALID, "give either argv or command, and not both");
 	if (b->timeout_ms < 0)
 		return err_set(e, ERR_INVALID, "timeout_ms must not be negative");
 	if (b->command) {

@@ -175,6 +175,9 @@ static void take_small(struct exec *x)
 		return settle(x);
 	case FRAME_ERROR:
 		frame_error(&f, &e);
+		e.fix[0] = '\0';             /* what to do is not the guest's to say */
+		if (e.code == ERR_NOT_FOUND) /* not the sandbox: the command */
+			err_fix(&e, "Give the full path, or use an image that has this command.");
 		return finish(x, NULL, &e);
 	default:
 		err_set(&e, ERR_INTERNAL, "the sandbox's init sent an unexpected frame");
@@ -326,7 +329,7 @@ static void run(struct exec *x, int fd)
 	x->pending++;
 	if (uv_pipe_open(&x->pipe, fd) < 0) {
 		close_fd(&fd);
-		err_set(&e, ERR_INTERNAL, "open the connection to the sandbox");
+		err_set(&e, ERR_INTERNAL, "the connection to the sandbox cannot be used");
 		return finish(x, NULL, &e);
 	}
 	uv_timer_init(loop, &x->deadline);
@@ -420,7 +423,9 @@ static int check_place(struct exec *x, const struct place *p, struct err *e)
 	if (p->state == SANDBOX_GONE)
 		return err_set(e, ERR_NOT_FOUND, "sandbox %s was deleted", x->sandbox);
 	if (lifecycle_step(p->state, EV_USE, &step, e) < 0)
-		return -1;
+		return p->state == SANDBOX_CREATING
+			       ? err_fix(e, "Wait until it is ready.")
+			       : err_fix(e, "Create another one; this one does not come back.");
 	x->generation = p->generation;
 	return 0;
 }

@@ -178,11 +178,14 @@ void images_pull(struct request *rq)
 	    image_reference_check(body.reference, &e) < 0)
 		return request_fail(rq, &e);
 	if (!body.name[0] && !str_copy(body.name, sizeof(body.name), body.reference)) {
-		err_set(&e, ERR_INVALID, "the reference is too long to be a name: give one");
+		err_set(&e, ERR_INVALID, "the reference is too long to be the image's name");
+		err_fix(&e, "Give the image a \"name\" of its own.");
 		return request_fail(rq, &e);
 	}
-	if (image_name_check(body.name, &e) < 0)
+	if (image_name_check(body.name, &e) < 0) {
+		err_fix(&e, "Give the image a \"name\" of its own.");
 		return request_fail(rq, &e);
+	}
 	w = work_new(rq);
 	memcpy(w->image.source, body.reference, sizeof(w->image.source));
 	memcpy(w->image.name, body.name, sizeof(w->image.name));
@@ -199,7 +202,7 @@ static void on_body(struct http_exchange *x, const char *data, size_t len)
 
 	w->received += len;
 	if (w->received > IMPORT_MAX) {
-		err_set(&e, ERR_TOO_LARGE, "more than %llu bytes", IMPORT_MAX);
+		err_set(&e, ERR_TOO_LARGE, "the upload has more than %llu bytes", IMPORT_MAX);
 		return work_fail(w, &e);
 	}
 	/* Into the page cache: the kernel writes it out when it likes. */
@@ -217,7 +220,7 @@ static void on_body_end(struct http_exchange *x)
 	struct err e;
 
 	if (w->received == 0) {
-		err_set(&e, ERR_INVALID, "the body must be a tar of a root filesystem");
+		err_set(&e, ERR_INVALID, "the body is empty, not a tar of a root filesystem");
 		return work_fail(w, &e);
 	}
 	if (lseek(w->fd, 0, SEEK_SET) < 0) {

@@ -21,19 +21,25 @@ struct pending {
 	struct pending *next;
 };
 
+struct queue {
+	struct pending *first, **last;
+};
+
 struct reconcile {
 	struct reactor *reactor;
 	struct job job;
 	uv_timer_t timer;
-	bool asking; /* the job is under way */
+	bool asking;  /* the job is under way */
+	bool listing; /* berth-node is telling what it has */
 	bool look_at_all;
-	struct pending *first, **last;
+	struct queue found; /* by the job, on its worker */
+	struct queue todo;
 	size_t at_work;
 };
 
 static void next(struct reconcile *rc);
 
-static void add(struct reconcile *rc, const struct sandbox *sb,
+static void add(struct reconcile *rc, struct queue *q, const struct sandbox *sb,
 		void (*begin)(struct pending *))
 {
 	struct pending *p = xcalloc(1, sizeof(*p));
@@ -41,8 +47,21 @@ static void add(struct reconcile *rc, const struct sandbox *sb,
 	p->rc = rc;
 	p->sb = *sb;
 	p->begin = begin;
-	*rc->last = p;
-	rc->last = &p->next;
+	*q->last = p;
+	q->last = &p->next;
+}
+
+static struct pending *take(struct queue *q)
+{
+	struct pending *p = q->first;
+
+	if (p) {
+		q->first = p->next;
+		p->next = NULL;
+	}
+	if (!q->first)
+		q->last = &q->first;
+	return p;
 }
 
 static void finished(struct pending *p)
@@ -170,6 +189,27 @@ static void look_for_record(struct pending *p)
 	worker_submit(&p->rc->reactor->berthd->workers, &g->job);
 }
 
+static void on_ended(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct pending *p = data;
+
+	(void)fd;
+	if (why || record->observation.process != PRESENCE_ABSENT)
+		return finished(p); /* not seen gone: the next use, or restart, looks again */
+	change(p, EV_ABSENT, "its processes ended");
+}
+
+static const struct node_call_events ended_events = { .on_done = on_ended };
+
+/* Its first process ended by itself. What an engine leaves behind is ended too, and looked at. */
+static void has_ended(struct pending *p)
+{
+	struct node_stop stop = { .request = "reconcile", .generation = p->sb.generation };
+
+	memcpy(stop.sandbox, p->sb.id, sizeof(stop.sandbox));
+	node_call(&p->rc->reactor->node, NODE_STOP, &stop, -1, &ended_events, p);
+}
+
 static void on_inventory_item(void *data, const union node_any *part)
 {
 	struct reconcile *rc = data;
@@ -177,16 +217,24 @@ static void on_inventory_item(void *data, const union node_any *part)
 	struct place place;
 
 	memcpy(sb.id, part->observation.sandbox, sizeof(sb.id));
+	if (!sb.id[0]) { /* the list is through; what comes now is news */
+		rc->listing = false;
+		return next(rc);
+	}
+	if (!rc->listing) {
+		add(rc, &rc->todo, &sb, has_ended);
+		return next(rc);
+	}
 	if (!places_get(&rc->reactor->berthd->places, sb.id, &place))
-		add(rc, &sb, look_for_record);
+		add(rc, &rc->todo, &sb, look_for_record);
 }
 
 static void on_inventory(void *data, const union node_any *record, int *fd, const struct err *why)
 {
 	struct reconcile *rc = data;
 
-	(void)record, (void)fd, (void)why;
-	rc->asking = false;
+	(void)record, (void)fd, (void)why; /* the link broke: all again when it is up */
+	rc->listing = false;
 	next(rc);
 }
 
@@ -197,12 +245,9 @@ static const struct node_call_events inventory_events = {
 
 static void next(struct reconcile *rc)
 {
-	while (rc->first && rc->at_work < AT_WORK_MAX) {
-		struct pending *p = rc->first;
+	while (rc->todo.first && rc->at_work < AT_WORK_MAX) {
+		struct pending *p = take(&rc->todo);
 
-		rc->first = p->next;
-		if (!rc->first)
-			rc->last = &rc->first;
 		if (changing_has(&rc->reactor->berthd->changing, p->sb.id)) {
 			free(p); /* whoever is at it also ends it */
 			continue;
@@ -217,12 +262,14 @@ static void take_row(const struct sandbox *sb, void *arg)
 	struct reconcile *rc = arg;
 
 	places_put(&rc->reactor->berthd->places, sb);
-	add(rc, sb, look);
+	add(rc, &rc->found, sb, look);
 }
 
 static void take_due(const struct sandbox *sb, void *arg)
 {
-	add(arg, sb, time_out);
+	struct reconcile *rc = arg;
+
+	add(rc, &rc->found, sb, time_out);
 }
 
 static int read_records(struct job *job, struct store *s, struct err *e)
@@ -241,24 +288,28 @@ static int read_records(struct job *job, struct store *s, struct err *e)
 static void on_records(struct job *job)
 {
 	struct reconcile *rc = container_of(job, struct reconcile, job);
+	struct node_cursor all = { .request = "reconcile", .follow = 1 };
+	struct pending *p;
 
-	if (!job->failed && rc->look_at_all) {
-		struct node_cursor all = { .request = "reconcile" };
-
-		rc->look_at_all = false;
-		return node_call(&rc->reactor->node, NODE_INVENTORY, &all, -1, &inventory_events,
-				 rc);
-	}
 	rc->asking = false;
+	while ((p = take(&rc->found))) {
+		*rc->todo.last = p;
+		rc->todo.last = &p->next;
+	}
+	if (!job->failed && rc->look_at_all) {
+		rc->look_at_all = false;
+		rc->listing = true;
+		node_call(&rc->reactor->node, NODE_INVENTORY, &all, -1, &inventory_events, rc);
+	}
 	next(rc);
 }
 
-/* Only while nothing is under way: the list is the worker's while it reads. */
+/* Only while nothing is under way: those would be read, and begun, twice. */
 static void on_timer(uv_timer_t *timer)
 {
 	struct reconcile *rc = timer->data;
 
-	if (rc->asking || rc->first || rc->at_work > 0 || !rc->reactor->node.up)
+	if (rc->asking || rc->todo.first || rc->at_work > 0 || !rc->reactor->node.up)
 		return;
 	rc->asking = true;
 	rc->job = (struct job){ .reactor = rc->reactor, .run = read_records, .done = on_records };
@@ -279,7 +330,8 @@ struct reconcile *reconcile_begin(struct reactor *r)
 	struct reconcile *rc = xcalloc(1, sizeof(*rc));
 
 	rc->reactor = r;
-	rc->last = &rc->first;
+	rc->found.last = &rc->found.first;
+	rc->todo.last = &rc->todo.first;
 	uv_timer_init(&r->loop, &rc->timer);
 	rc->timer.data = rc;
 	uv_timer_start(&rc->timer, on_timer, DUE_EVERY_MS, DUE_EVERY_MS);
@@ -291,13 +343,10 @@ struct reconcile *reconcile_begin(struct reactor *r)
 static void on_timer_closed(uv_handle_t *handle)
 {
 	struct reconcile *rc = handle->data;
+	struct pending *p;
 
-	while (rc->first) {
-		struct pending *p = rc->first;
-
-		rc->first = p->next;
+	while ((p = take(&rc->todo)) || (p = take(&rc->found)))
 		free(p);
-	}
 	free(rc);
 }
 

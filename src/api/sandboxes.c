@@ -116,7 +116,7 @@ int sandboxes_list(struct request *rq, struct store *s, struct buf *reply, struc
 	if (http_query(rq->query, "after", after, sizeof(after), &found, e) < 0 ||
 	    http_query(rq->query, "limit", limit, sizeof(limit), &found, e) < 0 ||
 	    (found && str_u64(limit, &l.limit, e) < 0))
-		return -1;
+		return err_wrap(e, "in the query");
 	if (l.limit < 1 || l.limit >= STORE_LIST_MAX)
 		return err_set(e, ERR_INVALID, "limit must be from 1 to %d", STORE_LIST_MAX - 1);
 	page.limit = (uint32_t)l.limit + 1;

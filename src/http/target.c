@@ -41,13 +41,13 @@ static int decode(const char *from, size_t len, bool plus_is_space, char *to, si
 
 		n = decode_one(from + in, len - in, &c);
 		if (n == 0)
-			return err_set(e, ERR_INVALID, "bad percent-encoding in the target");
+			return err_set(e, ERR_INVALID, "bad percent-encoding in the path or query");
 		if (out + 1 >= size)
-			return err_set(e, ERR_INVALID, "a part of the target is too long");
+			return err_set(e, ERR_INVALID, "a part of the path or query is too long");
 		to[out++] = plus_is_space && n == 1 && c == '+' ? ' ' : c;
 	}
 	if (size == 0)
-		return err_set(e, ERR_INVALID, "a part of the target is too long");
+		return err_set(e, ERR_INVALID, "a part of the path or query is too long");
 	to[out] = '\0';
 	return 0;
 }
@@ -59,7 +59,7 @@ int http_segment(const char **at, char *to, size_t size, struct err *e)
 	if (decode(*at, len, false, to, size, e) < 0)
 		return -1;
 	if (strcmp(to, ".") == 0 || strcmp(to, "..") == 0)
-		return err_set(e, ERR_INVALID, "dots in the path");
+		return err_set(e, ERR_INVALID, "the path must not have . or .. as a part");
 	*at += len + ((*at)[len] == '/');
 	return 0;
 }

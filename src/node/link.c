@@ -38,6 +38,8 @@ static void link_close(struct link *link)
 		*at = link->next;
 	for (struct call *c = link->calls; c; c = c->next)
 		c->link = NULL;
+	link->calls = NULL;
+	verb_forget_followers(link->node);
 	packets_done(&link->out);
 	uv_poll_stop(&link->poll);
 	uv_close((uv_handle_t *)&link->poll, on_link_closed);

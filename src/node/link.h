@@ -33,7 +33,7 @@ struct call {
 	union node_any ask;
 	int fd; /* that came with it, or -1 */
 	struct call *next;
-	struct call *next_waiter; /* of an image job */
+	struct call *next_waiter; /* of an image job, or the next follower */
 };
 
 must_check int link_listen(struct node *n, struct err *e);

@@ -46,6 +46,7 @@ struct node {
 	uv_poll_t listener;
 	uv_signal_t on_term, on_int;
 	struct link *links;
+	struct call *followers; /* of what ends by itself */
 };
 
 must_check int node_open(struct node *n, struct err *e);

@@ -80,6 +80,7 @@ static void on_exit_event(uv_poll_t *poll, int status, int events)
 		return; /* whoever is at work on it finds out by itself */
 	a->phase = PHASE_ENDED;
 	allocation_log(a, LOG_WARN, "its processes ended", NULL);
+	verb_tell_ended(a);
 }
 
 int process_watch(struct allocation *a, struct err *e)

@@ -200,7 +200,39 @@ static void verb_inventory(struct call *c)
 
 	inventory_of_records(c);
 	inventory_of_disks(c);
+	if (c->ask.cursor.follow && c->link) {
+		call_part(c, &(struct node_observation){ 0 }); /* the list is through */
+		c->next_waiter = c->node->followers;
+		c->node->followers = c;
+		return;
+	}
 	call_reply(c, &nothing, -1);
+}
+
+void verb_tell_ended(const struct allocation *a)
+{
+	struct node_observation o;
+
+	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
+	for (struct call *c = a->node->followers; c; c = c->next_waiter)
+		call_part(c, &o);
+}
+
+void verb_forget_followers(struct node *n)
+{
+	static const struct node_nothing nothing;
+	struct call **at = &n->followers;
+
+	while (*at) {
+		struct call *c = *at;
+
+		if (c->link) {
+			at = &c->next_waiter;
+			continue;
+		}
+		*at = c->next_waiter;
+		call_reply(c, &nothing, -1); /* to nobody: it only ends the call */
+	}
 }
 
 static uint64_t memory_available(void)

@@ -20,6 +20,10 @@ struct call *allocation_release(struct allocation *a);
 /* A verb may begin on it only if no other is under way. */
 must_check int allocation_claim(struct allocation *a, struct call *c, struct err *e);
 
+/* Its processes ended by themselves: whoever follows is told. */
+void verb_tell_ended(const struct allocation *a);
+void verb_forget_followers(struct node *n); /* those whose link is gone */
+
 /* Observe it from host facts alone. */
 void allocation_observe(const struct node *n, const char *sandbox, uint64_t generation,
 			struct node_observation *ret);

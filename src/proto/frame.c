@@ -68,6 +68,7 @@ void frame_add_error(struct buf *out, const struct err *why)
 
 	writer_u32(&payload, why->code);
 	writer_str(&payload, why->msg);
+	writer_str(&payload, why->fix);
 	frame_add(out, FRAME_ERROR, payload.data, payload.len);
 }
 
@@ -75,11 +76,14 @@ void frame_error(const struct frame *f, struct err *ret)
 {
 	struct reader r = reader_make(f->payload.data, f->payload.len);
 	enum err_code code = err_code_by_number(reader_u32(&r));
-	char msg[sizeof(ret->msg)];
+	char msg[sizeof(ret->msg)], fix[sizeof(ret->fix)];
 
 	reader_str(&r, msg, sizeof(msg));
-	if (!reader_done(&r))
+	reader_str(&r, fix, sizeof(fix));
+	if (!reader_done(&r)) {
 		err_set(ret, ERR_INTERNAL, "an error that cannot be read");
-	else
-		err_set(ret, code, "%s", msg);
+		return;
+	}
+	err_set(ret, code, "%s", msg);
+	err_fix(ret, "%s", fix);
 }

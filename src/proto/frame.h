@@ -35,7 +35,7 @@ enum frame_type {
 	FRAME_STDOUT,    /* bytes */
 	FRAME_STDERR,    /* bytes */
 	FRAME_EXITED,    /* struct exec_exit */
-	FRAME_ERROR,     /* u32 enum err_code, str message */
+	FRAME_ERROR,     /* u32 enum err_code, str message, str remediation */
 	FRAME_TYPE_END
 };
 

@@ -66,6 +66,7 @@ static const struct field observation_fields[] = {
 
 static const struct field cursor_fields[] = {
 	FIELD(FIELD_STR, node_cursor, request),
+	FIELD(FIELD_U32, node_cursor, follow),
 	{ 0 }
 };
 

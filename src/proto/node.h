@@ -115,8 +115,14 @@ struct node_observation {
 	char detail[200]; /* what was unknown, or what is still there */
 };
 
+/*
+ * inventory: a part for everything that is here. With `follow` there is no end:
+ * a part without a sandbox says that the list is through, and from then on one
+ * comes for every sandbox whose processes end by themselves.
+ */
 struct node_cursor {
 	char request[NODE_REQUEST_SIZE];
+	uint32_t follow;
 };
 
 struct node_capacity {

@@ -83,8 +83,10 @@ int store_key_revoke(struct store *s, const char *id, struct key *ret, struct er
 
 	if (n < 0)
 		return -1;
-	if (n == 0)
-		return err_set(e, ERR_NOT_FOUND, "no key %.60s", id);
+	if (n == 0) {
+		err_set(e, ERR_NOT_FOUND, "no key %.60s", id);
+		return err_fix(e, "'berth key ls' lists the keys there are.");
+	}
 	*ret = k;
 	return 0;
 }

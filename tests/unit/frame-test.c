@@ -55,11 +55,13 @@ TEST(an_error_keeps_its_code_and_words)
 	struct frame f;
 
 	err_set(&e, ERR_NOT_FOUND, "no such command: %s", "x");
+	err_fix(&e, "Try y.");
 	frame_add_error(&b, &e);
 	CHECK(frame_next(wire_of(&b), &f, &e) > 0);
 	frame_error(&f, &back);
 	CHECK_INT(back.code, ERR_NOT_FOUND);
 	CHECK_STR(back.msg, "no such command: x");
+	CHECK_STR(back.fix, "Try y.");
 
 	f.payload.len = 3;
 	frame_error(&f, &back);
