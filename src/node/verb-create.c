@@ -218,7 +218,8 @@ static int stage(const struct allocation *a, struct err *e)
 		return -1;
 	if (a->runtime->passes_socket)
 		return 0;
-	return bind_mount(allocation_path(a, "sock", path, sizeof(path)), STAGE "/sock", true, e);
+	/* A fresh disk still, where guest_share() has just looked. */
+	return bind_mount(STAGE "/rootfs/.berth/sock", STAGE "/sock", true, e);
 }
 
 /* In the child that becomes the engine. */
