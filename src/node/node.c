@@ -134,7 +134,7 @@ int node_open(struct node *n, struct err *e)
 	char mountpoint[sizeof(n->settings.run_dir) + 8];
 	int r;
 
-	n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = -1;
+	n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = n->engine.fd = -1;
 	r = uv_loop_init(&n->loop);
 	if (r < 0)
 		return err_uv(e, r, "loop");
@@ -215,6 +215,7 @@ void node_close(struct node *n)
 	cgroup_close(&n->cgroups);
 	close_fd(&n->listen_fd);
 	close_fd(&n->engine_fd);
+	program_done(&n->engine);
 	close_fd(&n->alloc_fd);
 	close_fd(&n->run_fd);
 }
