@@ -22,6 +22,7 @@
 #include "node/image.h"
 #include "node/link.h"
 #include "node/process.h"
+#include "node/seccomp.h"
 #include "node/verbs.h"
 
 /* clang-format off */
@@ -135,11 +136,12 @@ int node_open(struct node *n, struct err *e)
 	int r;
 
 	n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = n->engine.fd = -1;
+	n->filter = buf_make(SECCOMP_TEXT_MAX);
 	r = uv_loop_init(&n->loop);
 	if (r < 0)
 		return err_uv(e, r, "loop");
 	snprintf(mountpoint, sizeof(mountpoint), "%s/pool", n->settings.run_dir);
-	if (check_settings(n, e) < 0 || open_run_dir(n, e) < 0 || enter_mount_namespace(e) < 0 ||
+	if (check_settings(n, e) < 0 || seccomp_compile(&n->filter, e) < 0 || open_run_dir(n, e) < 0 || enter_mount_namespace(e) < 0 ||
 	    cgroup_open(&n->cgroups, n->settings.instance, e) < 0 ||
 	    pool_open(&n->pool, n->settings.pool, n->settings.pool_size, mountpoint, e) < 0 ||
 	    image_clean(n, e) < 0 || node_adopt(n, e) < 0 || watch_signals(n, e) < 0)
@@ -216,6 +218,7 @@ void node_close(struct node *n)
 	close_fd(&n->listen_fd);
 	close_fd(&n->engine_fd);
 	program_done(&n->engine);
+	buf_done(&n->filter);
 	close_fd(&n->alloc_fd);
 	close_fd(&n->run_fd);
 }

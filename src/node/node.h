@@ -40,6 +40,7 @@ struct node {
 	struct pool pool;
 	struct cgroup_host cgroups;
 	struct allocations all;
+	struct buf filter;     /* of system calls, as the bundle takes it */
 	struct program engine; /* of the runtime that seals itself */
 	struct image_job *image_jobs;
 

@@ -121,6 +121,7 @@ static int write_config(struct allocation *a, struct err *e)
 		.env = &image.env,
 		.cwd = image.cwd,
 		.args = a->runtime->init_args,
+		.filter = buf_str(&a->node->filter),
 		.first_id = allocation_first_id(a),
 		.memory_bytes = a->spec.memory_bytes,
 		.cpu_milli = a->spec.cpu_milli,

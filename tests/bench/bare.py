@@ -78,6 +78,7 @@ class Bare:
     def bundle(self, name, args, **without):
         config = json.loads(json.dumps(self.config))
         config["process"]["args"] = args
+        config.pop("annotations", None)  # the compiled filter is ours, not what crun users have
         config["linux"]["cgroupsPath"] = f"/berth-bench.{os.getpid()}/{name}"
         if without.get("seccomp") is False:
             del config["linux"]["seccomp"]
