@@ -277,15 +277,24 @@ def table(figures):
                           row.get("ratio", ""), row.get("target", ""), verdict))
 
 
+def take(bench, name):
+    """One figure; that it failed is said, and does not cost the others."""
+    print(f"bench: {name}", file=sys.stderr, flush=True)
+    try:
+        FIGURES[name](bench)
+        return True
+    except Exception as e:
+        print(f"bench: {name} FAILED: {e!r}", file=sys.stderr, flush=True)
+        return False
+
+
 def measure(build, names):
     server, bench = Server(build), None
     try:
         server.start()
         bench = Bench(server)
-        for name in names:
-            print(f"bench: {name}", file=sys.stderr, flush=True)
-            FIGURES[name](bench)
-        return bench.figures
+        failed = [name for name in names if not take(bench, name)]
+        return bench.figures, failed
     finally:
         try:
             if bench:
@@ -306,12 +315,14 @@ def main():
         sys.exit(f"bench: no such figure: {', '.join(unknown)}; there are {', '.join(FIGURES)}")
     if os.geteuid() != 0:
         sys.exit("bench: must be root, to run the bare engine and drop caches")
-    figures = measure(options.build, names)
+    figures, failed = measure(options.build, names)
     os.makedirs(options.build + "/bench", exist_ok=True)
     with open(options.build + "/bench/figures.json", "w") as f:
         json.dump(figures, f, indent=1)
         f.write("\n")
     table(figures)
+    if failed:
+        sys.exit("bench: failed: " + ", ".join(failed))
 
 
 if __name__ == "__main__":
