@@ -141,7 +141,8 @@ int node_open(struct node *n, struct err *e)
 	if (r < 0)
 		return err_uv(e, r, "loop");
 	snprintf(mountpoint, sizeof(mountpoint), "%s/pool", n->settings.run_dir);
-	if (check_settings(n, e) < 0 || seccomp_compile(&n->filter, e) < 0 || open_run_dir(n, e) < 0 || enter_mount_namespace(e) < 0 ||
+	if (check_settings(n, e) < 0 || seccomp_compile(&n->filter, e) < 0 ||
+	    open_run_dir(n, e) < 0 || enter_mount_namespace(e) < 0 ||
 	    cgroup_open(&n->cgroups, n->settings.instance, e) < 0 ||
 	    pool_open(&n->pool, n->settings.pool, n->settings.pool_size, mountpoint, e) < 0 ||
 	    image_clean(n, e) < 0 || node_adopt(n, e) < 0 || watch_signals(n, e) < 0)
