@@ -22,6 +22,7 @@
 #include "node/image.h"
 #include "node/link.h"
 #include "node/process.h"
+#include "node/seccomp.h"
 #include "node/verbs.h"
 
 #define INIT_MAX (16 * 1024 * 1024)
@@ -167,13 +168,15 @@ int node_open(struct node *n, struct err *e)
 	char mountpoint[sizeof(n->settings.run_dir) + 8];
 	int r;
 
-	n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = -1;
+	n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = n->engine.fd = -1;
+	n->filter = buf_make(SECCOMP_TEXT_MAX);
 	r = uv_loop_init(&n->loop);
 	if (r < 0)
 		return err_uv(e, r, "loop");
 	snprintf(mountpoint, sizeof(mountpoint), "%s/pool", n->settings.run_dir);
-	if (check_settings(n, e) < 0 || open_run_dir(n, e) < 0 || enter_mount_namespace(e) < 0 ||
-	    keep_init(n, e) < 0 || cgroup_open(&n->cgroups, n->settings.instance, e) < 0 ||
+	if (check_settings(n, e) < 0 || seccomp_compile(&n->filter, e) < 0 ||
+	    open_run_dir(n, e) < 0 || enter_mount_namespace(e) < 0 || keep_init(n, e) < 0 ||
+	    cgroup_open(&n->cgroups, n->settings.instance, e) < 0 ||
 	    pool_open(&n->pool, n->settings.pool, n->settings.pool_size, mountpoint, e) < 0 ||
 	    image_clean(n, e) < 0 || node_adopt(n, e) < 0 || watch_signals(n, e) < 0)
 		return -1;
@@ -248,6 +251,8 @@ void node_close(struct node *n)
 	cgroup_close(&n->cgroups);
 	close_fd(&n->listen_fd);
 	close_fd(&n->engine_fd);
+	program_done(&n->engine);
+	buf_done(&n->filter);
 	close_fd(&n->alloc_fd);
 	close_fd(&n->run_fd);
 }
