@@ -126,6 +126,10 @@ class Server:
         with open(f"{self.dir}/run/{name}.pid") as f:
             return int(f.read().split()[0])
 
+    def instance(self):
+        with open(self.dir + "/node.conf") as f:
+            return f.read().split("instance = ")[1].split()[0]
+
     def sql(self, query):
         with open(self.dir + "/berthd.conf") as f:
             user = f.read().split(" user=")[1].split()[0]
