@@ -152,5 +152,16 @@ class Server:
             with open(self.base + "/dev.log") as f:
                 print("bench: berth dev failed:\n" + f.read()[-2000:], flush=True)
             ok = False
+        left = self.leftovers()
+        if left:
+            print("bench: left behind:\n" + left, flush=True)
+            return False
         shutil.rmtree(self.base)
         return ok
+
+    def leftovers(self):
+        if not os.path.exists(self.dir + "/node.conf"):
+            return ""
+        tool = os.path.dirname(__file__) + "/../../tools/leftovers"
+        return subprocess.run([tool, "--dir", self.dir, "--instance", self.instance()],
+                              capture_output=True, text=True).stdout
