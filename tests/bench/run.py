@@ -46,7 +46,7 @@ class Bench:
 
     def note(self, name, value, unit, bare=None, target=None):
         row = {"value": round(value, 3), "unit": unit}
-        if bare:
+        if bare and bare > 0:  # memory can seem to shrink while others work here
             row["bare"], row["ratio"] = round(bare, 3), round(value / bare, 3)
         if target:
             row["target"] = target

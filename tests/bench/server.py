@@ -9,6 +9,7 @@ import tarfile
 import tempfile
 import time
 
+IDLE = 5
 APPLETS = "sh true sleep cat echo dd".split()
 
 
@@ -41,10 +42,19 @@ class Client:
 
     def __init__(self, server):
         self.head = f"Host: bench\r\nAuthorization: Bearer {server.key}\r\n"
-        self.sock = socket.create_connection(("127.0.0.1", server.port))
+        self.port = server.port
+        self.dial()
+
+    def dial(self):
+        self.sock = socket.create_connection(("127.0.0.1", self.port))
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.used = time.monotonic()
 
     def ask(self, method, path, body=None):
+        if time.monotonic() - self.used > IDLE:  # berthd closes what is idle for long
+            self.sock.close()
+            self.dial()
+        self.used = time.monotonic()
         data = json.dumps(body).encode() if body is not None else b""
         kind = "Content-Type: application/json\r\n" if data else ""
         self.sock.sendall(f"{method} {path} HTTP/1.1\r\n{self.head}{kind}"
