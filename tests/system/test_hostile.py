@@ -69,6 +69,28 @@ def test_nothing_counts_after_the_record_of_the_end(s):
         assert (r.kind, r.signal, r.out) == ("signalled", 9, b""), r
 
 
+def test_nothing_a_guest_writes_lands_beside_its_disk(s):
+    def beside(ident):
+        top = os.path.join(s.dir, "node/alloc", s.allocation(ident))
+        return sum(os.lstat(os.path.join(d, f)).st_size for d, _, files in os.walk(top) for f in files)
+
+    with s.box(disk_mb=64) as b:
+        before = beside(b.id)
+        b.exec("for fd in 0 1 2; do head -c 1000000 /dev/zero > /proc/1/fd/$fd; done; "
+               "head -c 1000000 /dev/zero > /.berth/sock/big")
+        assert beside(b.id) == before, (before, beside(b.id))
+        r = b.exec("head -c 200000000 /dev/zero > /.berth/sock/big")
+        assert r.exit_code != 0, r
+
+
+def test_a_guest_that_digs_deep_beside_its_socket_is_deleted_all_the_same(s):
+    with s.box() as b:
+        b.exec("mkdir -p /.berth/sock; cd /.berth/sock; i=0; "
+               "while [ $i -lt 300 ]; do mkdir d && cd d || break; i=$((i+1)); done")
+        ident = b.id
+    assert s.api.get("/v1/sandboxes/" + ident)["state"] == "gone"
+
+
 @only("crun")
 @limit(90)
 def test_commands_for_a_deleted_sandbox_leave_no_memory_behind(s):
