@@ -121,6 +121,7 @@ static int write_config(struct allocation *a, struct err *e)
 		.env = &image.env,
 		.cwd = image.cwd,
 		.args = a->runtime->init_args,
+		.filter = buf_str(&a->node->filter),
 		.first_id = allocation_first_id(a),
 		.memory_bytes = a->spec.memory_bytes,
 		.cpu_milli = a->spec.cpu_milli,
@@ -218,7 +219,8 @@ static int stage(const struct allocation *a, struct err *e)
 		return -1;
 	if (a->runtime->passes_socket)
 		return 0;
-	return bind_mount(allocation_path(a, "sock", path, sizeof(path)), STAGE "/sock", true, e);
+	/* A fresh disk still, where guest_share() has just looked. */
+	return bind_mount(STAGE "/rootfs/.berth/sock", STAGE "/sock", true, e);
 }
 
 /* In the child that becomes the engine. */
@@ -261,6 +263,18 @@ static void on_engine_done(struct task *task, int status)
 	guest_hello(a, HELLO_LIMIT_MS, on_hello);
 }
 
+/* What to execute: a sealed copy where that helps, or 0 for the program on PATH. */
+static int engine_program(struct allocation *a)
+{
+	char path[4096];
+	int fd;
+
+	if (!a->runtime->seals_itself || !runtime_program(a->runtime, path, sizeof(path)))
+		return 0;
+	fd = program_sealed(&a->node->engine, path);
+	return fd > 0 ? fd : 0;
+}
+
 static int start_engine(struct allocation *a, struct err *e)
 {
 	cleanup(close_fd) int log = process_log_open(a), listener = -1;
@@ -272,6 +286,7 @@ static int start_engine(struct allocation *a, struct err *e)
 	a->runtime->run(&argv, &paths.runtime);
 	spec.argv = (const char *const *)argv.items;
 	spec.arg = a;
+	spec.program = engine_program(a);
 	if (a->runtime->passes_socket) {
 		if (guest_listen(a, &listener, e) < 0)
 			return -1;

@@ -361,7 +361,8 @@ static void report(size_t i)
 static int eat(long megabytes)
 {
 	for (long i = 0; i < megabytes; i++) {
-		char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		if (p == MAP_FAILED) {
 			printf("no more after %ld MB\n", i);
@@ -403,8 +404,10 @@ int main(int argc, char **argv)
 		return liar(argv[2]);
 	if (argc == 3 && strcmp(argv[1], "eat") == 0)
 		return eat(atol(argv[2]));
+	if (argc != 2)
+		return 2;
 	for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++)
-		if (argc == 2 && (strcmp(argv[1], "all") == 0 || strcmp(argv[1], tries[i].name) == 0))
+		if (strcmp(argv[1], "all") == 0 || strcmp(argv[1], tries[i].name) == 0)
 			report(i);
 	return 0;
 }
