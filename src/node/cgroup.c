@@ -18,7 +18,7 @@
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
 #define V2_MAGIC    0x63677270
-#define PROCS_MAX   (512 * 1024)
+#define PROCS_MAX   (1024 * 1024) /* SANDBOX_PIDS_MAX lines of 8 */
 #define FILE_MAX    (16 * 1024)
 
 static const char *const mode_names[CGROUP_MODE_COUNT] = {

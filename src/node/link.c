@@ -22,6 +22,8 @@ static void on_link_closed(uv_handle_t *handle)
 {
 	struct link *link = handle->data;
 
+	/* Not sooner: whoever tells the followers may be in the middle of their list. */
+	verb_forget_followers(link->node);
 	close(link->fd);
 	free(link);
 }
@@ -39,7 +41,6 @@ static void link_close(struct link *link)
 	for (struct call *c = link->calls; c; c = c->next)
 		c->link = NULL;
 	link->calls = NULL;
-	verb_forget_followers(link->node);
 	packets_done(&link->out);
 	uv_poll_stop(&link->poll);
 	uv_close((uv_handle_t *)&link->poll, on_link_closed);

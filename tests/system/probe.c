@@ -1,7 +1,8 @@
 /*
  * Runs inside a sandbox and tries things. `probe NAME` prints "NAME: ok" if it
  * worked and "NAME: errno" if it was refused; `probe all` tries everything that
- * must be refused. `probe eat MB` takes memory until somebody stops it.
+ * must be refused. `probe eat MB` takes memory until somebody stops it. `probe
+ * liar HEX` (runsc) takes init's place on its socket, and says HEX to everybody.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,6 +21,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -372,8 +374,34 @@ static int eat(long megabytes)
 	return 0;
 }
 
+static int liar(const char *hex)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX, .sun_path = "/.berth/sock/init" };
+	int s = socket(AF_UNIX, SOCK_STREAM, 0);
+	size_t len = 0;
+
+	for (unsigned byte; sscanf(hex + 2 * len, "%2x", &byte) == 1; len++)
+		scratch[len] = (char)byte;
+	unlink(at.sun_path);
+	if (bind(s, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(s, 64) < 0)
+		return 1;
+	if (fork() > 0)
+		return 0;
+	for (int fd = 0; fd < 3; fd++)
+		close(fd);
+	for (int fd; (fd = accept(s, NULL, NULL)) >= 0;) {
+		char asked[4096];
+
+		(void)!read(fd, asked, sizeof(asked));
+		(void)!write(fd, scratch, len); /* and never closes */
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 3 && strcmp(argv[1], "liar") == 0)
+		return liar(argv[2]);
 	if (argc == 3 && strcmp(argv[1], "eat") == 0)
 		return eat(atol(argv[2]));
 	if (argc != 2)
