@@ -136,3 +136,20 @@ def test_a_follower_that_does_not_read_is_dropped_without_harm(s):
     with s.box() as b:
         assert b.sh("echo here") == "here\n"
     assert s.pid("berth-node") == before
+
+
+@only("crun")
+def test_another_user_of_the_host_cannot_knock_at_berth_node(s):
+    with open(s.dir + "/log/berth-node.log") as log:
+        log.seek(0, os.SEEK_END)
+        child = os.fork()
+        if child == 0:
+            os.setresgid(12345, 12345, 12345)
+            os.setresuid(12345, 12345, 12345)
+            try:
+                nodeproto.Node(s.dir + "/run/node.sock")
+            except PermissionError:
+                os._exit(0)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert log.read() == ""
