@@ -135,7 +135,7 @@ int dir_open(int dirfd, const char *name, unsigned mode, int *ret, struct err *e
 	return 0;
 }
 
-static void dir_closep(DIR **dir)
+void dir_closep(DIR **dir)
 {
 	if (*dir)
 		closedir(*dir);

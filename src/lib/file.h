@@ -1,6 +1,8 @@
 /* Whole-file reads and writes below a directory descriptor. */
 #pragma once
 
+#include <dirent.h>
+
 #include "lib/buf.h"
 #include "lib/err.h"
 
@@ -32,6 +34,8 @@ must_check int file_read_u64(int dirfd, const char *name, uint64_t *ret, struct 
 
 /* Make the directory if it is not there, and open it. */
 must_check int dir_open(int dirfd, const char *name, unsigned mode, int *ret, struct err *e);
+
+void dir_closep(DIR **dir); /* for cleanup() */
 
 /* Remove a name and everything below it, never following a link. Absent is fine. */
 must_check int file_remove_tree(int dirfd, const char *name, struct err *e);

@@ -118,12 +118,6 @@ static int clear_v2(struct err *e)
 	return 0;
 }
 
-static void dir_closep(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-
 /* Every mount point directly below the root is one hierarchy. */
 static int open_v1(struct cgroup_host *h, struct err *e)
 {

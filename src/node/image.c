@@ -115,12 +115,6 @@ static int remove_image_dir(const struct node *n, const char *name, struct err *
 	return file_remove_tree(n->pool.images, name, e);
 }
 
-static void dir_closep(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-
 int image_clean(struct node *n, struct err *e)
 {
 	int fd = openat(n->pool.images, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

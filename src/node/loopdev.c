@@ -10,15 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/file.h"
 #include "lib/str.h"
 
 #define ATTACH_TRIES 16
-
-static void dir_closep(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
 
 /* By device and inode: the path the kernel shows may be of another mount namespace. */
 static bool backs(const char *name, const struct stat *file, int *held)

@@ -197,12 +197,6 @@ static void adopt_one(struct allocation *a)
 	allocation_log(a, LOG_INFO, "adopted", NULL);
 }
 
-static void dir_closep(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-
 int node_adopt(struct node *n, struct err *e)
 {
 	int fd = openat(n->alloc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -169,12 +169,6 @@ static bool name_parse(const char *name, char sandbox[NODE_NAME_SIZE], uint64_t 
 	       str_u64(dot + 1, generation, &e) == 0;
 }
 
-static void dir_closep(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-
 /* After a power cut: disks whose record, in the run directory, is gone. */
 static void inventory_of_disks(struct call *c)
 {
