@@ -62,12 +62,6 @@ static int start(const struct pull *p, int home, int messages, struct proc *ret,
 	return proc_start(&spec, ret, e);
 }
 
-static void dir_closep(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-}
-
 /* What has arrived so far, for people to look at. */
 static uint64_t bytes_in(int home, const char *name)
 {
