@@ -253,12 +253,6 @@ int unpack_tar(struct unpack *u, int fd, char digest[UNPACK_DIGEST_SIZE], struct
 
 /* --- what a layer removes --- */
 
-static void dir_closep(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-}
-
 static int empty_dir(int dir, struct err *e)
 {
 	int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
