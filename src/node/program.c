@@ -1,7 +1,7 @@
 #include "node/program.h"
 
 #include <fcntl.h>
-#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <unistd.h>
@@ -32,9 +32,9 @@ static int memory_file(const char *name)
 	return fd >= 0 ? fd : memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 
-static int copy_sealed(int source, off_t size)
+static int copy_sealed(int source, off_t size, const char *name)
 {
-	cleanup(close_fd) int fd = memory_file("engine");
+	cleanup(close_fd) int fd = memory_file(name);
 	off_t left = size;
 
 	while (fd >= 0 && left > 0) {
@@ -52,6 +52,7 @@ static int copy_sealed(int source, off_t size)
 int program_sealed(struct program *p, const char *path)
 {
 	cleanup(close_fd) int source = open(path, O_RDONLY | O_CLOEXEC);
+	const char *slash = strrchr(path, '/');
 	struct stat now;
 
 	if (source < 0 || fstat(source, &now) < 0)
@@ -59,7 +60,7 @@ int program_sealed(struct program *p, const char *path)
 	if (p->fd >= 0 && same(&p->of, &now))
 		return p->fd;
 	program_done(p);
-	p->fd = copy_sealed(source, now.st_size);
+	p->fd = copy_sealed(source, now.st_size, slash ? slash + 1 : path);
 	p->of = now;
 	return p->fd;
 }

@@ -208,6 +208,8 @@ static int stage(const struct allocation *a, struct err *e)
 {
 	char path[4096];
 
+	if (cgroup_enter_launch(&a->node->cgroups, a->name, e) < 0)
+		return -1;
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return err_sys(e, errno, "mount namespace");
 	snprintf(path, sizeof(path), "%s/sandboxes/%s", a->node->pool.mount, a->name);
@@ -258,6 +260,7 @@ static void on_engine_done(struct task *task, int status)
 		process_log_error(a, a->runtime->name, status, &e);
 		return give_up(a, PHASE_ENDED, &e);
 	}
+	cgroup_end_launch(&a->node->cgroups, a->name);
 	if (process_find(a, &e) < 0 || process_watch(a, &e) < 0)
 		return give_up(a, PHASE_ENDED, &e);
 	guest_hello(a, HELLO_LIMIT_MS, on_hello);

@@ -46,7 +46,7 @@ class Bench:
 
     def note(self, name, value, unit, bare=None, target=None):
         row = {"value": round(value, 3), "unit": unit}
-        if bare:
+        if bare and bare > 0:  # memory can seem to shrink while others work here
             row["bare"], row["ratio"] = round(bare, 3), round(value / bare, 3)
         if target:
             row["target"] = target
@@ -152,32 +152,19 @@ def in_parallel(server, count, threads, work):
     return results
 
 
-def memory_used_once():
+def kernel_kb():
+    """What is neither free, nor cached file data, nor a process's own: tmpfs, tables, objects."""
     with open("/proc/sys/vm/drop_caches", "w") as f:
         f.write("3")
     with open("/proc/meminfo") as f:
         info = {line.split(":")[0]: int(line.split()[1]) for line in f}
     files = info["Buffers"] + info["Cached"] - info["Shmem"]
-    return info["MemTotal"] - info["MemFree"] - files
+    return info["MemTotal"] - info["MemFree"] - files - info["AnonPages"]
 
 
-def memory_used_kb():
-    """
-    What is neither free nor cached file data, with everything that can be dropped dropped first:
-    processes, tmpfs, page tables, and all the kernel keeps for them. "MemAvailable" would hide
-    the inodes and dentries a living sandbox pins. The least of a few looks: others work here too.
-    """
-    os.sync()
-    looks = []
-    for _ in range(SAMPLES):
-        looks.append(memory_used_once())
-        time.sleep(0.6)
-    return min(looks)
-
-
-def pss_kb(pid):
+def private_kb(pid):
     with open(f"/proc/{pid}/smaps_rollup") as f:
-        return next(int(line.split()[1]) for line in f if line.startswith("Pss:"))
+        return next(int(line.split()[1]) for line in f if line.startswith("Pss_Anon:"))
 
 
 def children(pid):
@@ -188,15 +175,44 @@ def children(pid):
 def daemons_kb(server):
     pids = {name: [server.pid(name)] for name in ("berthd", "berth-node", "postgres")}
     pids["postgres"] += children(pids["postgres"][0])
-    return {name: sum(pss_kb(pid) for pid in each) for name, each in pids.items()}
+    return {name: sum(private_kb(pid) for pid in each) for name, each in pids.items()}
+
+
+def members_kb(server):
+    """Of all processes in our sandboxes and in bare containers."""
+    groups = (f"/berth.{server.instance()}/", f"/berth-bench.{os.getpid()}/")
+    total = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cgroup") as f:
+                path = f.read()
+            if any(group in path for group in groups):
+                total += private_kb(pid)
+        except OSError:
+            pass  # it ended meanwhile
+    return total
+
+
+def memory_used_kb(server):
+    """
+    All that came with our processes: the kernel's share of the whole machine, with everything
+    that can be dropped dropped first, and their own. "MemAvailable" would hide the inodes and
+    dentries a living sandbox pins. The least of a few looks: others work here too.
+    """
+    os.sync()
+    kernel = []
+    for _ in range(SAMPLES):
+        kernel.append(kernel_kb())
+        time.sleep(0.6)
+    return min(kernel) + sum(daemons_kb(server).values()) + members_kb(server)
 
 
 def memory_bare(b):
     path = b.bare.bundle("crowd", b.bare.config["process"]["args"])
-    before = memory_used_kb()
+    before = memory_used_kb(b.server)
     for i in range(BARE_CROWD):
         b.bare.start(f"crowd{i}", None, path)
-    used = memory_used_kb() - before
+    used = memory_used_kb(b.server) - before
     for i in range(BARE_CROWD):
         b.bare.stop(f"crowd{i}")
     return used / BARE_CROWD / 1000
@@ -205,9 +221,9 @@ def memory_bare(b):
 def memory_idle_500(b):
     theirs = memory_bare(b)
     time.sleep(SETTLE)  # namespaces are taken apart after their last process
-    before, own = memory_used_kb(), daemons_kb(b.server)
+    before, own = memory_used_kb(b.server), daemons_kb(b.server)
     boxes = in_parallel(b.server, CROWD, 4, lambda client, i: client.create())
-    ours, own_after = memory_used_kb() - before, daemons_kb(b.server)
+    ours, own_after = memory_used_kb(b.server) - before, daemons_kb(b.server)
     in_parallel(b.server, CROWD, 4, lambda client, i: client.delete(boxes[i]))
     b.note("memory_idle_500", ours / CROWD / 1000, "MB", theirs, "<= 1.5 MB")
     for name in own:

@@ -9,6 +9,7 @@ import tarfile
 import tempfile
 import time
 
+IDLE = 5
 APPLETS = "sh true sleep cat echo dd".split()
 
 
@@ -41,10 +42,19 @@ class Client:
 
     def __init__(self, server):
         self.head = f"Host: bench\r\nAuthorization: Bearer {server.key}\r\n"
-        self.sock = socket.create_connection(("127.0.0.1", server.port))
+        self.port = server.port
+        self.dial()
+
+    def dial(self):
+        self.sock = socket.create_connection(("127.0.0.1", self.port))
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.used = time.monotonic()
 
     def ask(self, method, path, body=None):
+        if time.monotonic() - self.used > IDLE:  # berthd closes what is idle for long
+            self.sock.close()
+            self.dial()
+        self.used = time.monotonic()
         data = json.dumps(body).encode() if body is not None else b""
         kind = "Content-Type: application/json\r\n" if data else ""
         self.sock.sendall(f"{method} {path} HTTP/1.1\r\n{self.head}{kind}"
@@ -126,6 +136,10 @@ class Server:
         with open(f"{self.dir}/run/{name}.pid") as f:
             return int(f.read().split()[0])
 
+    def instance(self):
+        with open(self.dir + "/node.conf") as f:
+            return f.read().split("instance = ")[1].split()[0]
+
     def sql(self, query):
         with open(self.dir + "/berthd.conf") as f:
             user = f.read().split(" user=")[1].split()[0]
@@ -148,5 +162,16 @@ class Server:
             with open(self.base + "/dev.log") as f:
                 print("bench: berth dev failed:\n" + f.read()[-2000:], flush=True)
             ok = False
+        left = self.leftovers()
+        if left:
+            print("bench: left behind:\n" + left, flush=True)
+            return False
         shutil.rmtree(self.base)
         return ok
+
+    def leftovers(self):
+        if not os.path.exists(self.dir + "/node.conf"):
+            return ""
+        tool = os.path.dirname(__file__) + "/../../tools/leftovers"
+        return subprocess.run([tool, "--dir", self.dir, "--instance", self.instance()],
+                              capture_output=True, text=True).stdout

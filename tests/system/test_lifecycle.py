@@ -1,4 +1,5 @@
 """Create, list, get, delete: what the records say, who may say it, and the receipt at the end."""
+import random
 import threading
 import time
 
@@ -125,6 +126,30 @@ def test_deleting_one_that_is_being_created_leaves_nothing(s):
             time.sleep(0.05)
         assert s.api.sandboxes() == [], s.api.sandboxes()
         assert s.api.delete(listed[0]["id"])["receipt"]["process"] == "absent"
+
+
+def children_of_dev(s):
+    """What has lost its parent and is not one of the daemons."""
+    pid = s.process.pid
+    kids = open(f"/proc/{pid}/task/{pid}/children").read().split()
+    return {int(k) for k in kids} - {s.pid(d) for d in ("berthd", "berth-node", "postgres")}
+
+
+@limit(120)
+def test_creates_cut_at_any_point_leave_no_helper_process(s):
+    rng = random.Random(5)
+    for _ in range(25 if s.runtime == "crun" else 8):
+        threads = [threading.Thread(target=lambda: together(1, lambda i: s.api.create())) for _ in range(3)]
+        [t.start() for t in threads]
+        time.sleep(rng.uniform(0.002, 0.06))
+        for _ in range(2):
+            for b in s.api.sandboxes():
+                s.api.delete(b["id"])
+            [t.join() for t in threads]
+    end = time.monotonic() + 5
+    while children_of_dev(s) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not children_of_dev(s), [open(f"/proc/{p}/cmdline").read() for p in children_of_dev(s)]
 
 
 def test_the_same_one_deleted_by_many_at_once_has_one_receipt(s):
