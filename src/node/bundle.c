@@ -5,6 +5,7 @@
 #include "node/seccomp.h"
 
 #define CPU_PERIOD 100000
+#define TERMINALS  "max=256" /* of the 3,072 that all sandboxes of a host share */
 
 /*
  * What root inside may do to its own box. Nothing here matters outside: the
@@ -57,7 +58,8 @@ static const struct mount {
 } mounts[] = {
 	{ "/proc",	 "proc",   "proc",   { "nodev" } },
 	{ "/dev",	 "tmpfs",  "tmpfs",  { "mode=755", "size=64k" } },
-	{ "/dev/pts",	 "devpts", "devpts", { "newinstance", "ptmxmode=666", "mode=620" } },
+	{ "/dev/pts",	 "devpts", "devpts", { "newinstance", "ptmxmode=666", "mode=620",
+					     TERMINALS } },
 	{ "/dev/shm",	 "tmpfs",  "shm",    { "nodev", "mode=1777", "size=65536k" } },
 	{ "/dev/mqueue", "mqueue", "mqueue", { "nodev" } },
 	{ "/sys",	 "sysfs",  "sysfs",  { "nodev", "ro" } },

@@ -3,6 +3,7 @@
  * worked and "NAME: errno" if it was refused; `probe all` tries everything that
  * must be refused. `probe eat MB` takes memory until somebody stops it. `probe
  * liar HEX` (runsc) takes init's place on its socket, and says HEX to everybody.
+ * `probe terminals SECONDS` opens as many as it gets.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -398,8 +399,23 @@ static int liar(const char *hex)
 	return 0;
 }
 
+/* All the terminals there are, and hold them for a while. */
+static int terminals(long seconds)
+{
+	int n = 0;
+
+	while (n < 10000 && open("/dev/ptmx", O_RDWR | O_NOCTTY) >= 0)
+		n++;
+	printf("%d\n", n);
+	fflush(stdout);
+	sleep((unsigned)seconds);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 3 && strcmp(argv[1], "terminals") == 0)
+		return terminals(atol(argv[2]));
 	if (argc == 3 && strcmp(argv[1], "liar") == 0)
 		return liar(argv[2]);
 	if (argc == 3 && strcmp(argv[1], "eat") == 0)
