@@ -40,9 +40,9 @@ tidy: build-asan/build.ninja		# clang's own build: gcc flags confuse clang-tidy
 
 SOURCES = $(shell git ls-files 'src/*.[ch]' 'tests/*.[ch]')
 format:
-	clang-format -i $(SOURCES)
+	@clang-format -i $(SOURCES)
 format-check:
-	clang-format --dry-run -Werror $(SOURCES)
+	@clang-format --dry-run -Werror $(SOURCES)
 
 valgrind: build/build.ninja
 	meson test -C build --suite unit --wrap 'valgrind --error-exitcode=9 --leak-check=full -q'

@@ -48,6 +48,8 @@ static void exec_close(struct exec *x)
 		uv_close((uv_handle_t *)&x->pipe, on_handle_closed);
 	if (x->timing)
 		uv_close((uv_handle_t *)&x->deadline, on_handle_closed);
+	if (x->pending == 0) /* it ended on its way there: no handle, no call is left */
+		exec_free(x);
 }
 
 static void finish(struct exec *x, const struct exec_exit *exit, const struct err *why)
@@ -147,11 +149,17 @@ static void on_deadline(uv_timer_t *timer)
 		lost(x);
 }
 
+static uint64_t deadline_after(uint64_t timeout_ms)
+{
+	return timeout_ms < UINT64_MAX - DEADLINE_MORE ? timeout_ms + DEADLINE_MORE : UINT64_MAX;
+}
+
 static void started(struct exec *x)
 {
+	x->started = true;
 	uv_timer_stop(&x->deadline);
 	if (x->ask.timeout_ms > 0)
-		uv_timer_start(&x->deadline, on_deadline, x->ask.timeout_ms + DEADLINE_MORE, 0);
+		uv_timer_start(&x->deadline, on_deadline, deadline_after(x->ask.timeout_ms), 0);
 }
 
 /* ---- frames from init ---- */
@@ -172,6 +180,8 @@ static void take_small(struct exec *x)
 	case FRAME_EXITED:
 		if (exec_exit_decode(f.payload, &x->exit, &e) < 0)
 			return finish(x, NULL, &e);
+		if (x->exit.kind == EXEC_OOM || x->exit.kind == EXEC_LOST)
+			return lost(x); /* not the guest's to say: the host looks for itself */
 		return settle(x);
 	case FRAME_ERROR:
 		frame_error(&f, &e);
@@ -188,6 +198,24 @@ static void take_small(struct exec *x)
 static bool is_output(const struct exec *x)
 {
 	return x->head[0] == FRAME_STDOUT || x->head[0] == FRAME_STDERR;
+}
+
+/*
+ * Whoever holds the guest's end may send anything, in any order. What is out of
+ * order here is an answer without a head, or a deadline that never comes.
+ */
+static bool is_due(const struct exec *x)
+{
+	switch ((enum frame_type)x->head[0]) {
+	case FRAME_STARTED:
+		return !x->started;
+	case FRAME_STDOUT:
+	case FRAME_STDERR:
+	case FRAME_EXITED:
+		return x->started;
+	default:
+		return x->head[0] == FRAME_ERROR;
+	}
 }
 
 /* The head of the next frame; returns how many bytes it took. */
@@ -232,7 +260,7 @@ static void take_bytes(struct exec *x, uint8_t *data, size_t len)
 {
 	struct err e;
 
-	while (len > 0 && !x->ended) {
+	while (len > 0 && !x->ended && x->exit.kind == EXEC_NONE) {
 		size_t n = x->head_have < FRAME_HEAD ? take_head(x, data, len)
 						     : take_payload(x, data, len);
 
@@ -240,6 +268,10 @@ static void take_bytes(struct exec *x, uint8_t *data, size_t len)
 		len -= n;
 		if (x->head_have < FRAME_HEAD)
 			continue;
+		if (!is_due(x)) {
+			err_set(&e, ERR_INTERNAL, "the sandbox's init sent an unexpected frame");
+			return finish(x, NULL, &e);
+		}
 		if (x->left > FRAME_PAYLOAD_MAX || (!is_output(x) && x->left > SMALL_MAX)) {
 			err_set(&e, ERR_INTERNAL, "the sandbox's init sent too long a frame");
 			return finish(x, NULL, &e);
@@ -284,14 +316,17 @@ void exec_resume(struct exec *x)
 
 struct sending {
 	uv_write_t write;
-	size_t len;
+	struct exec *x;
 	char bytes[];
 };
 
 static void on_sent(uv_write_t *write, int status)
 {
-	(void)status; /* a broken connection is seen by the reader */
-	free(container_of(write, struct sending, write));
+	struct sending *s = container_of(write, struct sending, write);
+
+	(void)status;  /* a broken connection is seen by the reader */
+	s->x->sends--; /* it is there until its pipe is closed, and that is after this */
+	free(s);
 }
 
 void exec_send(struct exec *x, enum frame_type type, const void *data, size_t len)
@@ -302,17 +337,25 @@ void exec_send(struct exec *x, enum frame_type type, const void *data, size_t le
 	if (x->ended || !x->piped)
 		return;
 	s = xcalloc(1, sizeof(*s) + FRAME_HEAD + len);
+	s->x = x;
 	frame_head((uint8_t *)s->bytes, type, len);
 	if (len > 0)
 		memcpy(s->bytes + FRAME_HEAD, data, len);
 	buf = uv_buf_init(s->bytes, (unsigned)(FRAME_HEAD + len));
 	if (uv_write(&s->write, (uv_stream_t *)&x->pipe, &buf, 1, on_sent) < 0)
 		free(s);
+	else
+		x->sends++;
 }
 
 size_t exec_send_backlog(const struct exec *x)
 {
-	return x->piped ? uv_stream_get_write_queue_size((const uv_stream_t *)&x->pipe) : 0;
+	size_t bytes;
+
+	if (!x->piped)
+		return 0;
+	bytes = uv_stream_get_write_queue_size((const uv_stream_t *)&x->pipe);
+	return bytes + x->sends * sizeof(struct sending);
 }
 
 /* ---- the way there ---- */

@@ -37,7 +37,8 @@ struct exec {
 	uint64_t generation;
 
 	uv_pipe_t pipe; /* to init */
-	bool piped, reading, ended;
+	bool piped, reading, started, ended;
+	size_t sends;        /* frames on their way to init */
 	uv_timer_t deadline; /* to be started, then to end: past it, it is lost */
 	bool timing;
 	int pending; /* handles and calls that will still come back to us */
@@ -61,7 +62,7 @@ void exec_route(struct request *rq); /* POST /v1/sandboxes/{}/exec */
 struct exec *exec_begin(struct request *rq, const char *sandbox, struct exec_request *ask,
 			const struct exec_sink *sink, void *data);
 void exec_send(struct exec *x, enum frame_type type, const void *data, size_t len);
-size_t exec_send_backlog(const struct exec *x);
+size_t exec_send_backlog(const struct exec *x); /* in bytes of our memory */
 void exec_resume(struct exec *x);
 void exec_cancel(struct exec *x); /* nobody listens: kill the tree, do not call finished() */
 

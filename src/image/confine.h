@@ -3,7 +3,8 @@
 
 #include "lib/err.h"
 
-#define CONFINE_UID 65534 /* nobody */
+/* Nobody's at all: `nobody` may be the user of berthd, whom berth-node obeys. */
+#define CONFINE_UID 65533
 
 /* Own network (none), mounts, IPC and host name; only what unpacking needs, and chroot(). */
 must_check int confine_begin(struct err *e);

@@ -1,4 +1,4 @@
-/* From a registry onto the disk: skopeo, as nobody, into a directory of its own. */
+/* From a registry onto the disk: skopeo, as a user of no other use, into a directory of its own. */
 #pragma once
 
 #include "image/report.h"

@@ -26,7 +26,7 @@ static int mount_points(int root, struct err *e)
 	if (file_remove_tree(root, ".berth", e) < 0 || dir_open(root, ".berth", 0755, &dir, e) < 0)
 		return -1;
 	init = openat(dir, "init", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0755);
-	if (init < 0 || mkdirat(dir, "sock", 0755) < 0)
+	if (init < 0 || mkdirat(dir, "sock", 0700) < 0)
 		return err_sys(e, errno, "make the mount points in /.berth");
 	return 0;
 }

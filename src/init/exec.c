@@ -1,6 +1,7 @@
 #include "init/exec.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -38,6 +39,7 @@ struct exec {
 	struct command cmd;
 	struct tree tree;
 	struct stream streams[2];
+	int lane[2];     /* a pipe of our own on their way out; -1: they are copied */
 	struct buf feed; /* bytes for its standard input */
 	bool feed_end;
 	enum phase phase;
@@ -269,22 +271,43 @@ static void discard(struct stream *s)
 		fd_end(&s->fd);
 }
 
-/* One frame's worth, straight from the pipe to behind the frame's head. */
-static void forward(struct exec *x, struct stream *s)
+/*
+ * One frame's worth. It is moved page by page into a pipe nobody else can read
+ * from, so that its length can be promised, and from there to the socket.
+ * Where that does not work it is read to behind the frame's head.
+ */
+static ssize_t take_output(struct exec *x, struct stream *s, size_t most)
 {
-	size_t want = FRAME_PAYLOAD_MAX;
 	ssize_t n;
 
-	if (x->phase == PHASE_ENDED && s->left < want)
-		want = s->left;
-	if (want == 0)
+	if (x->lane[1] >= 0) {
+		n = splice(s->fd, NULL, x->lane[1], NULL, most, SPLICE_F_NONBLOCK);
+		if (n > 0)
+			peer_put_pipe(x->peer, s->type, x->lane[0], (size_t)n);
+		if (n >= 0 || (errno != EINVAL && errno != ENOSYS))
+			return n;
+		fd_end(&x->lane[1]);
+	}
+	n = read(s->fd, peer_payload(x->peer), most);
+	if (n > 0)
+		peer_put(x->peer, s->type, (size_t)n);
+	return n;
+}
+
+static void forward(struct exec *x, struct stream *s)
+{
+	size_t most = FRAME_PAYLOAD_MAX;
+	ssize_t n;
+
+	if (x->phase == PHASE_ENDED && s->left < most)
+		most = s->left;
+	if (most == 0)
 		return;
-	n = read(s->fd, peer_payload(x->peer), want);
+	n = take_output(x, s, most);
 	if (n < 0 && errno == EINTR)
 		return;
 	if (n > 0) {
 		s->left -= x->phase == PHASE_ENDED ? (size_t)n : 0;
-		peer_put(x->peer, s->type, (size_t)n);
 		return;
 	}
 	s->left = 0;
@@ -445,6 +468,8 @@ static int start(struct exec *x, const struct frame *request, struct err *e)
 	x->started_us = now_us();
 	if (command_start(&q, &x->tree, &x->cmd, e) < 0)
 		return -1;
+	if (pipe2(x->lane, O_CLOEXEC | O_NONBLOCK) == 0)
+		(void)fcntl(x->lane[1], F_SETPIPE_SZ, FRAME_PAYLOAD_MAX);
 	/* When the sandbox is told to end, the command hears it too: we stay to say how it did. */
 	(void)sigaction(SIGTERM, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	x->streams[0] = (struct stream){ x->cmd.out, FRAME_STDOUT };
@@ -460,6 +485,7 @@ void exec_serve(struct peer *p, const struct frame *request)
 	struct exec x = { .peer = p,
 			  .feed = buf_make(FEED_MAX + FRAME_PAYLOAD_MAX + 1),
 			  .cmd = { .in = -1 },
+			  .lane = { -1, -1 },
 			  .sigfd = -1 };
 	struct err e;
 
@@ -479,4 +505,6 @@ void exec_serve(struct peer *p, const struct frame *request)
 	tree_close(&x.tree);
 	buf_done(&x.feed);
 	fd_end(&x.sigfd);
+	fd_end(&x.lane[0]);
+	fd_end(&x.lane[1]);
 }

@@ -1,5 +1,6 @@
 /* berth-init: the first process of every sandbox. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,16 @@ static int open_server(int argc, char **argv, struct server *s, struct err *e)
 	return err_set(e, ERR_INVALID, "usage: berth-init --fd 3 | --listen PATH");
 }
 
+/* A guest may get at what we hold open, on gVisor: it must not be a file of the host. */
+static void forget_stdio(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
+		(void)dup2(null, fd);
+	close_fd(&null);
+}
+
 int main(int argc, char **argv)
 {
 	struct server s;
@@ -51,6 +62,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "berth-init: %s\n", e.msg);
 		return EXIT_FAILURE;
 	}
+	forget_stdio();
 	/* As pid 1 this is so anyway; elsewhere orphans come to us all the same. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	server_run(&s);

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -28,7 +29,7 @@ void peer_close(struct peer *p)
 
 bool peer_busy(const struct peer *p)
 {
-	return p->out_sent < p->out_len;
+	return p->out_sent < p->out_len || p->from_left > 0;
 }
 
 int peer_read(struct peer *p)
@@ -44,9 +45,10 @@ int peer_read(struct peer *p)
 	return buf_overflowed(&p->in) ? -1 : 0;
 }
 
-int peer_flush(struct peer *p)
+/* All take what they can: 1 if it was everything, 0 if the peer is slow, -1 if it is gone. */
+static int flush_out(struct peer *p)
 {
-	while (peer_busy(p)) {
+	while (p->out_sent < p->out_len) {
 		ssize_t n = send(p->fd, p->out + p->out_sent, p->out_len - p->out_sent,
 				 MSG_NOSIGNAL);
 
@@ -56,7 +58,48 @@ int peer_flush(struct peer *p)
 			return errno == EAGAIN ? 0 : -1;
 		p->out_sent += (size_t)n;
 	}
-	return 0;
+	return 1;
+}
+
+/* Where a pipe cannot be spliced to a socket, its bytes take the long way. */
+static int read_rest(struct peer *p)
+{
+	ssize_t n = read(p->from, p->out, p->from_left);
+
+	if (n <= 0)
+		return -1;
+	p->out_len = (size_t)n;
+	p->out_sent = 0;
+	p->from_left -= (size_t)n;
+	return flush_out(p);
+}
+
+static int flush_from(struct peer *p)
+{
+	int r = 1;
+
+	while (r > 0 && p->from_left > 0) {
+		ssize_t n = splice(p->from, NULL, p->fd, NULL, p->from_left, SPLICE_F_NONBLOCK);
+
+		if (n > 0)
+			p->from_left -= (size_t)n;
+		else if (n < 0 && errno == EAGAIN)
+			r = 0;
+		else if (n < 0 && (errno == EINVAL || errno == ENOSYS))
+			r = read_rest(p);
+		else if (n == 0 || errno != EINTR)
+			r = -1;
+	}
+	return r;
+}
+
+int peer_flush(struct peer *p)
+{
+	int r = flush_out(p);
+
+	if (r > 0)
+		r = flush_from(p);
+	return r < 0 ? -1 : 0;
 }
 
 int peer_next(struct peer *p, struct frame *ret, struct err *e)
@@ -84,6 +127,14 @@ void peer_put(struct peer *p, enum frame_type type, size_t len)
 	frame_head(p->out, type, len);
 	p->out_len = FRAME_HEAD + len;
 	p->out_sent = 0;
+}
+
+void peer_put_pipe(struct peer *p, enum frame_type type, int fd, size_t len)
+{
+	peer_put(p, type, len);
+	p->out_len = FRAME_HEAD;
+	p->from = fd;
+	p->from_left = len;
 }
 
 void peer_put_frame(struct peer *p, const struct buf *frame)

@@ -14,6 +14,8 @@ struct peer {
 	uint8_t *out;  /* room for the longest frame */
 	size_t out_len;
 	size_t out_sent;
+	int from;         /* a pipe with the rest of the frame, that nobody else reads */
+	size_t from_left; /* this many bytes of it */
 };
 
 void peer_open(struct peer *p, int fd);
@@ -32,6 +34,9 @@ void peer_took(struct peer *p, const struct frame *f);
 /* Where the payload of the next frame goes; then say how long it became. */
 uint8_t *peer_payload(struct peer *p);
 void peer_put(struct peer *p, enum frame_type type, size_t len);
+
+/* A frame of `len` bytes that wait in a pipe: they go out without passing through us. */
+void peer_put_pipe(struct peer *p, enum frame_type type, int fd, size_t len);
 
 /* A whole frame made elsewhere. */
 void peer_put_frame(struct peer *p, const struct buf *frame);

@@ -134,6 +134,19 @@ int json_read(const char *text, size_t len, const struct json_field *fields,
 	return 0;
 }
 
+/* Megabytes of these may come from a guest while a loop waits: no printf here. */
+static void add_escaped(struct buf *out, unsigned char c)
+{
+	static const char hex[] = "0123456789abcdef";
+	char text[] = { '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] };
+
+	if (c == '"' || c == '\\' || c == '\n') {
+		text[1] = c == '\n' ? 'n' : (char)c;
+		return buf_add(out, text, 2);
+	}
+	buf_add(out, text, sizeof(text));
+}
+
 void json_add_text(struct buf *out, const char *s, size_t len)
 {
 	const char *from = s, *end = s + len;
@@ -146,12 +159,7 @@ void json_add_text(struct buf *out, const char *s, size_t len)
 			continue;
 		buf_add(out, from, (size_t)(p - from));
 		from = p + 1;
-		if (c == '"' || c == '\\')
-			buf_addf(out, "\\%c", c);
-		else if (c == '\n')
-			buf_add(out, "\\n", 2);
-		else
-			buf_addf(out, "\\u%04x", c);
+		add_escaped(out, c);
 	}
 	buf_add(out, from, (size_t)(end - from));
 	buf_add(out, "\"", 1);

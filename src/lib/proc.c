@@ -16,7 +16,7 @@
 #define PARK_FROM 64
 
 /* Only async-signal-safe calls: this runs between fork() and execve(). */
-static int place_fds(const struct proc_spec *s)
+static int place_fds(struct proc_spec *s)
 {
 	int want[3 + PROC_PASS_MAX] = { s->in, s->out, s->err };
 	size_t count = 3 + s->pass_count;
@@ -32,14 +32,25 @@ static int place_fds(const struct proc_spec *s)
 		if (want[i] < 0)
 			return -1;
 	}
+	if (s->program > 0 && (s->program = fcntl(s->program, F_DUPFD_CLOEXEC, PARK_FROM)) < 0)
+		return -1;
 	for (size_t i = 0; i < count; i++)
 		if (dup2(want[i], (int)i) < 0)
 			return -1;
 	return (int)syscall(SYS_close_range, (unsigned)count, ~0U, CLOSE_RANGE_CLOEXEC);
 }
 
-static no_return void child(const struct proc_spec *s)
+static int execute(const struct proc_spec *s)
 {
+	char *const *argv = (char *const *)s->argv;
+	char *const *env = s->env ? (char *const *)s->env : environ;
+
+	return s->program > 0 ? fexecve(s->program, argv, env) : execvpe(argv[0], argv, env);
+}
+
+static no_return void child(struct proc_spec copy)
+{
+	struct proc_spec *s = &copy;
 	sigset_t none;
 
 	sigemptyset(&none);
@@ -50,8 +61,7 @@ static no_return void child(const struct proc_spec *s)
 	if (place_fds(s) < 0 || (s->cwd && chdir(s->cwd) < 0) ||
 	    (s->prepare && s->prepare(s->arg) < 0))
 		dprintf(STDERR_FILENO, "before %s: %s\n", s->argv[0], strerror(errno));
-	else if (execvpe(s->argv[0], (char *const *)s->argv,
-			 s->env ? (char *const *)s->env : environ) < 0)
+	else if (execute(s) < 0)
 		dprintf(STDERR_FILENO, "%s: %s\n", s->argv[0], strerror(errno));
 	_exit(127);
 }
@@ -67,7 +77,7 @@ int proc_start(const struct proc_spec *spec, struct proc *ret, struct err *e)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pid = fork();
 	if (pid == 0)
-		child(spec);
+		child(*spec);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (pid < 0)
 		return err_sys(e, errno, "start %s", spec->argv[0]);

@@ -14,6 +14,7 @@
 struct proc_spec {
 	const char *const *argv; /* argv[0] is a path, or found on PATH */
 	const char *const *env;  /* NULL: this process's own */
+	int program;             /* 0: argv[0]; else a descriptor to execute instead */
 	int in, out, err;        /* -1: /dev/null */
 	int pass[PROC_PASS_MAX]; /* become 3, 4, ...; `pass_count` of them */
 	size_t pass_count;

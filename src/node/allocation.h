@@ -7,8 +7,7 @@
  *   RUN/alloc/NAME/record     this, encoded
  *   RUN/alloc/NAME/bundle/    config.json for the engine
  *   RUN/alloc/NAME/init.sock  where the host reaches init (crun)
- *   RUN/alloc/NAME/sock/init  the same, bound from inside (runsc)
- *   POOL/sandboxes/NAME       its subvolume
+ *   POOL/sandboxes/NAME       its subvolume; .berth/sock/init in it: the same (runsc)
  *   cgroup /berth.INSTANCE/NAME
  */
 #pragma once

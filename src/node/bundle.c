@@ -202,5 +202,11 @@ void bundle_write(struct buf *out, const struct bundle *b)
 	json_str(out, "hostname", b->hostname);
 	write_mounts(out, b);
 	write_linux(out, b);
+	if (b->filter) {
+		json_key(out, "annotations");
+		json_open(out, '{');
+		json_str(out, "run.oci.seccomp_bpf_data", b->filter);
+		buf_adds(out, "}");
+	}
 	buf_adds(out, "}");
 }

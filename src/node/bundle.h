@@ -14,6 +14,7 @@ struct bundle {
 	const struct strv *env; /* the image's */
 	const char *cwd;
 	const char *const *args; /* of berth-init */
+	const char *filter;      /* from seccomp_compile(); NULL: the engine compiles the list */
 	uint32_t first_id;       /* of the sandbox's 65,536 */
 	uint64_t memory_bytes;
 	uint32_t cpu_milli, pids, open_files;

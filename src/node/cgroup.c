@@ -18,7 +18,7 @@
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
 #define V2_MAGIC    0x63677270
-#define PROCS_MAX   (512 * 1024)
+#define PROCS_MAX   (1024 * 1024) /* SANDBOX_PIDS_MAX lines of 8 */
 #define FILE_MAX    (16 * 1024)
 
 static const char *const mode_names[CGROUP_MODE_COUNT] = {
@@ -30,6 +30,14 @@ static const char *const mode_names[CGROUP_MODE_COUNT] = {
 const char *cgroup_mode_name(enum cgroup_mode mode)
 {
 	return mode_names[mode];
+}
+
+static int tree_named(const struct cgroup_host *h, const char *name)
+{
+	for (size_t i = 0; i < h->tree_count; i++)
+		if (strcmp(h->names[i], name) == 0)
+			return h->trees[i];
+	return -1;
 }
 
 static bool is_v2(const char *path)
@@ -210,12 +218,25 @@ static enum presence procs_presence(int tree, const char *path)
 	return e.code == ERR_NOT_FOUND ? PRESENCE_ABSENT : PRESENCE_UNKNOWN;
 }
 
-void cgroup_observe(const struct cgroup_host *h, const char *name, enum presence *group,
-		    enum presence *process)
+/*
+ * A sandbox has two: its own, made by the engine with its limits, and one the
+ * engine itself is started in. A child of the engine is in the second until it
+ * is moved to the first, so there is no moment in which we could not find it.
+ */
+static const char *const suffixes[] = { "", ".launch" };
+#define GROUP_NAME_SIZE 160
+
+static const char *group_name(const char *name, size_t i, char out[GROUP_NAME_SIZE])
+{
+	snprintf(out, GROUP_NAME_SIZE, "%s%s", name, suffixes[i]);
+	return out;
+}
+
+static void observe_one(const struct cgroup_host *h, const char *name, enum presence *group,
+			enum presence *process)
 {
 	char path[256];
 
-	*group = *process = PRESENCE_ABSENT;
 	for (size_t i = 0; i < h->tree_count; i++) {
 		int tree = h->trees[i];
 
@@ -223,6 +244,16 @@ void cgroup_observe(const struct cgroup_host *h, const char *name, enum presence
 		*process = sum(*process, procs_presence(tree, below(h, name, "cgroup.procs", path,
 								    sizeof(path))));
 	}
+}
+
+void cgroup_observe(const struct cgroup_host *h, const char *name, enum presence *group,
+		    enum presence *process)
+{
+	char one[GROUP_NAME_SIZE];
+
+	*group = *process = PRESENCE_ABSENT;
+	for (size_t i = 0; i < array_len(suffixes); i++)
+		observe_one(h, group_name(name, i, one), group, process);
 }
 
 bool cgroup_holds(const struct cgroup_host *h, const char *name, int pid)
@@ -270,7 +301,7 @@ static void kill_listed(const struct cgroup_host *h, const char *name, int tree)
 			kill_if_inside(h, name, (int)pid);
 }
 
-void cgroup_kill(const struct cgroup_host *h, const char *name)
+static void kill_one(const struct cgroup_host *h, const char *name)
 {
 	char path[256];
 	struct err e;
@@ -283,7 +314,15 @@ void cgroup_kill(const struct cgroup_host *h, const char *name)
 	}
 }
 
-int cgroup_remove(const struct cgroup_host *h, const char *name, struct err *e)
+void cgroup_kill(const struct cgroup_host *h, const char *name)
+{
+	char one[GROUP_NAME_SIZE];
+
+	for (size_t i = 0; i < array_len(suffixes); i++)
+		kill_one(h, group_name(name, i, one));
+}
+
+static int remove_one(const struct cgroup_host *h, const char *name, struct err *e)
 {
 	char path[256];
 
@@ -292,6 +331,51 @@ int cgroup_remove(const struct cgroup_host *h, const char *name, struct err *e)
 		if (unlinkat(h->trees[i], path, AT_REMOVEDIR) < 0 && errno != ENOENT)
 			return err_sys(e, errno, "remove cgroup %s of %s", path, h->names[i]);
 	return 0;
+}
+
+int cgroup_remove(const struct cgroup_host *h, const char *name, struct err *e)
+{
+	char one[GROUP_NAME_SIZE];
+
+	for (size_t i = 0; i < array_len(suffixes); i++)
+		if (remove_one(h, group_name(name, i, one), e) < 0)
+			return -1;
+	return 0;
+}
+
+/* Where no limit is set by it: the v2 tree, or the one that only counts processes. */
+static int launch_tree(const struct cgroup_host *h)
+{
+	static const char *const names[] = { "v2", "unified", "systemd", "pids" };
+
+	for (size_t i = 0; i < array_len(names); i++)
+		if (tree_named(h, names[i]) >= 0)
+			return tree_named(h, names[i]);
+	return -1;
+}
+
+int cgroup_enter_launch(const struct cgroup_host *h, const char *name, struct err *e)
+{
+	int tree = launch_tree(h);
+	char one[GROUP_NAME_SIZE], path[256];
+
+	if (tree < 0)
+		return err_set(e, ERR_UNSUPPORTED, "no cgroup hierarchy to start an engine in");
+	if (mkdirat(tree, h->parent, 0755) < 0 && errno != EEXIST)
+		return err_sys(e, errno, "make cgroup %s", h->parent);
+	group_name(name, array_len(suffixes) - 1, one);
+	below(h, one, NULL, path, sizeof(path));
+	if (mkdirat(tree, path, 0755) < 0 && errno != EEXIST)
+		return err_sys(e, errno, "make cgroup %s", path);
+	return file_poke(tree, below(h, one, "cgroup.procs", path, sizeof(path)), "0", e);
+}
+
+void cgroup_end_launch(const struct cgroup_host *h, const char *name)
+{
+	char one[GROUP_NAME_SIZE];
+	struct err busy; /* an engine may stay in it: then it goes with the sandbox */
+
+	(void)!remove_one(h, group_name(name, array_len(suffixes) - 1, one), &busy);
 }
 
 /* "key number" on a line of its own; 0 if it is not there. */
@@ -325,14 +409,6 @@ static const struct usage_row {
 	  { 1, 1 }, offsetof(struct node_usage, oom_kills) },
 };
 /* clang-format on */
-
-static int tree_named(const struct cgroup_host *h, const char *name)
-{
-	for (size_t i = 0; i < h->tree_count; i++)
-		if (strcmp(h->names[i], name) == 0)
-			return h->trees[i];
-	return -1;
-}
 
 static void read_row(const struct cgroup_host *h, const char *name, const struct usage_row *row,
 		     struct node_usage *u)

@@ -40,6 +40,14 @@ const char *cgroup_mode_name(enum cgroup_mode mode);
 /* "/berth.main/NAME", for config.json */
 must_check bool cgroup_path(const struct cgroup_host *h, const char *name, char *out, size_t size);
 
+/*
+ * For the child that becomes the engine: from here on everything it starts can
+ * be found and killed under that name, also before the engine has made the
+ * sandbox's own group.
+ */
+must_check int cgroup_enter_launch(const struct cgroup_host *h, const char *name, struct err *e);
+void cgroup_end_launch(const struct cgroup_host *h, const char *name); /* if it is empty */
+
 /* What is there under that name, and whether processes are in it. */
 void cgroup_observe(const struct cgroup_host *h, const char *name, enum presence *group,
 		    enum presence *process);

@@ -18,6 +18,7 @@
 
 #define BACKLOG  1024
 #define RETRY_MS 5
+#define SHARE    ".berth/sock" /* image/rootfs makes it in every image */
 
 static struct sockaddr_un address(int fd, const char *name)
 {
@@ -43,26 +44,29 @@ int guest_listen(struct allocation *a, int *ret, struct err *e)
 	return 0;
 }
 
-int guest_share(struct allocation *a, struct err *e)
+/* Below the sandbox's own disk, and nowhere a guest could have pointed it to. */
+static int open_inside(const struct allocation *a, const char *name, uint64_t flags)
 {
-	cleanup(close_fd) int fd = -1;
-	uint32_t root = allocation_first_id(a);
+	struct open_how how = { .flags = flags | O_PATH | O_NOFOLLOW | O_CLOEXEC,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+					   RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS };
+	char path[ALLOCATION_NAME_SIZE + 64];
 
-	if (dir_open(a->dirfd, "sock", 0700, &fd, e) < 0)
-		return -1;
-	if (fchown(fd, root, root) < 0)
-		return err_sys(e, errno, "hand sock/ to the sandbox");
-	return 0;
+	snprintf(path, sizeof(path), "%s/%s", a->name, name);
+	return (int)syscall(SYS_openat2, a->node->pool.sandboxes, path, &how, sizeof(how));
+}
+
+int guest_share(const struct allocation *a, struct err *e)
+{
+	cleanup(close_fd) int fd = open_inside(a, SHARE, O_DIRECTORY);
+
+	return fd < 0 ? err_sys(e, errno, "%s of %s", SHARE, a->name) : 0;
 }
 
 /* What the guest bound, and nothing it could have put in its place. */
 static int open_bound(const struct allocation *a, int *ret, struct err *e)
 {
-	struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
-					   RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS };
-	cleanup(close_fd) int fd = (int)syscall(SYS_openat2, a->dirfd, "sock/init", &how,
-						sizeof(how));
+	cleanup(close_fd) int fd = open_inside(a, SHARE "/init", 0);
 	struct stat st;
 
 	if (fd < 0 && errno == ENOENT)

@@ -2,8 +2,8 @@
  * The way into a sandbox: the socket on which its init answers.
  *
  * crun: bound by us in a directory the guest cannot see, so nothing inside can
- * replace it. runsc: bound by the guest in a shared directory, where it could
- * put a link instead; so it is opened without following any, looked at, and
+ * replace it. runsc: bound by the guest on its own disk, so within its quota,
+ * where it could put a link instead; so it is opened without following any, looked at, and
  * connected to through the descriptor.
  */
 #pragma once
@@ -16,8 +16,8 @@ must_check int guest_listen(struct allocation *a, int *ret, struct err *e);
 /* ERR_BUSY: not there yet (runsc binds it when init comes up). */
 must_check int guest_connect(const struct allocation *a, int *ret, struct err *e);
 
-/* Make the shared directory for an engine that cannot pass a socket. */
-must_check int guest_share(struct allocation *a, struct err *e);
+/* For an engine that cannot pass a socket: is the shared directory there, and a plain one? */
+must_check int guest_share(const struct allocation *a, struct err *e);
 
 /* Ask init whether it is there, again and again until the deadline. `done` is called once. */
 void guest_hello(struct allocation *a, uint64_t deadline_ms,

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ static void helper_done(struct helper *h)
 /* A process in a user namespace of its own, stopped, for as long as we need its namespace. */
 static int helper_start(struct helper *h, struct err *e)
 {
+	pid_t parent = getpid();
 	int ready[2];
 	char byte;
 
@@ -35,8 +37,12 @@ static int helper_start(struct helper *h, struct err *e)
 		return err_sys(e, errno, "pipe");
 	h->pid = fork();
 	if (h->pid == 0) {
-		if (unshare(CLONE_NEWUSER) == 0)
+		/* We may be killed while it waits: it must not wait for ever, with all we hold. */
+		if (unshare(CLONE_NEWUSER) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 &&
+		    getppid() == parent)
 			(void)!write(ready[1], "+", 1);
+		else
+			_exit(1);
 		close(ready[1]);
 		pause();
 		_exit(0);

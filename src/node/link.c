@@ -22,6 +22,8 @@ static void on_link_closed(uv_handle_t *handle)
 {
 	struct link *link = handle->data;
 
+	/* Not sooner: whoever tells the followers may be in the middle of their list. */
+	verb_forget_followers(link->node);
 	close(link->fd);
 	free(link);
 }
@@ -39,7 +41,6 @@ static void link_close(struct link *link)
 	for (struct call *c = link->calls; c; c = c->next)
 		c->link = NULL;
 	link->calls = NULL;
-	verb_forget_followers(link->node);
 	packets_done(&link->out);
 	uv_poll_stop(&link->poll);
 	uv_close((uv_handle_t *)&link->poll, on_link_closed);
@@ -232,8 +233,8 @@ int link_listen(struct node *n, struct err *e)
 	(void)unlink(at.sun_path); /* of an earlier berth-node; the lock says it is gone */
 	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, BACKLOG) < 0)
 		return err_sys(e, errno, "listen on %s", at.sun_path);
-	/* Who may connect is decided by SO_PEERCRED; the mode only has to let them. */
-	if (chmod(at.sun_path, 0666) < 0)
+	/* SO_PEERCRED decides as well; this keeps others from knocking, and from our log. */
+	if (chmod(at.sun_path, 0600) < 0 || chown(at.sun_path, n->peer_uid, (gid_t)-1) < 0)
 		return err_sys(e, errno, "open %s to its user", at.sun_path);
 	n->listen_fd = take_fd(fd);
 	uv_poll_init(&n->loop, &n->listener, n->listen_fd);

@@ -22,7 +22,10 @@
 #include "node/image.h"
 #include "node/link.h"
 #include "node/process.h"
+#include "node/seccomp.h"
 #include "node/verbs.h"
+
+#define INIT_MAX (16 * 1024 * 1024)
 
 /* clang-format off */
 const struct setting node_settings_table[] = {
@@ -107,6 +110,37 @@ static int enter_mount_namespace(struct err *e)
 	return 0;
 }
 
+/*
+ * A copy of init in memory, seen only here: a guest that reads its mounts learns no
+ * path of the host, and whoever replaces the program does not change what runs.
+ */
+static int keep_init(struct node *n, struct err *e)
+{
+	struct node_settings *s = &n->settings;
+	cleanup(buf_done) struct buf program = buf_make(INIT_MAX);
+	cleanup(close_fd) int dir = -1;
+	char path[sizeof(s->init)];
+
+	if (file_read(AT_FDCWD, s->init, &program, e) < 0)
+		return -1;
+	if ((size_t)snprintf(path, sizeof(path), "%s/init", s->run_dir) >= sizeof(path) - 8)
+		return err_set(e, ERR_INVALID, "path too long: %.60s...", s->run_dir);
+	if (dir_open(n->run_fd, "init", 0755, &dir, e) < 0)
+		return -1;
+	close_fd(&dir);
+	if (mount("berth-init", path, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755") < 0)
+		return err_sys(e, errno, "mount a tmpfs on %s", path);
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return err_sys(e, errno, "open %s", path);
+	if (file_replace_fast(dir, "init", program.data, program.len, e) < 0)
+		return -1;
+	if (fchmodat(dir, "init", 0755, 0) < 0)
+		return err_sys(e, errno, "make %s/init executable", path);
+	snprintf(s->init, sizeof(s->init), "%s/init", path);
+	return 0;
+}
+
 static void on_end_signal(uv_signal_t *handle, int signum)
 {
 	struct node *n = handle->data;
@@ -134,12 +168,14 @@ int node_open(struct node *n, struct err *e)
 	char mountpoint[sizeof(n->settings.run_dir) + 8];
 	int r;
 
-	n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = -1;
+	n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = n->engine.fd = -1;
+	n->filter = buf_make(SECCOMP_TEXT_MAX);
 	r = uv_loop_init(&n->loop);
 	if (r < 0)
 		return err_uv(e, r, "loop");
 	snprintf(mountpoint, sizeof(mountpoint), "%s/pool", n->settings.run_dir);
-	if (check_settings(n, e) < 0 || open_run_dir(n, e) < 0 || enter_mount_namespace(e) < 0 ||
+	if (check_settings(n, e) < 0 || seccomp_compile(&n->filter, e) < 0 ||
+	    open_run_dir(n, e) < 0 || enter_mount_namespace(e) < 0 || keep_init(n, e) < 0 ||
 	    cgroup_open(&n->cgroups, n->settings.instance, e) < 0 ||
 	    pool_open(&n->pool, n->settings.pool, n->settings.pool_size, mountpoint, e) < 0 ||
 	    image_clean(n, e) < 0 || node_adopt(n, e) < 0 || watch_signals(n, e) < 0)
@@ -215,6 +251,8 @@ void node_close(struct node *n)
 	cgroup_close(&n->cgroups);
 	close_fd(&n->listen_fd);
 	close_fd(&n->engine_fd);
+	program_done(&n->engine);
+	buf_done(&n->filter);
 	close_fd(&n->alloc_fd);
 	close_fd(&n->run_fd);
 }

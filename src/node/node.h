@@ -11,6 +11,7 @@
 #include "node/allocation.h"
 #include "node/cgroup.h"
 #include "node/pool.h"
+#include "node/program.h"
 
 struct node_settings {
 	char instance[20];
@@ -39,6 +40,8 @@ struct node {
 	struct pool pool;
 	struct cgroup_host cgroups;
 	struct allocations all;
+	struct buf filter;     /* of system calls, as the bundle takes it */
+	struct program engine; /* of the runtime that seals itself */
 	struct image_job *image_jobs;
 
 	uid_t peer_uid; /* who may talk to us, besides root */

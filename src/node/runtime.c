@@ -51,8 +51,8 @@ static void runsc_run(struct strv *argv, const struct runtime_paths *p)
 
 /* clang-format off */
 static const struct runtime runtimes[] = {
-	{ "crun",  init_with_socket, true,  true,  0,   1, crun_records,  crun_run },
-	{ "runsc", init_that_binds,  false, false, 512, 4, runsc_records, runsc_run },
+	{ "crun",  init_with_socket, true,  true,  true,  0,   1, crun_records,  crun_run },
+	{ "runsc", init_that_binds,  false, false, false, 512, 4, runsc_records, runsc_run },
 };
 /* clang-format on */
 
@@ -69,15 +69,15 @@ const struct runtime *runtime_find(const char *name)
 	return NULL;
 }
 
-static bool on_path(const char *program)
+bool runtime_program(const struct runtime *r, char *out, size_t size)
 {
 	const char *path = getenv("PATH");
-	char copy[4096], *save = NULL, full[4096];
+	char copy[4096], *save = NULL;
 
 	snprintf(copy, sizeof(copy), "%s", path ? path : "/usr/sbin:/usr/bin");
 	for (char *dir = strtok_r(copy, ":", &save); dir; dir = strtok_r(NULL, ":", &save)) {
-		snprintf(full, sizeof(full), "%s/%s", dir, program);
-		if (access(full, X_OK) == 0)
+		snprintf(out, size, "%s/%s", dir, r->name);
+		if (access(out, X_OK) == 0)
 			return true;
 	}
 	return false;
@@ -85,11 +85,12 @@ static bool on_path(const char *program)
 
 void runtime_installed(char *out, size_t size)
 {
+	char program[4096];
 	size_t at = 0;
 
 	out[0] = '\0';
 	for (size_t i = 0; i < array_len(runtimes) && at < size; i++)
-		if (on_path(runtimes[i].name))
+		if (runtime_program(&runtimes[i], program, sizeof(program)))
 			at += (size_t)snprintf(out + at, size - at, "%s%s", at ? " " : "",
 					       runtimes[i].name);
 }

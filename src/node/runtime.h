@@ -24,7 +24,8 @@ struct runtime {
 	 * cannot: there init binds one itself, in a directory shared with the host.
 	 */
 	bool passes_socket;
-	bool pid_is_init; /* the pid it reports is berth-init's, so it can be asked to end */
+	bool pid_is_init;  /* the pid it reports is berth-init's, so it can be asked to end */
+	bool seals_itself; /* starts faster from a sealed copy of its program */
 
 	/*
 	 * gVisor's own threads and its stubs for guest threads count as host pids:
@@ -44,6 +45,9 @@ struct runtime {
 
 const struct runtime *runtime_find(const char *name); /* or NULL */
 const struct runtime *runtime_at(size_t i);           /* NULL past the last */
+
+/* Its program, looked for on PATH: false if it is not there. */
+bool runtime_program(const struct runtime *r, char *out, size_t size);
 
 /* The engines whose program is on PATH, as "crun runsc". */
 void runtime_installed(char *out, size_t size);

@@ -1,6 +1,16 @@
 #include "node/seccomp.h"
 
+#include <errno.h>
+#include <linux/netlink.h>
+#include <seccomp.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "lib/json.h"
+#include "lib/str.h"
+
+#define FILTER_MAX      (32 * 1024)
 
 /*
  * Left out on purpose: everything that mounts, loads, traces across, reboots,
@@ -58,68 +68,59 @@ static const char *const allowed[] = {
 };
 /* clang-format on */
 
-/* Unix, IPv4, IPv6 and route netlink. No packet, vsock, alg, xfrm and the rest. */
-static const int families[] = { 1, 2, 10 };
-#define FAMILY_NETLINK  16
-#define NETLINK_ROUTE   0
 /* CLONE_NEW{TIME,NS,CGROUP,UTS,IPC,USER,PID,NET} */
 #define NAMESPACE_FLAGS 0x7e020080
 
-static void rule_open(struct buf *out, const char *name, const char *action)
+/* clang-format off */
+static const struct rule {
+	const char *name;
+	int fails_with;			/* 0: allowed */
+	unsigned count;
+	struct scmp_arg_cmp args[2];
+} conditional[] = {
+	/* Unix, IPv4, IPv6 and route netlink. No packet, vsock, alg, xfrm and the rest. */
+	{ "socket", 0, 1, { { 0, SCMP_CMP_EQ, AF_UNIX, 0 } } },
+	{ "socket", 0, 1, { { 0, SCMP_CMP_EQ, AF_INET, 0 } } },
+	{ "socket", 0, 1, { { 0, SCMP_CMP_EQ, AF_INET6, 0 } } },
+	{ "socket", 0, 2, { { 0, SCMP_CMP_EQ, AF_NETLINK, 0 },
+			    { 2, SCMP_CMP_EQ, NETLINK_ROUTE, 0 } } },
+	{ "clone",  0, 1, { { 0, SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS, 0 } } },
+	{ "clone3", ENOSYS, 0, { { 0 } } },
+};
+/* clang-format on */
+
+static void write_arg(struct buf *out, const struct scmp_arg_cmp *arg)
+{
+	json_open(out, '{');
+	json_int(out, "index", arg->arg);
+	json_int(out, "value", (int64_t)arg->datum_a);
+	json_int(out, "valueTwo", (int64_t)arg->datum_b);
+	json_str(out, "op", arg->op == SCMP_CMP_EQ ? "SCMP_CMP_EQ" : "SCMP_CMP_MASKED_EQ");
+	buf_adds(out, "}");
+}
+
+static void write_rule(struct buf *out, const struct rule *r)
 {
 	json_open(out, '{');
 	json_key(out, "names");
 	json_open(out, '[');
-	json_add_string(out, name);
+	json_add_string(out, r->name);
 	buf_adds(out, "]");
-	json_str(out, "action", action);
-}
-
-static void arg(struct buf *out, int index, int value, int value_two, const char *op)
-{
-	json_open(out, '{');
-	json_int(out, "index", index);
-	json_int(out, "value", value);
-	if (value_two >= 0)
-		json_int(out, "valueTwo", value_two);
-	json_str(out, "op", op);
-	buf_adds(out, "}");
-}
-
-static void socket_rules(struct buf *out)
-{
-	for (size_t i = 0; i < array_len(families); i++) {
-		rule_open(out, "socket", "SCMP_ACT_ALLOW");
-		json_key(out, "args");
-		json_open(out, '[');
-		arg(out, 0, families[i], -1, "SCMP_CMP_EQ");
-		buf_adds(out, "]}");
-	}
-	rule_open(out, "socket", "SCMP_ACT_ALLOW");
+	json_str(out, "action", r->fails_with ? "SCMP_ACT_ERRNO" : "SCMP_ACT_ALLOW");
+	if (r->fails_with)
+		json_int(out, "errnoRet", r->fails_with);
 	json_key(out, "args");
 	json_open(out, '[');
-	arg(out, 0, FAMILY_NETLINK, -1, "SCMP_CMP_EQ");
-	arg(out, 2, NETLINK_ROUTE, -1, "SCMP_CMP_EQ");
+	for (unsigned i = 0; i < r->count; i++)
+		write_arg(out, &r->args[i]);
 	buf_adds(out, "]}");
-}
-
-static void clone_rules(struct buf *out)
-{
-	rule_open(out, "clone", "SCMP_ACT_ALLOW");
-	json_key(out, "args");
-	json_open(out, '[');
-	arg(out, 0, NAMESPACE_FLAGS, 0, "SCMP_CMP_MASKED_EQ");
-	buf_adds(out, "]}");
-	rule_open(out, "clone3", "SCMP_ACT_ERRNO");
-	json_int(out, "errnoRet", 38); /* ENOSYS */
-	buf_adds(out, "}");
 }
 
 void seccomp_write(struct buf *out)
 {
 	json_open(out, '{');
 	json_str(out, "defaultAction", "SCMP_ACT_ERRNO");
-	json_int(out, "defaultErrnoRet", 1); /* EPERM */
+	json_int(out, "defaultErrnoRet", EPERM);
 	/* No "architectures": only the native one passes. A 32-bit call kills its process. */
 	json_key(out, "syscalls");
 	json_open(out, '[');
@@ -134,7 +135,57 @@ void seccomp_write(struct buf *out)
 	buf_adds(out, "]");
 	json_str(out, "action", "SCMP_ACT_ALLOW");
 	buf_adds(out, "}");
-	socket_rules(out);
-	clone_rules(out);
+	for (size_t i = 0; i < array_len(conditional); i++)
+		write_rule(out, &conditional[i]);
 	buf_adds(out, "]}");
+}
+
+static int add_rule(scmp_filter_ctx ctx, const struct rule *r)
+{
+	int number = seccomp_syscall_resolve_name(r->name);
+
+	if (number == __NR_SCMP_ERROR)
+		return 0; /* not of this architecture, or newer than the library: refused */
+	return seccomp_rule_add_array(ctx,
+				      r->fails_with ? SCMP_ACT_ERRNO((uint32_t)r->fails_with)
+						    : SCMP_ACT_ALLOW,
+				      number, r->count, r->args);
+}
+
+static int add_rules(scmp_filter_ctx ctx)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < array_len(allowed) && r == 0; i++)
+		r = add_rule(ctx, &(struct rule){ .name = allowed[i] });
+	for (size_t i = 0; i < array_len(conditional) && r == 0; i++)
+		r = add_rule(ctx, &conditional[i]);
+	return r;
+}
+
+static void filter_done(scmp_filter_ctx *ctx)
+{
+	seccomp_release(*ctx);
+}
+
+int seccomp_compile(struct buf *out, struct err *e)
+{
+	cleanup(filter_done) scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	cleanup(close_fd) int fd = memfd_create("seccomp", MFD_CLOEXEC);
+	char code[FILTER_MAX];
+	ssize_t len;
+	int r;
+
+	if (!ctx || fd < 0)
+		return err_set(e, ERR_INTERNAL, "cannot make a system call filter");
+	r = add_rules(ctx);
+	if (r == 0)
+		r = seccomp_export_bpf(ctx, fd);
+	if (r < 0)
+		return err_sys(e, -r, "compile the system call filter");
+	len = pread(fd, code, sizeof(code), 0);
+	if (len <= 0 || (size_t)len == sizeof(code))
+		return err_set(e, ERR_INTERNAL, "the system call filter has no sensible size");
+	base64_add(out, code, (size_t)len);
+	return 0;
 }

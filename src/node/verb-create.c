@@ -121,6 +121,7 @@ static int write_config(struct allocation *a, struct err *e)
 		.env = &image.env,
 		.cwd = image.cwd,
 		.args = a->runtime->init_args,
+		.filter = buf_str(&a->node->filter),
 		.first_id = allocation_first_id(a),
 		.memory_bytes = a->spec.memory_bytes,
 		.cpu_milli = a->spec.cpu_milli,
@@ -207,6 +208,8 @@ static int stage(const struct allocation *a, struct err *e)
 {
 	char path[4096];
 
+	if (cgroup_enter_launch(&a->node->cgroups, a->name, e) < 0)
+		return -1;
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return err_sys(e, errno, "mount namespace");
 	snprintf(path, sizeof(path), "%s/sandboxes/%s", a->node->pool.mount, a->name);
@@ -218,7 +221,8 @@ static int stage(const struct allocation *a, struct err *e)
 		return -1;
 	if (a->runtime->passes_socket)
 		return 0;
-	return bind_mount(allocation_path(a, "sock", path, sizeof(path)), STAGE "/sock", true, e);
+	/* A fresh disk still, where guest_share() has just looked. */
+	return bind_mount(STAGE "/rootfs/.berth/sock", STAGE "/sock", true, e);
 }
 
 /* In the child that becomes the engine. */
@@ -256,9 +260,22 @@ static void on_engine_done(struct task *task, int status)
 		process_log_error(a, a->runtime->name, status, &e);
 		return give_up(a, PHASE_ENDED, &e);
 	}
+	cgroup_end_launch(&a->node->cgroups, a->name);
 	if (process_find(a, &e) < 0 || process_watch(a, &e) < 0)
 		return give_up(a, PHASE_ENDED, &e);
 	guest_hello(a, HELLO_LIMIT_MS, on_hello);
+}
+
+/* What to execute: a sealed copy where that helps, or 0 for the program on PATH. */
+static int engine_program(struct allocation *a)
+{
+	char path[4096];
+	int fd;
+
+	if (!a->runtime->seals_itself || !runtime_program(a->runtime, path, sizeof(path)))
+		return 0;
+	fd = program_sealed(&a->node->engine, path);
+	return fd > 0 ? fd : 0;
 }
 
 static int start_engine(struct allocation *a, struct err *e)
@@ -272,6 +289,7 @@ static int start_engine(struct allocation *a, struct err *e)
 	a->runtime->run(&argv, &paths.runtime);
 	spec.argv = (const char *const *)argv.items;
 	spec.arg = a;
+	spec.program = engine_program(a);
 	if (a->runtime->passes_socket) {
 		if (guest_listen(a, &listener, e) < 0)
 			return -1;

@@ -22,11 +22,12 @@
 #define EMPTY_LIMIT_MS 10000 /* for killed processes to be gone */
 #define LOOK_MS        2
 
-/* Waiting for the processes to be gone; then `next`. */
+/* Waiting for the processes to be gone; then `clear`, again while it fails; then `next`. */
 struct ending {
 	struct allocation *a;
 	uv_timer_t timer;
 	uint64_t kill_at, give_up_at;
+	int (*clear)(struct allocation *a, struct err *e); /* may be NULL */
 	void (*next)(struct allocation *a);
 };
 
@@ -53,42 +54,56 @@ static void on_ending_closed(uv_handle_t *handle)
 	free(handle->data);
 }
 
+/* True when no process is left and everything that stands by itself is removed. */
+static bool is_clear(struct ending *w, struct err *e)
+{
+	struct allocation *a = w->a;
+	enum presence group, process;
+
+	cgroup_observe(&a->node->cgroups, a->name, &group, &process);
+	if (process == PRESENCE_ABSENT)
+		return !w->clear || w->clear(a, e) == 0;
+	err_set(e, ERR_TIMEOUT, "processes of %s are %s after SIGKILL", a->name,
+		process == PRESENCE_PRESENT ? "still there" : "in a cgroup that cannot be read");
+	return false;
+}
+
+/*
+ * An engine that was killed in the middle may have a child that has not joined
+ * its cgroup yet and still writes: what cannot be removed now can be soon.
+ */
 static void on_look(uv_timer_t *timer)
 {
 	struct ending *w = timer->data;
 	struct allocation *a = w->a;
 	uint64_t now = uv_now(timer->loop);
-	enum presence group, process;
 	struct err e;
+	bool clear = is_clear(w, &e);
 
-	cgroup_observe(&a->node->cgroups, a->name, &group, &process);
-	if (process != PRESENCE_ABSENT && now < w->give_up_at) {
+	if (!clear && now < w->give_up_at) {
 		if (now >= w->kill_at)
 			cgroup_kill(&a->node->cgroups, a->name);
 		uv_timer_start(timer, on_look, LOOK_MS, 0);
 		return;
 	}
 	uv_close((uv_handle_t *)timer, on_ending_closed);
-	if (process == PRESENCE_ABSENT)
+	if (clear)
 		return w->next(a);
-	err_set(&e, ERR_TIMEOUT, "processes of %s are %s after SIGKILL", a->name,
-		process == PRESENCE_PRESENT ? "still there" : "in a cgroup that cannot be read");
 	end_call(a, &e);
 }
 
-static void end_processes(struct allocation *a, uint64_t grace_ms,
-			  void (*next)(struct allocation *))
+static struct ending *ending_new(struct allocation *a, uint64_t grace_ms,
+				 void (*next)(struct allocation *))
 {
 	struct ending *w = xcalloc(1, sizeof(*w));
-	uint64_t now = uv_now(&a->node->loop);
 
 	w->a = a;
 	w->next = next;
-	w->kill_at = now + grace_ms;
+	w->kill_at = uv_now(&a->node->loop) + grace_ms;
 	w->give_up_at = w->kill_at + EMPTY_LIMIT_MS;
 	uv_timer_init(&a->node->loop, &w->timer);
 	w->timer.data = w;
-	on_look(&w->timer);
+	return w;
 }
 
 static void on_removed(struct task *task, int status)
@@ -122,12 +137,14 @@ static int remove_disk(void *arg, struct err *e)
 	return pool_subvolume_remove(a->node->pool.sandboxes, a->name, e);
 }
 
-/* What the engine wrote down about it. */
-static int remove_records(struct allocation *a, struct err *e)
+/* Cgroups, and what the engine wrote down about it. */
+static int remove_traces(struct allocation *a, struct err *e)
 {
 	cleanup(strv_done) struct strv records = { 0 };
 	char path[320];
 
+	if (cgroup_remove(&a->node->cgroups, a->name, e) < 0)
+		return -1;
 	a->runtime->records(&records, a->name);
 	for (size_t i = 0; i < records.len; i++) {
 		snprintf(path, sizeof(path), "%s/%s", a->runtime->name, records.items[i]);
@@ -137,22 +154,25 @@ static int remove_records(struct allocation *a, struct err *e)
 	return 0;
 }
 
-static void remove_rest(struct allocation *a)
+static void start_removing_disk(struct allocation *a)
 {
 	cleanup(close_fd) int log = process_log_open(a);
 	struct err e;
 
-	if (cgroup_remove(&a->node->cgroups, a->name, &e) < 0 || remove_records(a, &e) < 0 ||
-	    task_fork(&a->node->loop, remove_disk, a, log, on_removed, a, &e) < 0)
+	if (task_fork(&a->node->loop, remove_disk, a, log, on_removed, a, &e) < 0)
 		end_call(a, &e);
 }
 
 static void destroy(struct allocation *a)
 {
+	struct ending *w;
+
 	a->phase = PHASE_DESTROYING;
 	process_unwatch(a);
 	cgroup_kill(&a->node->cgroups, a->name);
-	end_processes(a, 0, remove_rest);
+	w = ending_new(a, 0, start_removing_disk);
+	w->clear = remove_traces;
+	on_look(&w->timer);
 }
 
 /*
@@ -212,5 +232,5 @@ void verb_stop(struct call *c)
 	if (ask)
 		proc_kill(&(struct proc){ .pid = a->pid, .pidfd = a->pidfd }, SIGTERM);
 	process_unwatch(a);
-	end_processes(a, ask ? c->ask.stop.grace_ms : 0, on_stopped);
+	on_look(&ending_new(a, ask ? c->ask.stop.grace_ms : 0, on_stopped)->timer);
 }

@@ -1,7 +1,8 @@
 /*
  * Runs inside a sandbox and tries things. `probe NAME` prints "NAME: ok" if it
  * worked and "NAME: errno" if it was refused; `probe all` tries everything that
- * must be refused. `probe eat MB` takes memory until somebody stops it.
+ * must be refused. `probe eat MB` takes memory until somebody stops it. `probe
+ * liar HEX` (runsc) takes init's place on its socket, and says HEX to everybody.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,6 +21,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -359,7 +361,8 @@ static void report(size_t i)
 static int eat(long megabytes)
 {
 	for (long i = 0; i < megabytes; i++) {
-		char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		if (p == MAP_FAILED) {
 			printf("no more after %ld MB\n", i);
@@ -371,12 +374,40 @@ static int eat(long megabytes)
 	return 0;
 }
 
+static int liar(const char *hex)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX, .sun_path = "/.berth/sock/init" };
+	int s = socket(AF_UNIX, SOCK_STREAM, 0);
+	size_t len = 0;
+
+	for (unsigned byte; sscanf(hex + 2 * len, "%2x", &byte) == 1; len++)
+		scratch[len] = (char)byte;
+	unlink(at.sun_path);
+	if (bind(s, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(s, 64) < 0)
+		return 1;
+	if (fork() > 0)
+		return 0;
+	for (int fd = 0; fd < 3; fd++)
+		close(fd);
+	for (int fd; (fd = accept(s, NULL, NULL)) >= 0;) {
+		char asked[4096];
+
+		(void)!read(fd, asked, sizeof(asked));
+		(void)!write(fd, scratch, len); /* and never closes */
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 3 && strcmp(argv[1], "liar") == 0)
+		return liar(argv[2]);
 	if (argc == 3 && strcmp(argv[1], "eat") == 0)
 		return eat(atol(argv[2]));
+	if (argc != 2)
+		return 2;
 	for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++)
-		if (argc == 2 && (strcmp(argv[1], "all") == 0 || strcmp(argv[1], tries[i].name) == 0))
+		if (strcmp(argv[1], "all") == 0 || strcmp(argv[1], tries[i].name) == 0)
 			report(i);
 	return 0;
 }

@@ -67,6 +67,11 @@ class Run:
         except BaseException:
             signal.alarm(0)
             self.fail(name, traceback.format_exc())
+            signal.alarm(60)
+            try:
+                s.tidy()
+            except TestTimeout:
+                pass
         else:
             self.passed += 1
             self.say(f"ok    {name} ({time.monotonic() - start:.1f} s)")

@@ -141,11 +141,22 @@ class Server:
     # -- looking at it from the host ----------------------------------------------------------
 
     def pid(self, daemon):
-        return int(pathlib.Path(self.dir, "run", daemon + ".pid").read_text())
+        """0 in the moment between two of them."""
+        return int(pathlib.Path(self.dir, "run", daemon + ".pid").read_text() or 0)
 
     def kill(self, *daemons):
-        for d in daemons:
-            os.kill(self.pid(d), signal.SIGKILL)
+        for pid in [self.pid(d) for d in daemons]:
+            assert pid > 1
+            os.kill(pid, signal.SIGKILL)
+
+    def tidy(self):
+        """After a test that failed: the next one finds no sandbox of it."""
+        try:
+            self.wait_healthy()
+            for b in self.api.sandboxes():
+                self.api.delete(b["id"])
+        except Exception:  # noqa: BLE001 - it was a failure already
+            pass
 
     def healthy(self):
         try:

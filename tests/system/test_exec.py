@@ -10,7 +10,7 @@ import time
 import nodeproto
 from client import ApiError, event_bytes
 from marks import limit
-from server import wait_until
+from server import leftovers, wait_until
 
 # Children that try to get away: a new session, a double fork, both. All are called "sleep 7777".
 ESCAPE = ("setsid sleep 7777 & (setsid sh -c 'setsid sleep 7777 & sleep 7777' &) ; "
@@ -23,9 +23,7 @@ def sleepers_inside(box):
 
 def sleepers_outside(s, box):
     """On crun the host sees them in the sandbox's cgroup; gVisor's tasks are not host processes by name."""
-    found = [p for p in s.cgroup_pids(box.id)
-             if b"sleep\x007777" in open(f"/proc/{p}/cmdline", "rb").read()]
-    return len(found)
+    return sum("sleep\0007777" in leftovers.read(f"/proc/{p}/cmdline") for p in s.cgroup_pids(box.id))
 
 
 def random_bytes(n, seed):
@@ -197,6 +195,14 @@ def test_a_command_killed_with_its_sandbox_is_lost_not_exited(s):
     t.join(30)
     assert answer and answer[0].kind == "lost" and answer[0].exit_code is None, answer
     s.api.delete(b.id)
+
+
+def test_a_command_that_kills_whoever_watches_it_is_not_told_as_a_success(s):
+    with s.box() as b:
+        r = b.exec("kill -9 $PPID; sleep 1; exit 0", timeout_ms=5000)
+        assert r.kind != "exited" and r.exit_code is None or s.runtime == "runsc", r
+        if s.runtime == "crun":
+            assert b.exec(["echo", "on"]).out == b"on\n"
 
 
 @limit(90)

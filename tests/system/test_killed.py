@@ -32,13 +32,13 @@ def node_log(s):
 def delete_all(s):
     """Every sandbox the API lists; a 202 is asked again."""
     def gone():
-        left = s.api.sandboxes()
-        for b in left:
-            try:
+        try:
+            left = s.api.sandboxes()
+            for b in left:
                 s.api.delete(b["id"])
-            except (ApiError, OSError):
-                pass
-        return not left
+            return not left
+        except (ApiError, OSError):
+            return False
     try:
         wait_until(gone, 40, "all sandboxes deleted")
     except AssertionError as e:
@@ -64,7 +64,7 @@ def survive(s, *daemons):
     before = {b: s.init_pid(b) for b in boxes}
     old = [s.pid(d) for d in daemons]
     s.kill(*daemons)
-    wait_until(lambda: all(s.pid(d) != o for d, o in zip(daemons, old)), 20, "restarted")
+    wait_until(lambda: all(s.pid(d) not in (o, 0) for d, o in zip(daemons, old)), 20, "restarted")
     s.wait_healthy()
     assert {b: s.init_pid(b) for b in boxes} == before
     for pid in before.values():

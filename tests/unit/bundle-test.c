@@ -1,6 +1,18 @@
 #include "node/bundle.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "lib/json.h"
+#include "lib/str.h"
+#include "node/seccomp.h"
 #include "test.h"
 
 static const char *const args[] = { "/.berth/init", "--fd", "3", NULL };
@@ -24,6 +36,7 @@ static struct json *config(const char *socket_dir)
 		.cpu_milli = 1500,
 		.pids = 256,
 		.open_files = 1024,
+		.filter = "BwAAAA==",
 	};
 	struct buf out = buf_make(1 << 20);
 	struct json *tree = NULL;
@@ -124,6 +137,48 @@ TEST(system_calls_are_an_allowlist)
 	CHECK(has(allowed, "read"));
 	for (size_t i = 0; i < array_len(never); i++)
 		CHECK(!has(allowed, never[i])); /* socket and clone only by rules of their own */
+}
+
+/* In a child: what the kernel answers under the compiled filter; the first wrong one, or 0. */
+static int tried_under(const struct buf *code)
+{
+	struct sock_fprog prog = { .len = (unsigned short)(code->len / sizeof(struct sock_filter)),
+				   .filter = (struct sock_filter *)(void *)code->data };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) < 0)
+		return 1;
+	if (syscall(SYS_getpid) <= 0)
+		return 2;
+	if (syscall(SYS_unshare, CLONE_NEWUTS) != -1 || errno != EPERM)
+		return 3;
+	if (syscall(SYS_socket, AF_PACKET, SOCK_RAW, 0) != -1 || errno != EPERM)
+		return 4;
+	if (syscall(SYS_clone, CLONE_NEWUSER, 0, 0, 0, 0) != -1 || errno != EPERM)
+		return 5;
+	if (syscall(SYS_clone3, NULL, 0) != -1 || errno != ENOSYS)
+		return 6;
+	return syscall(SYS_socket, AF_UNIX, SOCK_STREAM, 0) < 0 ? 7 : 0;
+}
+
+TEST(the_list_is_compiled_once_and_means_the_same)
+{
+	cleanup(json_free) struct json *tree = config(NULL);
+	cleanup(buf_done) struct buf text = buf_make(SECCOMP_TEXT_MAX), code = buf_make(65536);
+	struct err e = { 0 };
+	int status = -1;
+	pid_t pid;
+
+	CHECK_STR(json_get_str(json_get(tree, "annotations"), "run.oci.seccomp_bpf_data"),
+		  "BwAAAA==");
+	CHECK_OK(seccomp_compile(&text, &e), &e);
+	CHECK_OK(base64_decode(buf_str(&text), &code, &e), &e);
+	CHECK_INT(code.len % sizeof(struct sock_filter), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(tried_under(&code));
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	CHECK_INT(status, 0);
 }
 
 TEST(words_of_the_image_cannot_break_the_file)

@@ -1,0 +1,189 @@
+"""berthd before strangers: malformed requests, slow ones, and ten thousand that only listen."""
+import json
+import pathlib
+import re
+import resource
+import select
+import socket
+import threading
+import time
+
+from marks import limit, only
+from server import TOP
+
+VECTORS = TOP / "tests/fuzz/corpus/http"
+GOOD = b"GET /v1/health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+STREAMS, STREAMS_MB = 10_000, 20
+
+
+def connect(s, timeout=10):
+    return socket.create_connection(("127.0.0.1", s.port), timeout=timeout)
+
+
+def read_all(sock, seconds):
+    data, end = b"", time.monotonic() + seconds
+    try:
+        while time.monotonic() < end:
+            sock.settimeout(max(0.05, end - time.monotonic()))
+            more = sock.recv(65536)
+            if not more:
+                break
+            data += more
+    except OSError:
+        pass
+    return data
+
+
+def test_43_of_43_malformed_requests_are_refused(s):
+    vectors = sorted(VECTORS.glob("vector-*"))
+    assert len(vectors) == 43
+    accepted = []
+    for v in vectors:
+        with connect(s) as sock:
+            sock.sendall(v.read_bytes() + GOOD)
+            sock.shutdown(socket.SHUT_WR)
+            answer = read_all(sock, 3)
+        status = re.match(rb"HTTP/1\.[01] (\d+)", answer)
+        if status and (status[1][:1] == b"2" or status[1] == b"404") or answer.count(b"HTTP/1.1 ") > 1:
+            accepted.append((v.name, answer[:80]))
+        assert not status or status[1][:1] == b"4", (v.name, answer[:200])
+    assert not accepted, accepted
+
+
+def test_good_requests_on_one_connection_are_all_answered(s):
+    with connect(s) as sock:
+        sock.sendall(GOOD.replace(b"Connection: close\r\n", b"") * 3 + GOOD)
+        answer = read_all(sock, 5)
+    assert answer.count(b"HTTP/1.1 200") == 4, answer
+
+
+def test_too_much_of_anything_is_refused(s):
+    for head in (b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n",
+                 b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: " + b"y" * 100_000 + b"\r\n\r\n",
+                 b"GET / HTTP/1.1\r\nHost: a\r\n" + b"".join(b"X%d: y\r\n" % i for i in range(5000)) + b"\r\n"):
+        with connect(s) as sock:
+            try:
+                sock.sendall(head)
+            except OSError:
+                pass
+            answer = read_all(sock, 3)
+        assert not answer or re.match(rb"HTTP/1\.1 4\d\d", answer), answer[:100]
+    with connect(s) as sock:  # a body that is too long is refused by its length, before it comes
+        sock.sendall(b"POST /v1/sandboxes HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\n"
+                     b"Content-Length: 99999999999\r\n\r\n" % s.key.encode())
+        answer = read_all(sock, 3)
+    assert re.match(rb"HTTP/1\.1 4\d\d", answer), answer[:100]
+    assert s.api.get("/v1/health")["status"] == "ok"
+
+
+class Slow:
+    """Clients that send, or read, one byte a second."""
+
+    def __init__(self, s, ident, count):
+        self.s, self.ident, self.on = s, ident, True
+        self.threads = [threading.Thread(target=work) for work in (self.send, self.read) for _ in range(count)]
+
+    def send(self):
+        with connect(self.s) as sock:
+            for i in range(1000):
+                if not self.on:
+                    return
+                try:
+                    sock.send(GOOD[i % len(GOOD):][:1])
+                except OSError:
+                    return
+                time.sleep(1)
+
+    def read(self):
+        body = json.dumps({"command": "cat /dev/zero | head -c 3000000"}).encode()
+        with connect(self.s) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            sock.sendall(b"POST /v1/sandboxes/%s/exec HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\n"
+                         b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+                         % (self.ident.encode(), self.s.key.encode(), len(body), body))
+            while self.on:
+                try:
+                    sock.recv(1)
+                except OSError:
+                    return
+                time.sleep(1)
+
+    def __enter__(self):
+        [t.start() for t in self.threads]
+        return self
+
+    def __exit__(self, *_):
+        self.on = False
+        [t.join() for t in self.threads]
+
+
+@limit(60)
+def test_clients_of_one_byte_a_second_hurt_nobody(s):
+    with s.box(memory_mb=2048) as b, Slow(s, b.id, 20 if s.runtime == "crun" else 5):
+        time.sleep(1)
+        times = []
+        for i in range(40):
+            start = time.monotonic()
+            assert b.exec(["echo", str(i)]).out == f"{i}\n".encode()
+            times.append(time.monotonic() - start)
+        assert sorted(times)[20] < 0.5 and max(times) < 3, times
+
+
+def rss(pid):
+    """User memory of a process, in bytes."""
+    return int(re.search(r"^RssAnon:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)[1]) << 10
+
+
+@only("crun")
+@limit(150)
+def test_ten_thousand_idle_streams_cost_under_20_mb(s):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    assert hard > STREAMS + 500, f"the limit of open files is {hard}"
+    ask = (f"GET /v1/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {s.key}\r\n"
+           "Accept: text/event-stream\r\n\r\n").encode()
+    s.kill("berthd")  # a new one, whose memory holds nothing of earlier tests
+    time.sleep(0.5)
+    s.wait_healthy()
+    s.api.get("/v1/sandboxes")
+    before, streams = rss(s.pid("berthd")), []
+    try:
+        while len(streams) < STREAMS:
+            batch = [connect(s, 20) for _ in range(min(200, STREAMS - len(streams)))]
+            for sock in batch:
+                sock.sendall(ask)
+            for sock in batch:
+                assert sock.recv(4096).startswith(b"HTTP/1.1 200"), "refused"
+            streams += batch
+        time.sleep(1)
+        more = rss(s.pid("berthd")) - before
+        print(f"      {STREAMS} idle streams: {more / 1e6:.1f} MB more, {more / STREAMS:.0f} B each", flush=True)
+        assert more < STREAMS_MB * 1e6, more
+        with s.box() as b:  # one event to all of them, and work goes on
+            assert b.exec(["echo", "x"]).out == b"x\n"
+        told = read_events(streams, b"ready", 30)
+        assert told == STREAMS, told
+    finally:
+        for sock in streams:
+            sock.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert s.api.get("/v1/health")["status"] == "ok"
+
+
+def read_events(streams, word, seconds):
+    """How many of these get to see that word."""
+    waiting, poll, end = {k.fileno(): [k, b""] for k in streams}, select.epoll(), time.monotonic() + seconds
+    for fd in waiting:
+        poll.register(fd, select.EPOLLIN)
+    seen = 0
+    while waiting and time.monotonic() < end:
+        for fd, _ in poll.poll(1):
+            if fd not in waiting:
+                continue
+            waiting[fd][1] += waiting[fd][0].recv(65536)
+            if word in waiting[fd][1]:
+                seen += 1
+                poll.unregister(fd)
+                del waiting[fd]
+    poll.close()
+    return seen
