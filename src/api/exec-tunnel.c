@@ -50,8 +50,10 @@ static void send_frame(struct tunnel *u, enum frame_type type, const struct buf 
 static void send_error(struct tunnel *u, const struct err *why)
 {
 	cleanup(buf_done) struct buf out = buf_make(FRAME_PAYLOAD_MAX);
+	struct err told = *why;
 
-	frame_add_error(&out, why);
+	err_fix(&told, "%s", err_remediation(why)); /* as in every other answer */
+	frame_add_error(&out, &told);
 	if (u->t)
 		(void)http_tunnel_write(u->t, out.data, out.len);
 }

@@ -64,6 +64,15 @@ static void key_json(struct buf *out, const struct key *k, const char *secret)
 	buf_adds(out, "}");
 }
 
+/* Names are shown in tables and logs. */
+static int check_name(const char *what, const char *name, struct err *e)
+{
+	for (const char *p = name; *p; p++)
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			return err_set(e, ERR_INVALID, "%s must not have control characters", what);
+	return 0;
+}
+
 int keys_create(struct request *rq, struct store *s, struct buf *reply, struct err *e)
 {
 	struct key_body body = { .role = "user" };
@@ -78,6 +87,8 @@ int keys_create(struct request *rq, struct store *s, struct buf *reply, struct e
 		return err_set(e, ERR_INVALID, "role must be user or admin");
 	if (!body.name[0])
 		return err_set(e, ERR_INVALID, "name must not be empty");
+	if (check_name("name", body.name, e) < 0 || check_name("owner", body.owner, e) < 0)
+		return -1;
 	/* Who nobody is named for owns what its key's name says. */
 	if (key_make(s, body.name, body.owner[0] ? body.owner : body.name, role, &k, secret, e) < 0)
 		return -1;

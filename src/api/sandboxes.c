@@ -113,10 +113,11 @@ int sandboxes_list(struct request *rq, struct store *s, struct buf *reply, struc
 	struct sandbox_page page = { .owner = request_owner(rq), .after = after };
 	bool found;
 
-	if (http_query(rq->query, "after", after, sizeof(after), &found, e) < 0 ||
-	    http_query(rq->query, "limit", limit, sizeof(limit), &found, e) < 0 ||
+	if (http_query(rq->query, "after", after, sizeof(after), &found, e) < 0)
+		return err_wrap(e, "after");
+	if (http_query(rq->query, "limit", limit, sizeof(limit), &found, e) < 0 ||
 	    (found && str_u64(limit, &l.limit, e) < 0))
-		return err_wrap(e, "in the query");
+		return err_wrap(e, "limit");
 	if (l.limit < 1 || l.limit >= STORE_LIST_MAX)
 		return err_set(e, ERR_INVALID, "limit must be from 1 to %d", STORE_LIST_MAX - 1);
 	page.limit = (uint32_t)l.limit + 1;

@@ -33,6 +33,9 @@ static const struct option_row options[] = {
 };
 /* clang-format on */
 
+#define PORT_MAX         65535
+#define POOL_MIN_MB      128UL
+
 /* "host:port" that can be listened on now: better said here than in a daemon's log. */
 static int check_listen(const char *listen, struct err *e)
 {
@@ -43,10 +46,14 @@ static int check_listen(const char *listen, struct err *e)
 	cleanup(close_fd) int fd = -1;
 	char host[64];
 	int rc, one = 1;
+	uint64_t port;
 
 	if (!colon || !str_copy_bytes(host, sizeof(host), listen, (size_t)(colon - listen)) ||
-	    getaddrinfo(host, colon + 1, &hints, &found) != 0)
-		return err_set(e, ERR_INVALID, "--listen: not an address and port: %.60s", listen);
+	    str_u64(colon + 1, &port, e) < 0 || port < 1 || port > PORT_MAX ||
+	    getaddrinfo(host, colon + 1, &hints, &found) != 0) {
+		err_set(e, ERR_INVALID, "--listen: not an address and port: %.60s", listen);
+		return err_fix(e, "Write it like 127.0.0.1:7071, with a port up to %d.", PORT_MAX);
+	}
 	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	rc = bind(fd, found->ai_addr, found->ai_addrlen);
@@ -69,6 +76,12 @@ static int check(struct dev *dev, const struct dev_options *o, struct err *e)
 	}
 	if (str_size(o->pool_size, &bytes, e) < 0)
 		return err_wrap(e, "--pool-size");
+	if (bytes < POOL_MIN_MB << 20) {
+		err_set(e, ERR_INVALID, "--pool-size: %.40s is too small for a file system",
+			o->pool_size);
+		return err_fix(e, "Give at least %lum; images and sandboxes live in it.",
+			       POOL_MIN_MB);
+	}
 	if (o->runtime && strcmp(o->runtime, "crun") != 0 && strcmp(o->runtime, "runsc") != 0)
 		return err_set(e, ERR_INVALID, "--runtime is crun or runsc, not %.40s", o->runtime);
 	snprintf(dev->url, sizeof(dev->url), "http://%s", o->listen);
@@ -107,7 +120,7 @@ static int greet(const struct dev *dev, struct err *e)
 	buf_addf(&text, "Berth is up.\n  API     %s\n  key     %s/key\n  logs    %s/log\n",
 		 dev->url, dev->dir, dev->dir);
 	if (dev->first_start)
-		buf_addf(&text, "  first key, shown only now:  %.*s\n",
+		buf_addf(&text, "  first key, also in that file:  %.*s\n",
 			 (int)strcspn(buf_str(&key), "\r\n"), buf_str(&key));
 	buf_addf(&text,
 		 "In another terminal:\n"

@@ -11,6 +11,7 @@
 struct follow {
 	struct sse sse;
 	bool json;
+	bool following; /* it began, and what came could be told */
 };
 
 static void follow_done(struct follow *f)
@@ -53,7 +54,8 @@ static int on_stream(void *arg, const char *data, size_t len, struct err *e)
 {
 	struct follow *f = arg;
 
-	return sse_feed(&f->sse, data, len, e);
+	f->following = sse_feed(&f->sse, data, len, e) == 0;
+	return f->following ? 0 : -1;
 }
 
 static int run(const struct context *c, const void *options, const struct strv *args, struct err *e)
@@ -71,7 +73,8 @@ static int run(const struct context *c, const void *options, const struct strv *
 	sse_init(&f.sse);
 	f.sse.on_event = on_event;
 	f.sse.arg = &f;
-	if (client_fetch(c, "/v1/events", &q, &reply, e) < 0)
+	/* A server that was killed breaks the stream off; one that stops ends it. */
+	if (client_fetch(c, "/v1/events", &q, &reply, e) < 0 && !f.following)
 		return -1;
 	err_set(e, ERR_BUSY, "the server closed the stream of events");
 	return err_fix(e, "It may be restarting: run `berth events` again.");

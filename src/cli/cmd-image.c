@@ -167,7 +167,7 @@ static int import(const struct context *c, const void *options, const struct str
 		.content_type = "application/x-tar",
 		.upload = true,
 	};
-	struct stat st;
+	struct stat st = { 0 };
 
 	(void)options;
 	image_path(&path, args->items[0]);
@@ -179,7 +179,11 @@ static int import(const struct context *c, const void *options, const struct str
 	q.body_fd = fd >= 0 ? fd : STDIN_FILENO;
 	if (fstat(q.body_fd, &st) == 0 && S_ISREG(st.st_mode))
 		q.body_size = (uint64_t)st.st_size;
-	else if (fd < 0 && isatty(STDIN_FILENO))
+	else if (S_ISDIR(st.st_mode)) {
+		err_set(e, ERR_INVALID, "%s is a directory, not a tar", args->items[1]);
+		return err_fix(e, "tar -C %s -c . | berth image import %s -", args->items[1],
+			       args->items[0]);
+	} else if (fd < 0 && isatty(STDIN_FILENO))
 		return err_set(e, ERR_INVALID, "standard input is a terminal, not a tar");
 	return transfer(c, buf_str(&path), &q, q.body_size, e);
 }

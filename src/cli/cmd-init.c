@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/client.h"
 #include "cli/install.h"
 #include "cli/say.h"
 
@@ -61,8 +62,9 @@ static int check(const struct install_options *o, struct err *e)
 static int run(const struct context *c, const void *given, const struct strv *args, struct err *e)
 {
 	struct install_options o = *(const struct install_options *)given;
-	struct install i = { .context = c, .options = &o };
-	char text[INSTALL_KEY + 256];
+	struct context here = *c; /* the server we install, whatever BERTH_URL says */
+	struct install i = { .context = &here, .options = &o };
+	char text[INSTALL_KEY + 256], url[CLIENT_URL_MAX];
 	int n;
 
 	(void)args;
@@ -71,6 +73,8 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 	umask(022);
 	if (check(&o, e) < 0)
 		return -1;
+	snprintf(url, sizeof(url), "http://%s", o.listen);
+	here.url = url;
 	if (o.dry_run)
 		return print_plan(&i, e);
 	if (install(&i, e) < 0)

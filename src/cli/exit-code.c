@@ -19,7 +19,8 @@ int exit_code(const struct exec_exit *x)
 		return EXIT_BERTH;
 	if (x->kind == EXEC_EXITED)
 		return (int)(x->code & 0xff);
-	if (x->kind == EXEC_SIGNALLED)
+	/* Ctrl-C is a signal we asked for: 130, as every shell has it. */
+	if (x->kind == EXEC_SIGNALLED || (x->kind == EXEC_KILLED && x->signum))
 		return EXIT_SIGNAL + (int)(x->signum & 0x7f);
 	return kinds[x->kind].code;
 }

@@ -59,7 +59,7 @@ int help_all(const struct command *const *commands, struct err *e)
 	buf_adds(&out,
 		 "\nExit status:\n"
 		 "  of run and exec, the command's own; 128 + N if signal N ended it;\n"
-		 "  124 if its time was over; 137 if it was killed or ran out of memory;\n"
+		 "  124 if its time was over; 137 if it ran out of memory;\n"
 		 "  125 if berth itself failed, and for all other commands.\n"
 		 "\n`berth help COMMAND` says more.\n");
 	return say_out(buf_str(&out), out.len, e);

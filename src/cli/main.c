@@ -8,6 +8,7 @@
 #include "cli/exit-code.h"
 #include "cli/help.h"
 #include "cli/say.h"
+#include "lib/str.h"
 
 /* clang-format off */
 /* In the order of the help. */
@@ -54,6 +55,19 @@ static const char *first_set(const char *a, const char *b, const char *c)
 					 : c;
 }
 
+/* With or without the slash at its end, it is the same server. */
+static int set_url(struct context *c, const char *given, char *url, struct err *e)
+{
+	size_t len = strlen(given);
+
+	while (len > 0 && given[len - 1] == '/')
+		len--;
+	if (!str_copy_bytes(url, CLIENT_URL_MAX, given, len))
+		return err_set(e, ERR_INVALID, "the URL is too long: %.60s", given);
+	c->url = url;
+	return 0;
+}
+
 static int check_args(const struct command *cmd, const struct strv *args, struct err *e)
 {
 	if (args->len >= cmd->min && args->len <= cmd->max)
@@ -72,6 +86,8 @@ static int run_command(const struct command *cmd, struct global_options *global,
 	struct option_set sets[] = { own, { command_options, global } };
 	struct context c = { .commands = commands };
 	struct option_line line = { argc, argv, cmd->own };
+	char url[CLIENT_URL_MAX];
+	const char *given;
 
 	if (options_parse(&line, sets, array_len(sets), &args, e) < 0)
 		return err_wrap(e, "%s", cmd->name);
@@ -79,7 +95,9 @@ static int run_command(const struct command *cmd, struct global_options *global,
 		return help_command(cmd, e);
 	if (check_args(cmd, &args, e) < 0)
 		return -1;
-	c.url = first_set(global->url, getenv("BERTH_URL"), CLIENT_DEFAULT_URL);
+	given = first_set(global->url, getenv("BERTH_URL"), CLIENT_DEFAULT_URL);
+	if (set_url(&c, given, url, e) < 0)
+		return -1;
 	c.key = first_set(global->key, getenv("BERTH_API_KEY"), "");
 	c.json = global->json;
 	return cmd->run(&c, record, &args, e);
@@ -94,6 +112,8 @@ static int berth(int argc, char **argv, struct err *e)
 	size_t words;
 	int first;
 
+	if (argc == 2 && strcmp(argv[1], "--version") == 0) /* what everybody tries */
+		return run_command(&cmd_version, &global, 1, argv, e);
 	/* Options before the command's name: up to the first word that is none. */
 	for (first = 1; first < argc && argv[first][0] == '-'; first++)
 		if (strcmp(argv[first], "--url") == 0 || strcmp(argv[first], "--key") == 0)
@@ -105,7 +125,9 @@ static int berth(int argc, char **argv, struct err *e)
 		return help_all(commands, e);
 	cmd = help_find(commands, (size_t)(argc - first), argv + first, &words);
 	if (!cmd)
-		return help_missing(commands, first + 1 < argc ? argv[first + 1] : NULL,
+		return help_missing(commands,
+				    first + 1 < argc && argv[first + 1][0] != '-' ? argv[first + 1]
+										  : NULL,
 				    argv[first], e);
 	first += (int)words - 1; /* argv[0] of the command is its last word */
 	return run_command(cmd, &global, argc - first, argv + first, e);

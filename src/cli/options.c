@@ -25,6 +25,24 @@ static int parse_cpus(const char *s, uint64_t *ret, struct err *e)
 	return 0;
 }
 
+/* 0 in a record means "not given", so nobody may give it. */
+static int store_number(const struct option_row *row, uint64_t *place, const char *value,
+			struct err *e)
+{
+	uint64_t n = 0;
+	int rc = row->type == OPTION_SIZE       ? str_size(value, &n, e)
+		 : row->type == OPTION_DURATION ? str_duration_ms(value, &n, e)
+		 : row->type == OPTION_CPUS     ? parse_cpus(value, &n, e)
+						: str_u64(value, &n, e);
+
+	if (rc < 0)
+		return -1;
+	if (n == 0)
+		return err_set(e, ERR_INVALID, "must be more than nothing, not \"%.40s\"", value);
+	*place = n;
+	return 0;
+}
+
 static int store(const struct option_row *row, void *record, char *value, struct err *e)
 {
 	void *place = (char *)record + row->offset;
@@ -40,13 +58,10 @@ static int store(const struct option_row *row, void *record, char *value, struct
 		strv_add(place, value);
 		return 0;
 	case OPTION_NUMBER:
-		return str_u64(value, place, e);
 	case OPTION_SIZE:
-		return str_size(value, place, e);
 	case OPTION_DURATION:
-		return str_duration_ms(value, place, e);
 	case OPTION_CPUS:
-		return parse_cpus(value, place, e);
+		return store_number(row, place, value, e);
 	case OPTION_END:
 		break;
 	}

@@ -62,16 +62,12 @@ int sandbox_delete(const struct context *c, const char *id, struct err *e)
 {
 	cleanup(client_reply_done) struct client_reply reply = { 0 };
 	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
-	struct err why;
 
+	/* One that was deleted before has a receipt, not a 404: that is one nobody knows. */
 	buf_adds(&path, "/v1/sandboxes/");
 	fetch_escape(&path, id);
-	if (client_call(c, "DELETE", buf_str(&path), NULL, &reply, &why) < 0) {
-		if (why.code == ERR_NOT_FOUND && reply.status == 404)
-			return 0;
-		*e = why;
+	if (client_call(c, "DELETE", buf_str(&path), NULL, &reply, e) < 0)
 		return -1;
-	}
 	if (reply.status == 202)
 		say("%s is being deleted; it is not proven gone yet%s%s", id,
 		    json_get_str(reply.tree, "reason")[0] ? ": " : "",

@@ -83,13 +83,28 @@ static uint64_t arrived(int home)
 }
 
 /* skopeo's last words: `time="..." level=fatal msg="what it did: why it failed"`. */
+/* The log quotes the message; the reader gets it as it was. */
+static void unquote(struct buf *text)
+{
+	size_t to = 0;
+
+	for (size_t i = 0; i < text->len; i++)
+		if (text->data[i] != '\\' || i + 1 == text->len || text->data[i + 1] != '"')
+			text->data[to++] = text->data[i];
+	text->data[to] = '\0';
+	text->len = to;
+}
+
 static const char *last_words(const struct pull *p, struct buf *text)
 {
 	static const char sign[] = "level=fatal msg=\"";
-	const char *msg = strstr(buf_str(text), sign), *name;
+	const char *msg, *name;
 
 	while (text->len > 0 && strchr("\n\"", text->data[text->len - 1]))
 		text->data[--text->len] = '\0';
+	if (text->len > 0)
+		unquote(text);
+	msg = strstr(buf_str(text), sign);
 	msg = msg ? msg + strlen(sign) : buf_str(text);
 	name = strstr(msg, p->reference); /* which we say ourselves */
 	if (name && str_starts(name + strlen(p->reference), ": "))

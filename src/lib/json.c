@@ -95,6 +95,16 @@ static int field_read(const struct json_field *f, json_t *v, void *record, struc
 	return err_set(e, ERR_INTERNAL, "bad field table at %s", f->name);
 }
 
+static int unknown_member(const struct json_field *fields, const char *name, struct err *e)
+{
+	cleanup(buf_done) struct buf known = buf_make(1024);
+
+	for (const struct json_field *f = fields; f->type != JSON_END; f++)
+		buf_addf(&known, "%s%s", f == fields ? "" : ", ", f->name);
+	err_set(e, ERR_INVALID, "unknown member \"%.40s\"", name);
+	return err_fix(e, "The members there can be: %s.", buf_str(&known));
+}
+
 int json_read(const char *text, size_t len, const struct json_field *fields,
 	      void *record, struct err *e)
 {
@@ -114,7 +124,7 @@ int json_read(const char *text, size_t len, const struct json_field *fields,
 		const struct json_field *f = field_find(fields, name);
 
 		if (!f)
-			return err_set(e, ERR_INVALID, "unknown member \"%.40s\"", name);
+			return unknown_member(fields, name, e);
 		if (field_read(f, value, record, e) < 0)
 			return -1;
 	}

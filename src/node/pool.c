@@ -63,7 +63,12 @@ static int prepare_file(const char *path, uint64_t size, struct err *e)
 		return err_sys(e, errno, "give pool %s its size", path);
 	if (st.st_size > 0 && !has_file_system(path))
 		return err_set(e, ERR_CONFLICT, "%s is not empty and not a btrfs", path);
-	return has_file_system(path) ? 0 : make_file_system(path, e);
+	if (has_file_system(path))
+		return 0;
+	if (make_file_system(path, e) == 0)
+		return 0;
+	(void)!ftruncate(fd, 0); /* empty again: the next start may try with another size */
+	return -1;
 }
 
 static int mount_pool(const char *device, uint64_t size, const char *mountpoint, struct err *e)
