@@ -37,6 +37,7 @@ struct berthd {
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;
 	struct reconcile *reconcile;
+	_Atomic size_t exec_held; /* bytes of output kept for JSON answers; see exec-json.c */
 };
 
 must_check int berthd_open(struct berthd *b, struct err *e);

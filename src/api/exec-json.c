@@ -3,20 +3,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/berthd.h"
 #include "api/exec-input.h"
 #include "api/exec-sinks.h"
 #include "lib/json.h"
 #include "lib/str.h"
 
-#define OUTPUT_MAX (4 * 1024 * 1024) /* of each stream; the rest is counted, not kept */
+#define OUTPUT_MAX (4 * 1024 * 1024)     /* of each stream; the rest is counted, not kept */
+#define HELD_MAX   (256UL * 1024 * 1024) /* of all answers under way: then the same is done */
 
 struct whole {
+	struct berthd *berthd;
 	struct exec_input input;
 	struct buf out[2];
 };
 
 static void whole_free(struct whole *w)
 {
+	w->berthd->exec_held -= w->out[0].len + w->out[1].len;
 	exec_input_done(&w->input);
 	buf_done(&w->out[0]);
 	buf_done(&w->out[1]);
@@ -34,10 +38,16 @@ static void on_started(struct exec *x, uint32_t pid)
 static bool on_output(struct exec *x, enum frame_type stream, uint8_t *data, size_t len)
 {
 	struct whole *w = x->data;
-	struct buf *out = &w->out[stream == FRAME_STDERR];
+	int which = stream == FRAME_STDERR;
+	struct buf *out = &w->out[which];
 	size_t room = OUTPUT_MAX - out->len;
+	size_t keep = len < room ? len : room;
 
-	buf_add(out, data, len < room ? len : room);
+	/* What is kept is the beginning, without holes. */
+	if (out->len < x->offset[which] || w->berthd->exec_held + keep > HELD_MAX)
+		return false;
+	w->berthd->exec_held += keep;
+	buf_add(out, data, keep);
 	return false;
 }
 
@@ -99,6 +109,7 @@ void exec_json(struct request *rq, struct exec_request *ask, char *input)
 {
 	struct whole *w = xcalloc(1, sizeof(*w));
 
+	w->berthd = rq->reactor->berthd;
 	exec_input_init(&w->input, input);
 	w->out[0] = buf_make(OUTPUT_MAX + 1);
 	w->out[1] = buf_make(OUTPUT_MAX + 1);

@@ -26,6 +26,7 @@ static void fill_limits(struct http_limits *l)
 	LIMIT(l->body_ms, 60000);
 	LIMIT(l->stall_ms, 60000);
 	LIMIT(l->output_mark, HTTP_OUTPUT_MARK);
+	LIMIT(l->output_total, HTTP_OUTPUT_TOTAL);
 }
 
 /* ---- the address ---- */

@@ -12,21 +12,23 @@
 
 #include "http/exchange.h"
 
-#define HTTP_READ_SIZE   65536 /* one buffer for all connections of a server */
-#define HTTP_AHEAD_MAX   65536 /* read ahead per connection, then reading stops */
-#define HTTP_DRAIN_MAX   65536 /* of a body no handler read */
-#define HTTP_LINGER_MS   2000  /* for the client to close after our last byte */
-#define HTTP_OUTPUT_MARK 262144
-#define HTTP_OUTPUT_MAX  67108864 /* a handler that ignores the mark ends here */
+#define HTTP_READ_SIZE    65536 /* one buffer for all connections of a server */
+#define HTTP_AHEAD_MAX    65536 /* read ahead per connection, then reading stops */
+#define HTTP_DRAIN_MAX    65536 /* of a body no handler read */
+#define HTTP_LINGER_MS    2000  /* for the client to close after our last byte */
+#define HTTP_OUTPUT_MARK  262144
+#define HTTP_OUTPUT_TOTAL 268435456 /* of all connections of a server together */
+#define HTTP_OUTPUT_MAX   67108864  /* a handler that ignores the mark ends here */
 
-struct http_limits {        /* a zero means the default */
-	size_t head;        /* 16 KiB: longer is 431 */
-	size_t connections; /* 20,000: one more is 503 */
-	uint64_t head_ms;   /* 15 s, from accept or a head's first byte to its last */
-	uint64_t idle_ms;   /* 75 s, between requests */
-	uint64_t body_ms;   /* 60 s without a byte of a body somebody reads */
-	uint64_t stall_ms;  /* 60 s in which no queued byte could be sent */
-	size_t output_mark; /* 256 KiB: then streams and tunnels say "full" */
+struct http_limits {         /* a zero means the default */
+	size_t head;         /* 16 KiB: longer is 431 */
+	size_t connections;  /* 20,000: one more is 503 */
+	uint64_t head_ms;    /* 15 s, from accept or a head's first byte to its last */
+	uint64_t idle_ms;    /* 75 s, between requests */
+	uint64_t body_ms;    /* 60 s without a byte of a body somebody reads */
+	uint64_t stall_ms;   /* 60 s in which no queued byte could be sent */
+	size_t output_mark;  /* 256 KiB: then streams and tunnels say "full" */
+	size_t output_total; /* 256 MiB kept for all who do not read; one more byte breaks its own */
 };
 
 struct http_server {
@@ -43,6 +45,7 @@ struct http_server {
 	struct http_conn *connections;
 	struct http_conn *ready_list;
 	size_t connection_count;
+	size_t held; /* bytes in write queues */
 	int open_handles;
 	bool closing;
 	uint64_t close_by;

@@ -7,6 +7,7 @@
 struct http_write {
 	uv_write_t req;
 	struct http_conn *conn;
+	size_t len;
 	char data[];
 };
 
@@ -31,6 +32,7 @@ static void on_written(uv_write_t *req, int status)
 	struct http_write *w = container_of(req, struct http_write, req);
 	struct http_conn *c = w->conn;
 
+	c->server->held -= w->len;
 	free(w);
 	if (status < 0)
 		conn_break(c);
@@ -55,14 +57,25 @@ static void queue_rest(struct http_conn *c, const uv_buf_t *bufs, unsigned count
 		memcpy(w->data + len, bufs[i].base + from, bufs[i].len - from);
 		len += bufs[i].len - from;
 	}
-	whole.len = len;
+	whole.len = w->len = len;
 	w->conn = c;
+	c->server->held += len;
 	if (conn_backlog(c) == 0)
 		c->moved_at = uv_now(c->server->loop);
 	if (uv_write(&w->req, (uv_stream_t *)&c->tcp, &whole, 1, on_written) < 0) {
+		c->server->held -= len;
 		free(w);
 		conn_break(c);
 	}
+}
+
+/* Room for what a client does not take: its own, and that of all who do not read together. */
+static bool has_room(const struct http_conn *c, size_t rest)
+{
+	size_t all = c->server->limits.output_total;
+
+	return rest <= HTTP_OUTPUT_MAX - conn_backlog(c) &&
+	       (rest == 0 || (c->server->held < all && rest <= all - c->server->held));
 }
 
 bool conn_write(struct http_conn *c, const uv_buf_t *bufs, unsigned count)
@@ -79,7 +92,7 @@ bool conn_write(struct http_conn *c, const uv_buf_t *bufs, unsigned count)
 	if (sent == UV_EAGAIN)
 		sent = 0;
 	c->queued += total;
-	if (sent < 0 || total - (size_t)sent > HTTP_OUTPUT_MAX - conn_backlog(c)) {
+	if (sent < 0 || !has_room(c, total - (size_t)sent)) {
 		conn_break(c);
 		return false;
 	}
