@@ -28,7 +28,7 @@ struct http_limits {         /* a zero means the default */
 	uint64_t body_ms;    /* 60 s without a byte of a body somebody reads */
 	uint64_t stall_ms;   /* 60 s in which no queued byte could be sent */
 	size_t output_mark;  /* 256 KiB: then streams and tunnels say "full" */
-	size_t output_total; /* 256 MiB kept for all who do not read; one more byte breaks its own */
+	size_t output_total; /* 256 MiB for all who do not read; past it, theirs break */
 };
 
 struct http_server {
