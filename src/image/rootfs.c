@@ -31,6 +31,25 @@ static int mount_points(int root, struct err *e)
 	return 0;
 }
 
+/*
+ * Without it libc does not know "localhost". Only where nothing is there: what an
+ * image says about itself stays. We are inside its root, so a link leads nowhere else.
+ */
+static int hosts_file(int root, struct err *e)
+{
+	static const char text[] = "127.0.0.1\tlocalhost\n::1\tlocalhost\n";
+	cleanup(close_fd) int fd = -1;
+
+	if (mkdirat(root, "etc", 0755) < 0 && errno != EEXIST)
+		return err_sys(e, errno, "make /etc");
+	fd = openat(root, "etc/hosts", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0) /* there already, or /etc is no directory: the image's own business */
+		return 0;
+	if (write_all(fd, text, sizeof(text) - 1) < 0)
+		return err_sys(e, errno, "write /etc/hosts");
+	return 0;
+}
+
 int rootfs_finish(struct err *e)
 {
 	static const char *const plain[] = { "dev", "proc", "sys" };
@@ -42,5 +61,5 @@ int rootfs_finish(struct err *e)
 	for (size_t i = 0; i < array_len(plain); i++)
 		if (plain_directory(root, plain[i], e) < 0)
 			return -1;
-	return mount_points(root, e);
+	return hosts_file(root, e) < 0 ? -1 : mount_points(root, e);
 }

@@ -197,6 +197,7 @@ TEST(an_image_is_unpacked_as_it_is)
 		CHECK_INT(mode_of(".berth"), S_IFDIR | 0755);
 		CHECK_INT(mode_of(".berth/init"), S_IFREG | 0755);
 		CHECK_INT(mode_of(".berth/sock"), S_IFDIR | 0700);
+		CHECK_INT(mode_of("etc/hosts"), S_IFREG | 0644);
 		CHECK_OK(file_read(imagefd, IMAGE_CONFIG_FILE, &text, &e), &e);
 		CHECK_OK(image_config_decode((struct bytes){ (void *)text.data, text.len }, &c,
 					     &e),
