@@ -59,10 +59,14 @@ void events_begin(struct reactor *r)
 
 void events_end(struct reactor *r)
 {
-	while (r->followers) {
-		http_stream_end(r->followers->x);
-		unlink_follower(r->followers);
+	struct follower *next;
+
+	for (struct follower *f = r->followers; f; f = next) {
+		next = f->next;
+		http_stream_end(f->x);
+		free(f);
 	}
+	r->followers = NULL;
 }
 
 void events_close(struct reactor *r)

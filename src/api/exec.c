@@ -260,6 +260,7 @@ static void take_bytes(struct exec *x, uint8_t *data, size_t len)
 {
 	struct err e;
 
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): on_read() holds it through all of this */
 	while (len > 0 && !x->ended && x->exit.kind == EXEC_NONE) {
 		size_t n = x->head_have < FRAME_HEAD ? take_head(x, data, len)
 						     : take_payload(x, data, len);
@@ -299,6 +300,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	if (n > 0) {
 		x->pending++; /* it must outlive this, however it ends */
 		take_bytes(x, (uint8_t *)buf->base, (size_t)n);
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): `pending` above holds it */
 		(void)came_back_late(x);
 	} else if (n < 0 && !x->ended && x->exit.kind == EXEC_NONE) {
 		lost(x);
@@ -554,6 +556,7 @@ struct exec *exec_begin(struct request *rq, const char *sandbox, struct exec_req
 	rq->data = x;
 	x->pending = 1; /* until we are through here */
 	begin(x, sandbox);
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): `pending` above holds it until here */
 	return came_back_late(x) ? NULL : x;
 }
 

@@ -25,23 +25,16 @@ static const struct json_field key_fields[] = {
 	JSON_FIELD_END
 };
 
-int key_make(struct store *s, const char *name, const char *owner, enum role role,
-	     struct key *ret, char secret[KEY_SECRET_SIZE], struct err *e)
+int key_make(struct store *s, struct key *k, char secret[KEY_SECRET_SIZE], struct err *e)
 {
-	struct key k = { .role = role };
 	char hash[HASH_HEX_SIZE];
 
-	memcpy(k.id, "key_", 4);
-	id_random(k.id + 4, ID_RANDOM_CHARS);
-	snprintf(k.name, sizeof(k.name), "%s", name);
-	snprintf(k.owner, sizeof(k.owner), "%s", owner);
+	memcpy(k->id, "key_", 4);
+	id_random(k->id + 4, ID_RANDOM_CHARS);
 	memcpy(secret, "berth_", 6);
 	id_random(secret + 6, SECRET_CHARS);
 	hash_hex(secret, strlen(secret), hash);
-	if (store_key_insert(s, &k, hash, e) < 0)
-		return -1;
-	*ret = k;
-	return 0;
+	return store_key_insert(s, k, hash, e);
 }
 
 static void key_json(struct buf *out, const struct key *k, const char *secret)
@@ -77,20 +70,21 @@ int keys_create(struct request *rq, struct store *s, struct buf *reply, struct e
 {
 	struct key_body body = { .role = "user" };
 	char secret[KEY_SECRET_SIZE];
-	struct key k;
-	enum role role;
+	struct key k = { 0 };
 
 	if (json_read(buf_str(&rq->body), rq->body.len, key_fields, &body, e) < 0)
 		return -1;
-	role = role_by_name(body.role);
-	if (role == ROLE_UNSET)
+	k.role = role_by_name(body.role);
+	if (k.role == ROLE_UNSET)
 		return err_set(e, ERR_INVALID, "role must be user or admin");
 	if (!body.name[0])
 		return err_set(e, ERR_INVALID, "name must not be empty");
 	if (check_name("name", body.name, e) < 0 || check_name("owner", body.owner, e) < 0)
 		return -1;
 	/* Who nobody is named for owns what its key's name says. */
-	if (key_make(s, body.name, body.owner[0] ? body.owner : body.name, role, &k, secret, e) < 0)
+	memcpy(k.name, body.name, sizeof(k.name));
+	memcpy(k.owner, body.owner[0] ? body.owner : body.name, sizeof(k.owner));
+	if (key_make(s, &k, secret, e) < 0)
 		return -1;
 	key_json(reply, &k, secret);
 	rq->status = 201;

@@ -2,11 +2,13 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/berthd.h"
 #include "api/keys.h"
 #include "lib/log.h"
 #include "lib/proc.h"
+#include "lib/str.h"
 
 struct options {
 	const char *config;
@@ -33,13 +35,16 @@ static int create_key(const struct berthd *b, const struct options *o, struct er
 {
 	cleanup(store_closep) struct store *s = NULL;
 	char secret[KEY_SECRET_SIZE];
-	enum role role = role_by_name(o->role);
-	struct key k;
+	struct key k = { .role = role_by_name(o->role) };
 
-	if (role == ROLE_UNSET)
+	if (k.role == ROLE_UNSET)
 		return err_set(e, ERR_INVALID, "role must be user or admin");
+	if (!str_copy(k.name, sizeof(k.name), o->create_key))
+		return err_set(e, ERR_INVALID, "the name is longer than %zu bytes",
+			       sizeof(k.name) - 1);
+	memcpy(k.owner, k.name, sizeof(k.owner));
 	if (store_open(b->settings.database, &s, e) < 0 || store_migrate(s, e) < 0 ||
-	    key_make(s, o->create_key, o->create_key, role, &k, secret, e) < 0)
+	    key_make(s, &k, secret, e) < 0)
 		return -1;
 	printf("%s\n", secret);
 	return 0;

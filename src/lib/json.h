@@ -63,7 +63,7 @@ void json_bool(struct buf *out, const char *name, bool value);
 struct json;
 must_check int json_parse(const char *text, size_t len, struct json **ret, struct err *e);
 /* For cleanup(): only on what json_parse() gave. */
-void json_free(struct json **tree);
+void json_free(struct json **root);
 const struct json *json_get(const struct json *object, const char *name); /* or NULL */
 const struct json *json_at(const struct json *list, size_t i);            /* or NULL */
 const char *json_get_str(const struct json *object, const char *name);    /* or "" */

@@ -285,6 +285,7 @@ static void on_discarded(struct task *task, int status)
 static void on_helper_done(struct task *task, int status)
 {
 	struct image_job *job = task->data;
+	struct task_work work;
 	bool ok;
 	struct err e;
 	char how[64];
@@ -297,8 +298,13 @@ static void on_helper_done(struct task *task, int status)
 		err_set(&job->why, task->timed_out ? ERR_TIMEOUT : ERR_INTERNAL,
 			"berth-image %s without an answer", how);
 	}
-	if (task_fork(&job->node->loop, ok ? publish : discard, job, STDERR_FILENO,
-		      ok ? on_published : on_discarded, job, &e) < 0)
+	work = (struct task_work){
+		.run = ok ? publish : discard,
+		.log = STDERR_FILENO,
+		.on_done = ok ? on_published : on_discarded,
+		.data = job,
+	};
+	if (task_fork(&job->node->loop, &work, &e) < 0)
 		job_end(job, &e);
 }
 
@@ -321,6 +327,7 @@ static int job_start(struct image_job *job, const struct node_image_ask *ask, in
 	const char *argv[5] = { n->settings.image_helper, "import" };
 	cleanup(close_fd) int out = -1;
 	int results[2];
+	struct task_end end;
 	struct proc_spec spec = { .argv = argv, .in = tar, .out = -1, .err = STDERR_FILENO };
 
 	if (ask->op == IMAGE_PULL) {
@@ -341,7 +348,12 @@ static int job_start(struct image_job *job, const struct node_image_ask *ask, in
 	spec.pass[0] = job->dir;
 	spec.pass[1] = out;
 	spec.pass_count = 2;
-	return task_start(&n->loop, &spec, JOB_LIMIT_MS, on_helper_done, job, &job->task, e);
+	end = (struct task_end){
+		.deadline_ms = JOB_LIMIT_MS,
+		.on_done = on_helper_done,
+		.data = job,
+	};
+	return task_start(&n->loop, &spec, &end, &job->task, e);
 }
 
 static struct image_job *job_of(struct node *n, const char *source)
@@ -455,10 +467,16 @@ static void on_image_removed(struct task *task, int status)
 static int image_remove(struct call *c, struct err *e)
 {
 	char name[HEX_CHARS + 1];
+	struct task_work work = {
+		.run = remove_work,
+		.log = STDERR_FILENO,
+		.on_done = on_image_removed,
+		.data = c,
+	};
 
 	if (dir_name(c->ask.image_ask.digest, name, e) < 0)
 		return -1;
-	return task_fork(&c->node->loop, remove_work, c, STDERR_FILENO, on_image_removed, c, e);
+	return task_fork(&c->node->loop, &work, e);
 }
 
 void verb_image(struct call *c)

@@ -145,7 +145,7 @@ static int link_packet(struct link *link, struct bytes packet, int fd, struct er
 {
 	struct buf data = buf_make(NODE_PACKET_MAX);
 	struct node_head h;
-	struct call *c;
+	struct call *c = NULL;
 
 	if (node_head_decode(packet, &h, e) < 0) {
 		close_fd(&fd);

@@ -56,8 +56,8 @@ void task_kill(struct task *task)
 	proc_kill(&task->proc, SIGKILL);
 }
 
-int task_start(uv_loop_t *loop, const struct proc_spec *spec, uint64_t deadline_ms,
-	       void (*on_done)(struct task *, int), void *data, struct task **ret, struct err *e)
+int task_start(uv_loop_t *loop, const struct proc_spec *spec, const struct task_end *end,
+	       struct task **ret, struct err *e)
 {
 	struct task *task = xcalloc(1, sizeof(*task));
 
@@ -65,50 +65,49 @@ int task_start(uv_loop_t *loop, const struct proc_spec *spec, uint64_t deadline_
 		free(task);
 		return -1;
 	}
-	task->on_done = on_done;
-	task->data = data;
+	task->on_done = end->on_done;
+	task->data = end->data;
 	task->handles = 2;
 	uv_poll_init(loop, &task->poll, task->proc.pidfd);
 	task->poll.data = task;
 	uv_timer_init(loop, &task->timer);
 	task->timer.data = task;
 	uv_poll_start(&task->poll, UV_READABLE, on_child_event);
-	uv_timer_start(&task->timer, on_deadline, deadline_ms, 0);
+	uv_timer_start(&task->timer, on_deadline, end->deadline_ms, 0);
 	if (ret)
 		*ret = task;
 	return 0;
 }
 
-struct fork_work {
-	int (*work)(void *arg, struct err *e);
-	void *arg;
-};
-
 /* Runs in the child; there is no program behind it, so it never returns. */
 static int do_work(void *arg)
 {
-	const struct fork_work *w = arg;
+	const struct task_work *w = arg;
 	struct err e = { 0 };
-	int r = w->work(w->arg, &e);
+	int r = w->run(w->data, &e);
 
 	if (r < 0)
 		dprintf(STDERR_FILENO, "%s\n", e.msg);
 	_exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
-int task_fork(uv_loop_t *loop, int (*work)(void *arg, struct err *e), void *arg, int log,
-	      void (*on_done)(struct task *, int), void *data, struct err *e)
+int task_fork(uv_loop_t *loop, const struct task_work *work, struct err *e)
 {
 	static const char *const name[] = { "berth-node work", NULL };
-	struct fork_work w = { .work = work, .arg = arg };
+	struct task_work copy = *work;
 	struct proc_spec spec = {
 		.argv = name,
 		.in = -1,
 		.out = -1,
-		.err = log,
+		.err = work->log,
 		.prepare = do_work,
-		.arg = &w,
+		.arg = &copy,
+	};
+	struct task_end end = {
+		.deadline_ms = FORK_DEADLINE_MS,
+		.on_done = work->on_done,
+		.data = work->data,
 	};
 
-	return task_start(loop, &spec, FORK_DEADLINE_MS, on_done, data, NULL, e);
+	return task_start(loop, &spec, &end, NULL, e);
 }

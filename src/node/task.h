@@ -21,17 +21,27 @@ struct task {
 	void *data;
 };
 
-/* The caller fills spec; on_done and data say who is told. */
-must_check int task_start(uv_loop_t *loop, const struct proc_spec *spec, uint64_t deadline_ms,
-			  void (*on_done)(struct task *, int), void *data, struct task **ret,
-			  struct err *e);
+/* Who is told, and until when it may take. */
+struct task_end {
+	uint64_t deadline_ms; /* from now */
+	void (*on_done)(struct task *task, int status);
+	void *data;
+};
+
+must_check int task_start(uv_loop_t *loop, const struct proc_spec *spec, const struct task_end *end,
+			  struct task **ret, struct err *e);
 
 /*
- * The same without another program: `work` runs in a fork of this process and
+ * The same without another program: `run` works in a fork of this process and
  * its result is the exit status (0 or 1). What it wants to say about a failure
  * goes to `log`, a descriptor that becomes its standard error.
  */
-must_check int task_fork(uv_loop_t *loop, int (*work)(void *arg, struct err *e), void *arg, int log,
-			 void (*on_done)(struct task *, int), void *data, struct err *e);
+struct task_work {
+	int (*run)(void *arg, struct err *e);
+	int log;
+	void (*on_done)(struct task *task, int status);
+	void *data; /* of run() and of on_done() */
+};
+must_check int task_fork(uv_loop_t *loop, const struct task_work *work, struct err *e);
 
 void task_kill(struct task *task);

@@ -181,18 +181,18 @@ void verb_create(struct call *c)
 {
 	struct err e = { 0 };
 	struct allocation *a = create(c, &e);
-	int log;
+	struct task_work work = { .run = make_disk, .on_done = on_disk_made, .data = a };
 
 	if (!a)
 		return call_fail(c, &e);
 	if (a->phase == PHASE_BUILT || a->phase == PHASE_RUNNING)
 		return answer(a); /* asked twice */
 	a->phase = PHASE_BUILDING;
-	log = process_log_open(a);
+	work.log = process_log_open(a);
 	if (write_config(a, &e) < 0 ||
-	    task_fork(&c->node->loop, make_disk, a, log, on_disk_made, a, &e) < 0)
+	    task_fork(&c->node->loop, &work, &e) < 0)
 		give_up(a, PHASE_ENDED, &e);
-	close_fd(&log);
+	close_fd(&work.log);
 }
 
 static int bind_mount(const char *source, const char *target, bool directory, struct err *e)
@@ -283,6 +283,11 @@ static int start_engine(struct allocation *a, struct err *e)
 	cleanup(close_fd) int log = process_log_open(a), listener = -1;
 	cleanup(strv_done) struct strv argv = { 0 };
 	struct process_paths paths;
+	struct task_end end = {
+		.deadline_ms = START_LIMIT_MS,
+		.on_done = on_engine_done,
+		.data = a,
+	};
 	struct proc_spec spec = { .in = -1, .out = -1, .err = log, .prepare = prepare_engine };
 
 	process_paths(a, &paths);
@@ -298,7 +303,7 @@ static int start_engine(struct allocation *a, struct err *e)
 	} else if (guest_share(a, e) < 0) {
 		return -1;
 	}
-	return task_start(&a->node->loop, &spec, START_LIMIT_MS, on_engine_done, a, &a->task, e);
+	return task_start(&a->node->loop, &spec, &end, &a->task, e);
 }
 
 void verb_start(struct call *c)

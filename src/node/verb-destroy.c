@@ -157,9 +157,15 @@ static int remove_traces(struct allocation *a, struct err *e)
 static void start_removing_disk(struct allocation *a)
 {
 	cleanup(close_fd) int log = process_log_open(a);
+	struct task_work work = {
+		.run = remove_disk,
+		.log = log,
+		.on_done = on_removed,
+		.data = a,
+	};
 	struct err e;
 
-	if (task_fork(&a->node->loop, remove_disk, a, log, on_removed, a, &e) < 0)
+	if (task_fork(&a->node->loop, &work, &e) < 0)
 		end_call(a, &e);
 }
 
