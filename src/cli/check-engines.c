@@ -169,26 +169,11 @@ void check_postgres(const struct context *c, struct check *ret)
 void check_image_tools(const struct context *c, struct check *ret)
 {
 	char path[PATH_MAX];
-	bool skopeo = program_on_path("skopeo", path), umoci = program_on_path("umoci", path);
 
 	(void)c;
-	if (skopeo && umoci)
-		check_set(ret, CHECK_OK, NULL, "skopeo and umoci");
-	else
-		check_set(ret, CHECK_WARN,
-			  "apt install skopeo umoci; `berth image import` works without.",
-			  "%s%s%s not here: images cannot be pulled", skopeo ? "" : "skopeo",
-			  skopeo || umoci ? "" : ", ", umoci ? "" : "umoci");
-}
-
-void check_nft(const struct context *c, struct check *ret)
-{
-	char path[PATH_MAX];
-
-	(void)c;
-	if (program_on_path("nft", path))
+	if (program_on_path("skopeo", path))
 		check_set(ret, CHECK_OK, NULL, "%s", path);
 	else
-		check_set(ret, CHECK_WARN,
-			  "apt install nftables", "nft is not here: no network policies");
+		check_set(ret, CHECK_WARN, "apt install skopeo; `berth image import` works without.",
+			  "skopeo is not here: images cannot be pulled");
 }

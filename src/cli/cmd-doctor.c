@@ -25,7 +25,6 @@ static const struct {
 	{ "runsc",		check_runsc },
 	{ "PostgreSQL",		check_postgres },
 	{ "image tools",	check_image_tools },
-	{ "nftables",		check_nft },
 	{ "server",		check_server },
 	{ "API key",		check_key },
 };
