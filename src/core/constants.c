@@ -1,0 +1,99 @@
+#include "core/constants.h"
+
+#define SECOND UINT64_C(1000)
+#define MINUTE (60 * SECOND)
+#define HOUR   (60 * MINUTE)
+#define DAY    (24 * HOUR)
+
+/* clang-format off */
+static const struct {
+	const char *name;
+	uint64_t ms;
+} constants[CONSTANT_COUNT] = {
+	[CONSTANT_SLEEP_AFTER]		= { "sleep_after",		10 * MINUTE },
+	[CONSTANT_ORPHAN]		= { "orphan",			10 * MINUTE },
+	[CONSTANT_STUCK]		= { "stuck",			30 * MINUTE },
+	[CONSTANT_MAX_AGE]		= { "max_age",			24 * HOUR },
+	[CONSTANT_SWEEP]		= { "sweep",			5 * MINUTE },
+	[CONSTANT_CREATE]		= { "create",			2 * MINUTE },
+	[CONSTANT_FIRST_CONNECT]	= { "first_connect",		5 * MINUTE },
+	[CONSTANT_HELLO]		= { "hello",			30 * SECOND },
+	[CONSTANT_RECONNECT]		= { "reconnect",		5 * MINUTE },
+	[CONSTANT_STARTUP]		= { "startup",			10 * MINUTE },
+	[CONSTANT_READY_ONLY]		= { "ready_only",		60 * SECOND },
+	[CONSTANT_KEEP_WARM]		= { "keep_warm",		5 * MINUTE },
+	[CONSTANT_PING]			= { "ping",			60 * SECOND },
+	[CONSTANT_PONG]			= { "pong",			30 * SECOND },
+	[CONSTANT_NO_OUTPUT]		= { "no_output",		330 * SECOND },
+	[CONSTANT_DISCONNECT_GRACE]	= { "disconnect_grace",		10 * SECOND },
+	[CONSTANT_STOP_ATTEMPT]		= { "stop_attempt",		45 * SECOND },
+	[CONSTANT_OBSERVE_1]		= { "observe_1",		100 },
+	[CONSTANT_OBSERVE_2]		= { "observe_2",		500 },
+	[CONSTANT_OBSERVE_3]		= { "observe_3",		1 * SECOND },
+	[CONSTANT_STOP_BACKOFF_1]	= { "stop_backoff_1",		5 * SECOND },
+	[CONSTANT_STOP_BACKOFF_2]	= { "stop_backoff_2",		10 * SECOND },
+	[CONSTANT_STOP_BACKOFF_3]	= { "stop_backoff_3",		30 * SECOND },
+	[CONSTANT_STOP_BACKOFF_4]	= { "stop_backoff_4",		60 * SECOND },
+	[CONSTANT_STOP_BACKOFF_5]	= { "stop_backoff_5",		120 * SECOND },
+	[CONSTANT_RECHECK_FIRST]	= { "recheck_first",		10 * MINUTE },
+	[CONSTANT_RECHECK_MAX]		= { "recheck_max",		6 * HOUR },
+	[CONSTANT_HOST_LEASE]		= { "host_lease",		30 * SECOND },
+	[CONSTANT_HOST_RENEW]		= { "host_renew",		10 * SECOND },
+	[CONSTANT_HOST_FREEZE_BEFORE]	= { "host_freeze_before",	5 * SECOND },
+	[CONSTANT_HOST_MARGIN]		= { "host_margin",		10 * SECOND },
+	[CONSTANT_TURN]			= { "turn",			60 * MINUTE },
+	[CONSTANT_STALE_DIR]		= { "stale_dir",		20 * MINUTE },
+	[CONSTANT_RETENTION]		= { "retention",		90 * DAY },
+};
+/* clang-format on */
+
+uint64_t constant_ms(enum constant c, unsigned divisor)
+{
+	uint64_t ms = constants[c].ms / (divisor ? divisor : 1);
+
+	return ms ? ms : 1;
+}
+
+const char *constant_name(enum constant c)
+{
+	return constants[c].name;
+}
+
+uint64_t moment_add(uint64_t from_ms, uint64_t ms)
+{
+	if (from_ms >= NEVER - 1 || ms > NEVER - 1 - from_ms)
+		return NEVER - 1;
+	return from_ms + ms;
+}
+
+uint64_t moment_after(const struct moment *at, enum constant c)
+{
+	return moment_add(at->now_ms, constant_ms(c, at->divisor));
+}
+
+/* A jitter outside its range, or no number at all, adds nothing. */
+static uint64_t jittered(uint64_t ms, double jitter)
+{
+	if (!(jitter >= 0 && jitter < 1))
+		return ms;
+	return ms + (uint64_t)((double)ms * jitter / JITTER_SHARE);
+}
+
+uint64_t constant_backoff_ms(unsigned attempts, const struct moment *at)
+{
+	unsigned last = CONSTANT_STOP_BACKOFF_5 - CONSTANT_STOP_BACKOFF_1;
+	unsigned i = attempts ? attempts - 1 : 0;
+	unsigned c = CONSTANT_STOP_BACKOFF_1 + (i < last ? i : last);
+
+	return jittered(constant_ms((enum constant)c, at->divisor), at->jitter);
+}
+
+uint64_t constant_recheck_ms(unsigned rechecks, const struct moment *at)
+{
+	uint64_t max = constant_ms(CONSTANT_RECHECK_MAX, at->divisor);
+	uint64_t ms = constant_ms(CONSTANT_RECHECK_FIRST, at->divisor);
+
+	for (unsigned i = 0; i < rechecks && ms < max; i++)
+		ms *= 2;
+	return jittered(ms < max ? ms : max, at->jitter);
+}
