@@ -50,8 +50,11 @@ struct sandbox_move {
 	uint64_t generation;
 	uint64_t version; /* 0: any */
 	enum sandbox_state from, to;
-	const char *reason;   /* NULL: none */
-	uint32_t deadline_ms; /* from now; 0: none */
+	const char *event;       /* for the log; NULL: none that has a name */
+	uint64_t attempt;        /* for the log: whose step this is; 0: nobody's */
+	const char *reason;      /* NULL: none */
+	const struct stop *stop; /* the ladder of a deletion; NULL: none */
+	uint64_t deadline_ms;    /* from now; 0: none */
 };
 must_check int store_sandbox_move(struct store *s, const struct sandbox_move *move,
 				  struct sandbox *ret, struct err *e);
@@ -67,11 +70,18 @@ struct tombstone {
 
 /*
  * The end: a deleting sandbox's row becomes a tombstone. Again: the tombstone
- * that is there, with the first receipt. ERR_CONFLICT if it is not deleting or
- * of another generation, ERR_NOT_FOUND if it never was.
+ * that is there, with the first receipt. ERR_CONFLICT if it is not deleting, of
+ * another generation, or if `attempt` is not the one in flight; ERR_NOT_FOUND if
+ * it never was.
  */
-must_check int store_sandbox_erase(struct store *s, const char *id, uint64_t generation,
-				   const char *receipt, struct tombstone *ret, struct err *e);
+struct sandbox_end {
+	const char *id;
+	uint64_t generation;
+	uint64_t attempt; /* whose observation this is */
+	const char *receipt;
+};
+must_check int store_sandbox_erase(struct store *s, const struct sandbox_end *end,
+				   struct tombstone *ret, struct err *e);
 must_check int store_tombstone_get(struct store *s, const char *owner, const char *id,
 				   struct tombstone *ret, struct err *e);
 
@@ -82,7 +92,8 @@ must_check int store_sandboxes_of_host(struct store *s, const char *host, sandbo
 /*
  * Those of this host whose deadline has passed; the limit takes the oldest, in
  * no order. In the same statement the deadline is pushed `again_ms` forward, so
- * that only one worker gets each, and it comes back should that worker die.
+ * that only one worker gets each, and it comes back should that worker die. Not
+ * that of a deletion: it is the ladder's own, and beginning the attempt moves it.
  */
 struct sandbox_due {
 	const char *host;
