@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/resume.h"
 #include "api/sandboxes.h"
 #include "lib/str.h"
 #include "lib/time.h"
@@ -121,14 +122,30 @@ static void answer_ready(struct replay *r)
 	request_reply(replay_end(r), 201, &body);
 }
 
+static void wait_a_little(void *data)
+{
+	struct replay *r = data;
+
+	uv_timer_start(&r->timer, on_time_to_look, r->pause_ms, 0);
+	r->pause_ms = r->pause_ms < LOOK_LAST_MS ? r->pause_ms * 2 : LOOK_LAST_MS;
+}
+
 static void answer_creating(struct replay *r)
 {
+	struct resume how = {
+		.reactor = r->rq->reactor,
+		.request = r->rq->id,
+		.sb = &r->sb,
+		.use = &r->use,
+		.done = wait_a_little,
+		.data = r,
+	};
 	struct err e;
 
 	if (time_mono_ms() < r->give_up_ms) {
-		uv_timer_start(&r->timer, on_time_to_look, r->pause_ms, 0);
-		r->pause_ms = r->pause_ms < LOOK_LAST_MS ? r->pause_ms * 2 : LOOK_LAST_MS;
-		return;
+		if (resume_possible(how.reactor, how.sb))
+			return resume_create(&how);
+		return wait_a_little(r);
 	}
 	err_set(&e, ERR_BUSY, "%s, made by this Idempotency-Key, is still being created",
 		r->sb.id);
@@ -149,8 +166,10 @@ static void answer_over(struct replay *r)
 }
 
 static void (*const answers[SANDBOX_STATE_COUNT])(struct replay *r) = {
-	[SANDBOX_CREATING] = answer_creating, [SANDBOX_READY] = answer_ready,
-	[SANDBOX_DELETING] = answer_over,     [SANDBOX_FAILED] = answer_over,
+	[SANDBOX_CREATING] = answer_creating,
+	[SANDBOX_READY] = answer_ready,
+	[SANDBOX_DELETING] = answer_over,
+	[SANDBOX_FAILED] = answer_over,
 	[SANDBOX_GONE] = answer_over,
 };
 
