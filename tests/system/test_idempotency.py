@@ -1,6 +1,7 @@
 """Idempotency-Key: a create that comes again, at once, later, or after a kill -9, has happened once."""
 import os
 import random
+import signal
 import threading
 import time
 import uuid
@@ -128,23 +129,52 @@ def test_deletes_at_once_with_one_key_are_one_receipt(s):
     assert sum(not g[2] for g in got) == 1, got
 
 
-def test_a_create_that_failed_fails_again_in_the_same_words(s):
-    """berth-node is frozen in the middle, then killed: what it was asked to make is broken."""
-    key, answers = new_key(), []
-    s.kill("berth-node")
-    for _ in range(3):
-        answers.append(create(s, key))
-        if answers[-1][0] == 201:
-            break
-        time.sleep(0.2)
-    s.wait_healthy()
-    last = create(s, key)
-    assert len(s.api.sandboxes()) == 1, s.api.sandboxes()
-    if last[0] != 201:
-        assert last[0] >= 500 and last[2] and all(a[:2] == last[:2] for a in answers), (answers, last)
-        assert "new one" in last[1]["remediation"] and s.api.sandboxes()[0]["id"] in last[1]["message"], last
-        assert s.api.sandboxes()[0]["state"] == "failed"
+def begun(s, key):
+    """A create that berth-node, frozen, does not get done: (thread, where its answer will be)."""
+    answers = []
+    os.kill(s.pid("berth-node"), signal.SIGSTOP)
+    t = threading.Thread(target=lambda: answers.append(create(s, key)))
+    t.start()
+    wait_until(s.api.sandboxes, 10, "the record")
+    return t, answers
+
+
+@limit(90)
+def test_who_comes_while_the_first_is_under_way_waits_and_then_is_told_to_come_again(s):
+    key, node = new_key(), s.pid("berth-node")
+    t, answers = begun(s, key)
+    try:
+        start = time.monotonic()
+        status, data, headers = s.api.request("POST", "/v1/sandboxes", BODY, {"Idempotency-Key": key})
+        assert (status, data["code"], headers["Retry-After"]) == (503, "busy", "1"), (status, data)
+        assert headers["Idempotency-Replayed"] == "true" and 9 < time.monotonic() - start < 20
+        waiting = []
+        w = threading.Thread(target=lambda: waiting.append(create(s, key)))
+        w.start()
+        time.sleep(0.5)
+    finally:
+        os.kill(node, signal.SIGCONT)
+    [x.join() for x in (t, w)]
+    assert answers[0][0] == 201 and waiting == [(201, answers[0][1], True)], (answers, waiting)
+    assert create(s, key) == waiting[0]
     delete_all(s)
+
+
+def test_a_create_that_failed_fails_again_in_the_same_words(s):
+    key = new_key()
+    t, answers = begun(s, key)
+    s.kill("berth-node")
+    t.join()
+    status, data, replayed = answers[0]
+    assert status >= 500 and not replayed and "new one" in data["remediation"], answers
+    s.wait_healthy()
+    for _ in range(3):
+        assert create(s, key) == (status, data, True), answers
+    listed = s.api.sandboxes()
+    assert [b["state"] for b in listed] == ["failed"] and listed[0]["id"] in data["message"], (listed, data)
+    delete_all(s)
+    assert create(s, key) == (status, data, True)
+    assert s.api.sandboxes() == []
     wait_until(lambda: host_is_empty(s), 10, "host is empty")
 
 
