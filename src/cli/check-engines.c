@@ -174,6 +174,7 @@ void check_image_tools(const struct context *c, struct check *ret)
 	if (program_on_path("skopeo", path))
 		check_set(ret, CHECK_OK, NULL, "%s", path);
 	else
-		check_set(ret, CHECK_WARN, "apt install skopeo; `berth image import` works without.",
+		check_set(ret, CHECK_WARN,
+			  "apt install skopeo; `berth image import` works without.",
 			  "skopeo is not here: images cannot be pulled");
 }
