@@ -7,6 +7,7 @@
 
 #include "api/berthd.h"
 #include "api/events.h"
+#include "api/request.h"
 #include "lib/log.h"
 #include "lib/str.h"
 #include "lib/time.h"
@@ -82,18 +83,28 @@ static int write_intent(struct job *job, struct store *s, struct err *e)
 		.host = c->reactor->berthd->settings.host,
 		.spec = &c->spec,
 		.deadline_ms = lifecycle_deadline_ms(SANDBOX_CREATING),
+		.use = c->use.key[0] ? &c->use : NULL,
 	};
+	int n = store_sandbox_insert(s, &intent, &c->sb, e);
 
-	c->wrote = store_sandbox_insert(s, &intent, &c->sb, e) == 0;
-	return c->wrote ? 0 : -1;
+	c->wrote = n == 0;
+	c->used_before = n == 1;
+	return n == 1 ? err_set(e, ERR_CONFLICT, "this Idempotency-Key was used before") : n;
 }
 
 /* What the event means for the record as it is now; again if somebody else was faster. */
 static int write_event(struct job *job, struct store *s, struct err *e)
 {
 	struct change *c = container_of(job, struct change, job);
+	cleanup(buf_done) struct buf told = buf_make(IDEMPOTENCY_RESPONSE_MAX);
+	struct idempotency_answer answer = { .use = &c->use };
 	struct sandbox_move move;
 
+	if (c->ev == EV_BROKEN && c->use.key[0]) { /* the same to whoever asks again */
+		request_error_text(c->request, &c->why, &told);
+		answer.status = err_http_status(c->why.code);
+		answer.response = buf_str(&told);
+	}
 	for (int i = 0; i < MOVE_TRIES; i++) {
 		if ((i > 0 || c->sb.version == 0) &&
 		    store_sandbox_get(s, c->owner, c->sb.id, &c->sb, e) < 0)
@@ -115,6 +126,7 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 			.event = c->event,
 			.reason = c->why.msg[0] ? c->why.msg : NULL,
 			.deadline_ms = c->step.deadline_ms,
+			.answer = answer.response && c->step.to == SANDBOX_FAILED ? &answer : NULL,
 		};
 		c->wrote = store_sandbox_move(s, &move, &c->sb, e) == 0;
 		if (c->wrote)
@@ -169,6 +181,8 @@ static void broken(struct change *c, const struct err *why)
 {
 	c->why = *why;
 	err_wrap(&c->why, "sandbox %s could not be started", c->sb.id);
+	if (c->use.key[0])
+		err_fix(&c->why, "This is its key's answer for good: try again with a new one.");
 	record_event(c, EV_BROKEN, after_broken);
 }
 

@@ -23,6 +23,8 @@ struct change {
 	struct tombstone tomb;           /* when it is gone */
 	struct node_observation seen;    /* by berth-node, last */
 	struct sandbox_spec spec;        /* of a new one */
+	struct idempotency_use use;      /* of a new one; an empty key: it came without */
+	bool used_before;                /* that key was, and nothing was written */
 	struct step step;
 	enum sandbox_event ev;
 	const char *event;       /* what happened, for the logs */
@@ -41,7 +43,10 @@ struct change {
 struct change *change_new(struct reactor *r, const char *request);
 void change_free(struct change *c);
 
-/* Insert c->sb as spec says, build it, bring it up. */
+/*
+ * Insert c->sb as spec says, build it, bring it up. With c->use only if its key
+ * is free: otherwise it ends with ERR_CONFLICT, and c->used_before says why.
+ */
 void change_create(struct change *c, change_fn *done);
 
 /*

@@ -5,6 +5,7 @@
 #include "api/berthd.h"
 #include "api/change.h"
 #include "api/deletion.h"
+#include "api/idempotency.h"
 #include "http/target.h"
 #include "lib/id.h"
 #include "lib/json.h"
@@ -48,12 +49,14 @@ static void on_created(struct change *c, const struct err *why)
 {
 	struct request *rq = c->data;
 	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
+	struct idempotency_use use = c->use;
+	bool used_before = c->used_before;
 	struct err e;
 
 	if (why) {
 		e = *why;
 		change_free(c);
-		return request_fail(rq, &e);
+		return used_before ? idempotency_replay(rq, &use) : request_fail(rq, &e);
 	}
 	sandbox_json(&body, &c->sb);
 	change_free(c);
@@ -77,7 +80,7 @@ void sandboxes_create(struct request *rq)
 	char random[ID_RANDOM_CHARS + 1];
 	struct err e;
 
-	if (read_spec(rq, &c->spec, &e) < 0) {
+	if (read_spec(rq, &c->spec, &e) < 0 || idempotency_read(rq, &c->use, &e) < 0) {
 		change_free(c);
 		return request_fail(rq, &e);
 	}
@@ -198,17 +201,21 @@ static void on_deleted(struct change *c, const struct err *why)
 	request_reply(rq, pending ? 202 : 200, &body);
 }
 
-void sandboxes_delete(struct request *rq)
+static void begin_delete(struct request *rq)
 {
 	struct change *c = change_new(rq->reactor, rq->id);
-	struct err e;
 
-	if (sandbox_id_check(rq->param, &e) < 0) {
-		change_free(c);
-		return request_fail(rq, &e);
-	}
 	memcpy(c->sb.id, rq->param, sizeof(c->sb.id));
 	c->owner = request_owner(rq);
 	c->data = rq;
 	deletion_ask(c, on_deleted);
+}
+
+void sandboxes_delete(struct request *rq)
+{
+	struct err e;
+
+	if (sandbox_id_check(rq->param, &e) < 0)
+		return request_fail(rq, &e);
+	idempotency_claim(rq, begin_delete);
 }

@@ -91,14 +91,22 @@ static const struct column tombstone_columns[] = {
  * The image's row is locked against a change until the sandbox is there: once a
  * name means another digest, no new sandbox can still come with the old one.
  */
+#define TELL_CREATED TELL("version", "'create'", "''", "state", "''", "0", "made")
+#define INSERT_FROM \
+	"INSERT INTO sandbox (id, owner, image, image_digest, runtime, host, generation, state, " \
+	"memory_mb, cpu_milli, pids, disk_mb, deadline_at) " \
+	"SELECT $1, $2, name, digest, $4, $5, 1, 'creating', " \
+	"$6::bigint, $7::bigint, $8::bigint, $9::bigint, " SQL_AFTER("$10") " FROM "
 static const struct statement insert = { "sandbox-insert",
-	"WITH made AS ("
-	"INSERT INTO sandbox (id, owner, image, image_digest, runtime, host, generation, state, "
-	"memory_mb, cpu_milli, pids, disk_mb, deadline_at) "
-	"SELECT $1, $2, name, digest, $4, $5, 1, 'creating', "
-	"$6::bigint, $7::bigint, $8::bigint, $9::bigint, " SQL_AFTER("$10")
-	" FROM image WHERE name = $3 FOR SHARE RETURNING *)"
-	TELL("version", "'create'", "''", "state", "''", "0", "made")
+	"WITH made AS (" INSERT_FROM "image WHERE name = $3 FOR SHARE RETURNING *)" TELL_CREATED
+	"SELECT " SANDBOX_COLUMNS " FROM made" };
+/* The key is taken only if the image is there, and the sandbox made only if the key was free. */
+static const struct statement insert_once = { "sandbox-insert-once",
+	"WITH named AS (SELECT name, digest FROM image WHERE name = $3 FOR SHARE), "
+	"taken AS (INSERT INTO idempotency (owner, key, request, body_hash, sandbox_id) "
+	"SELECT $2, $11, $12, $13, $1 FROM named "
+	"ON CONFLICT (owner, key) DO NOTHING RETURNING key), "
+	"made AS (" INSERT_FROM "named, taken RETURNING *)" TELL_CREATED
 	"SELECT " SANDBOX_COLUMNS " FROM made" };
 /* One statement sees one moment: the row and the tombstone cannot both be missed. */
 static const struct statement get = { "sandbox-get",
@@ -110,16 +118,21 @@ static const struct statement list_all = { "sandbox-list-all",
 static const struct statement list_owned = { "sandbox-list-owned",
 	"SELECT " SANDBOX_COLUMNS " FROM sandbox WHERE owner = $3 AND id > $1 "
 	"ORDER BY id LIMIT $2::bigint" };
-static const struct statement move_it = { "sandbox-move",
-	"WITH moved AS ("
-	"UPDATE sandbox SET state = $5, reason = $6, version = version + 1, deadline_at = "
-	"CASE WHEN $7::bigint = 0 THEN NULL ELSE " SQL_AFTER("$7") " END, "
-	"stop_state = $9, stop_attempt = $10, stop_attempts = $11, stop_rechecks = $12, "
-	"quarantined_at = CASE $9 WHEN 'none' THEN NULL "
-	"WHEN 'quarantined' THEN coalesce(quarantined_at, now()) ELSE quarantined_at END "
-	"WHERE id = $1 AND generation = $2 AND state = $3 AND ($4::bigint = 0 OR version = $4) "
-	"RETURNING *)"
+#define MOVE \
+	"WITH moved AS (" \
+	"UPDATE sandbox SET state = $5, reason = $6, version = version + 1, deadline_at = " \
+	"CASE WHEN $7::bigint = 0 THEN NULL ELSE " SQL_AFTER("$7") " END, " \
+	"stop_state = $9, stop_attempt = $10, stop_attempts = $11, stop_rechecks = $12, " \
+	"quarantined_at = CASE $9 WHEN 'none' THEN NULL " \
+	"WHEN 'quarantined' THEN coalesce(quarantined_at, now()) ELSE quarantined_at END " \
+	"WHERE id = $1 AND generation = $2 AND state = $3 AND ($4::bigint = 0 OR version = $4) " \
+	"RETURNING *)" \
 	TELL("version", "$8", "$3", "$5", "$6", "$13::bigint", "moved")
+static const struct statement move_it = { "sandbox-move",
+	MOVE "SELECT " SANDBOX_COLUMNS " FROM moved" };
+static const struct statement move_and_answer = { "sandbox-move-and-answer",
+	MOVE ", answered AS (UPDATE idempotency i SET status = $16, response = $17 FROM moved "
+	"WHERE i.owner = $14 AND i.key = $15 AND i.sandbox_id = moved.id AND i.status IS NULL) "
 	"SELECT " SANDBOX_COLUMNS " FROM moved" };
 /* The second half answers who comes again: it does not see what the first one does. */
 static const struct statement erase = { "sandbox-erase",
@@ -142,28 +155,51 @@ static const struct statement due_now = { "sandboxes-due",
 	"RETURNING " SANDBOX_COLUMNS };
 /* clang-format on */
 
+static int no_image(const char *name, struct err *e)
+{
+	err_set(e, ERR_NOT_FOUND, "no image \"%.100s\"", name);
+	return err_fix(e, "'berth image ls' lists the images there are; 'berth image pull' gets "
+			  "another.");
+}
+
+/* Nothing was written: because of the key, or because of the image? */
+static int why_not(struct store *s, const struct sandbox_intent *intent, struct err *e)
+{
+	struct idempotency first;
+	struct err why;
+
+	if (!intent->use)
+		return no_image(intent->spec->image, e);
+	if (store_idempotency_get(s, intent->use, &first, &why) == 0 || why.code == ERR_CONFLICT)
+		return 1;
+	if (why.code == ERR_NOT_FOUND)
+		return no_image(intent->spec->image, e);
+	*e = why;
+	return -1;
+}
+
 int store_sandbox_insert(struct store *s, const struct sandbox_intent *intent,
 			 struct sandbox *ret, struct err *e)
 {
 	const struct sandbox_spec *spec = intent->spec;
+	const struct idempotency_use *use = intent->use;
+	struct args args = ARGS(TEXT(intent->id), TEXT(intent->owner), TEXT(spec->image),
+				TEXT(spec->runtime), TEXT(intent->host), NUMBER(spec->memory_mb),
+				NUMBER(spec->cpu_milli), NUMBER(spec->pids), NUMBER(spec->disk_mb),
+				NUMBER(intent->deadline_ms), TEXT(use ? use->key : NULL),
+				TEXT(use ? use->request : NULL), TEXT(use ? use->body_hash : NULL));
 	struct sandbox got = { 0 };
-	int n = store_run_one(s, &insert,
-			      ARGS(TEXT(intent->id), TEXT(intent->owner), TEXT(spec->image),
-				   TEXT(spec->runtime), TEXT(intent->host),
-				   NUMBER(spec->memory_mb), NUMBER(spec->cpu_milli),
-				   NUMBER(spec->pids), NUMBER(spec->disk_mb),
-				   NUMBER(intent->deadline_ms)),
-			      columns, &got, e);
+	int n;
+
+	args.len -= use ? 0 : 3; /* the plain statement has no place for them */
+	n = store_run_one(s, use ? &insert_once : &insert, args, columns, &got, e);
 
 	if (n < 0 && e->code == ERR_CONFLICT)
 		return err_set(e, ERR_CONFLICT, "sandbox %.60s exists already", intent->id);
 	if (n < 0)
 		return -1;
-	if (n == 0) {
-		err_set(e, ERR_NOT_FOUND, "no image \"%.100s\"", spec->image);
-		return err_fix(e, "'berth image ls' lists the images there are; 'berth image pull' "
-				  "gets another.");
-	}
+	if (n == 0)
+		return why_not(s, intent, e);
 	*ret = got;
 	return 0;
 }
@@ -241,20 +277,24 @@ int store_sandbox_move(struct store *s, const struct sandbox_move *move, struct 
 {
 	static const struct stop none = { .state = STOP_NONE };
 	const struct stop *stop = move->stop ? move->stop : &none;
+	const struct idempotency_answer *answer = move->answer;
 	char reason[SANDBOX_REASON_SIZE];
+	struct args args = ARGS(TEXT(move->id), NUMBER(move->generation),
+				TEXT(sandbox_state_name(move->from)), NUMBER(move->version),
+				TEXT(sandbox_state_name(move->to)), TEXT(reason),
+				NUMBER(move->deadline_ms), TEXT(move->event ? move->event : ""),
+				TEXT(stop_state_name(stop->state)), NUMBER(stop->attempt),
+				NUMBER(stop->attempts), NUMBER(stop->rechecks),
+				NUMBER(move->attempt), TEXT(answer ? answer->use->owner : NULL),
+				TEXT(answer ? answer->use->key : NULL),
+				NUMBER(answer ? answer->status : 0),
+				TEXT(answer ? answer->response : NULL));
 	struct sandbox got = { 0 };
 	int n;
 
 	reason_cut(reason, move->reason ? move->reason : "");
-	n = store_run_one(s, &move_it,
-			  ARGS(TEXT(move->id), NUMBER(move->generation),
-			       TEXT(sandbox_state_name(move->from)), NUMBER(move->version),
-			       TEXT(sandbox_state_name(move->to)), TEXT(reason),
-			       NUMBER(move->deadline_ms), TEXT(move->event ? move->event : ""),
-			       TEXT(stop_state_name(stop->state)), NUMBER(stop->attempt),
-			       NUMBER(stop->attempts), NUMBER(stop->rechecks),
-			       NUMBER(move->attempt)),
-			  columns, &got, e);
+	args.len -= answer ? 0 : 4;
+	n = store_run_one(s, answer ? &move_and_answer : &move_it, args, columns, &got, e);
 	if (n < 0)
 		return -1;
 	if (n == 0)
