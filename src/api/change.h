@@ -27,6 +27,7 @@ struct change {
 	struct step step;
 	enum sandbox_event ev;
 	const char *owner; /* whose it must be; NULL: anybody's */
+	unsigned pauses;   /* how often berth-node was still at it for somebody else */
 	bool strict;       /* the event was seen of this version of the record: of no other */
 	bool marked;       /* berthd->changing has it */
 	struct err why;    /* what goes into the record, and to the caller at last */

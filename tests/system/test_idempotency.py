@@ -208,8 +208,8 @@ def killed_create(s, delay, victims):
     answers.append(retry_until_answered(s, key))
     assert len(answers) == clients + 1, answers
     listed = [b["id"] for b in s.api.sandboxes()]
-    assert len(listed) == 1, (delay, listed, answers)
-    assert on_host(s) == listed, (delay, on_host(s), listed)
+    assert len(listed) == 1, (delay, s.api.sandboxes(), answers)
+    assert on_host(s) == listed, (delay, on_host(s), s.api.sandboxes(), answers)
     return listed[0], answers
 
 
