@@ -13,6 +13,8 @@
 #include "lib/time.h"
 
 #define MOVE_TRIES 4
+#define PAUSE_MS   100
+#define PAUSES_MAX 300
 
 struct change *change_new(struct reactor *r, const char *request)
 {
@@ -177,8 +179,54 @@ static void after_broken(struct change *c, const struct err *why)
 	node_call(&c->reactor->node, NODE_DESTROY, &t, -1, &destroyed_events, c);
 }
 
+static const struct node_call_events started_events;
+
+struct pause {
+	uv_timer_t timer;
+	struct change *c;
+};
+
+static void on_pause_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+static void on_pause_over(uv_timer_t *timer)
+{
+	struct pause *p = timer->data;
+	struct change *c = p->c;
+	struct node_target t;
+
+	uv_close((uv_handle_t *)timer, on_pause_closed);
+	change_target(c, &t);
+	node_call(&c->reactor->node, NODE_START, &t, -1, &started_events, c);
+}
+
+/*
+ * When it is built again, berth-node may still be at what was asked for before:
+ * no reason to give the sandbox up. It is asked to start it, never to build it:
+ * that could bring back one that was deleted meanwhile.
+ */
+static bool still_at_it(struct change *c, const struct err *why)
+{
+	struct pause *p;
+
+	if (c->step.action != ACT_BUILD || why->code != ERR_BUSY || !c->reactor->node.up ||
+	    c->pauses == PAUSES_MAX)
+		return false;
+	c->pauses++;
+	p = xcalloc(1, sizeof(*p));
+	p->c = c;
+	uv_timer_init(&c->reactor->loop, &p->timer);
+	p->timer.data = p;
+	uv_timer_start(&p->timer, on_pause_over, PAUSE_MS, 0);
+	return true;
+}
+
 static void broken(struct change *c, const struct err *why)
 {
+	if (still_at_it(c, why))
+		return;
 	c->why = *why;
 	err_wrap(&c->why, "sandbox %s could not be started", c->sb.id);
 	if (c->use.key[0])

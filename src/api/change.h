@@ -37,6 +37,7 @@ struct change {
 	struct err why;          /* what goes into the record, and to the caller at last */
 	change_fn *next;         /* after the write that is under way */
 	change_fn *done;         /* the caller's; then the change is the caller's to free */
+	unsigned pauses;         /* how often berth-node was still at it for somebody else */
 	void *data;
 };
 
