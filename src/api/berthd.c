@@ -28,6 +28,8 @@ const struct setting berthd_settings_table[] = {
 		"Threads that talk to PostgreSQL, each over a connection of its own."),
 	SETTING(CONFIG_STR, berthd_settings, default_runtime, "crun",
 		"The engine of sandboxes that name none: crun or runsc."),
+	SETTING(CONFIG_INT, berthd_settings, timer_divisor, "1",
+		"For tests: the times of the deletion ladder are divided by this."),
 	SETTING_END
 };
 /* clang-format on */
@@ -40,6 +42,9 @@ static int check_settings(struct berthd_settings *s, struct err *e)
 		return err_set(e, ERR_INVALID, "loops must be from 1 to %d", BERTHD_LOOPS_MAX);
 	if (s->store_workers < 1 || s->store_workers > WORKERS_MAX)
 		return err_set(e, ERR_INVALID, "store_workers must be from 1 to %d", WORKERS_MAX);
+	if (s->timer_divisor < 1 || s->timer_divisor > BERTHD_TIMER_DIVISOR_MAX)
+		return err_set(e, ERR_INVALID, "timer_divisor must be from 1 to %d",
+			       BERTHD_TIMER_DIVISOR_MAX);
 	return 0;
 }
 

@@ -12,7 +12,8 @@
 #include "api/worker.h"
 #include "lib/config.h"
 
-#define BERTHD_LOOPS_MAX 16
+#define BERTHD_LOOPS_MAX         16
+#define BERTHD_TIMER_DIVISOR_MAX 10000
 
 struct berthd_settings {
 	char listen[128];
@@ -24,6 +25,7 @@ struct berthd_settings {
 	uint64_t loops;
 	uint64_t store_workers;
 	char default_runtime[SANDBOX_RUNTIME_SIZE];
+	uint64_t timer_divisor;
 };
 extern const struct setting berthd_settings_table[];
 

@@ -7,18 +7,21 @@
 
 #include "api/berthd.h"
 #include "api/events.h"
-#include "lib/json.h"
+#include "api/request.h"
 #include "lib/log.h"
 #include "lib/str.h"
 #include "lib/time.h"
 
 #define MOVE_TRIES 4
+#define PAUSE_MS   100
+#define PAUSES_MAX 300
 
 struct change *change_new(struct reactor *r, const char *request)
 {
 	struct change *c = xcalloc(1, sizeof(*c));
 
 	c->reactor = r;
+	c->read_mono_ms = time_mono_ms();
 	(void)!str_copy(c->request, sizeof(c->request), request);
 	return c;
 }
@@ -30,18 +33,10 @@ void change_free(struct change *c)
 	free(c);
 }
 
-static void mark(struct change *c)
+void change_mark(struct change *c)
 {
 	c->marked = true;
 	changing_add(&c->reactor->berthd->changing, c->sb.id);
-}
-
-static void submit(struct change *c, int (*run)(struct job *, struct store *, struct err *),
-		   void (*done)(struct job *), change_fn *next)
-{
-	c->next = next;
-	c->job = (struct job){ .reactor = c->reactor, .run = run, .done = done };
-	worker_submit(&c->reactor->berthd->workers, &c->job);
 }
 
 /* Every change of state passes here: remembered, told to followers, one line in the log. */
@@ -54,7 +49,7 @@ static void announce(struct change *c)
 	else
 		places_put(&b->places, &c->sb);
 	log_event(LOG_INFO, "sandbox", "sandbox", c->sb.id, "state",
-		  sandbox_state_name(c->sb.state), "event", sandbox_event_name(c->ev),
+		  sandbox_state_name(c->sb.state), "event", c->event,
 		  "request_id", c->request, "why", c->sb.reason[0] ? c->sb.reason : NULL, NULL);
 	events_publish(b, &c->sb);
 }
@@ -65,8 +60,20 @@ static void on_written(struct job *job)
 
 	if (job->failed)
 		return c->next(c, &job->e);
-	announce(c);
+	if (c->wrote)
+		announce(c);
+	else if (c->sb.state == SANDBOX_GONE)
+		places_forget(&c->reactor->berthd->places, c->sb.id);
 	c->next(c, NULL);
+}
+
+void change_write(struct change *c, int (*run)(struct job *, struct store *, struct err *),
+		  change_fn *next)
+{
+	c->next = next;
+	c->wrote = false;
+	c->job = (struct job){ .reactor = c->reactor, .run = run, .done = on_written };
+	worker_submit(&c->reactor->berthd->workers, &c->job);
 }
 
 static int write_intent(struct job *job, struct store *s, struct err *e)
@@ -78,17 +85,28 @@ static int write_intent(struct job *job, struct store *s, struct err *e)
 		.host = c->reactor->berthd->settings.host,
 		.spec = &c->spec,
 		.deadline_ms = lifecycle_deadline_ms(SANDBOX_CREATING),
+		.use = c->use.key[0] ? &c->use : NULL,
 	};
+	int n = store_sandbox_insert(s, &intent, &c->sb, e);
 
-	return store_sandbox_insert(s, &intent, &c->sb, e);
+	c->wrote = n == 0;
+	c->used_before = n == 1;
+	return n == 1 ? err_set(e, ERR_CONFLICT, "this Idempotency-Key was used before") : n;
 }
 
 /* What the event means for the record as it is now; again if somebody else was faster. */
 static int write_event(struct job *job, struct store *s, struct err *e)
 {
 	struct change *c = container_of(job, struct change, job);
+	cleanup(buf_done) struct buf told = buf_make(IDEMPOTENCY_RESPONSE_MAX);
+	struct idempotency_answer answer = { .use = &c->use };
 	struct sandbox_move move;
 
+	if (c->ev == EV_BROKEN && c->use.key[0]) { /* the same to whoever asks again */
+		request_error_text(c->request, &c->why, &told);
+		answer.status = err_http_status(c->why.code);
+		answer.response = buf_str(&told);
+	}
 	for (int i = 0; i < MOVE_TRIES; i++) {
 		if ((i > 0 || c->sb.version == 0) &&
 		    store_sandbox_get(s, c->owner, c->sb.id, &c->sb, e) < 0)
@@ -97,16 +115,23 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 			return -1;
 		if (c->sb.state == SANDBOX_GONE || c->step.to == SANDBOX_GONE)
 			return 0; /* erasing is another transaction */
+		if (c->sb.state == SANDBOX_DELETING) {
+			c->step.action = ACT_NONE; /* the ladder stands, and ends it: deletion.c */
+			return 0;
+		}
 		move = (struct sandbox_move){
 			.id = c->sb.id,
 			.generation = c->sb.generation,
 			.version = c->sb.version,
 			.from = c->sb.state,
 			.to = c->step.to,
+			.event = c->event,
 			.reason = c->why.msg[0] ? c->why.msg : NULL,
 			.deadline_ms = c->step.deadline_ms,
+			.answer = answer.response && c->step.to == SANDBOX_FAILED ? &answer : NULL,
 		};
-		if (store_sandbox_move(s, &move, &c->sb, e) == 0)
+		c->wrote = store_sandbox_move(s, &move, &c->sb, e) == 0;
+		if (c->wrote)
 			return 0;
 		if (e->code != ERR_CONFLICT || c->strict)
 			return -1;
@@ -117,10 +142,11 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 static void record_event(struct change *c, enum sandbox_event ev, change_fn *next)
 {
 	c->ev = ev;
-	submit(c, write_event, on_written, next);
+	c->event = sandbox_event_name(ev);
+	change_write(c, write_event, next);
 }
 
-static void target_of(const struct change *c, struct node_target *t)
+void change_target(const struct change *c, struct node_target *t)
 {
 	*t = (struct node_target){ .generation = c->sb.generation };
 	memcpy(t->request, c->request, sizeof(t->request));
@@ -147,15 +173,64 @@ static void after_broken(struct change *c, const struct err *why)
 {
 	struct node_target t;
 
-	(void)why; /* written or not: what is there is of no use */
-	target_of(c, &t);
+	if (!why && c->sb.state == SANDBOX_DELETING)
+		return c->done(c, &c->why); /* whoever deletes it also removes this */
+	change_target(c, &t);               /* written or not: what is there is of no use */
 	node_call(&c->reactor->node, NODE_DESTROY, &t, -1, &destroyed_events, c);
+}
+
+static const struct node_call_events started_events;
+
+struct pause {
+	uv_timer_t timer;
+	struct change *c;
+};
+
+static void on_pause_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+static void on_pause_over(uv_timer_t *timer)
+{
+	struct pause *p = timer->data;
+	struct change *c = p->c;
+	struct node_target t;
+
+	uv_close((uv_handle_t *)timer, on_pause_closed);
+	change_target(c, &t);
+	node_call(&c->reactor->node, NODE_START, &t, -1, &started_events, c);
+}
+
+/*
+ * When it is built again, berth-node may still be at what was asked for before:
+ * no reason to give the sandbox up. It is asked to start it, never to build it:
+ * that could bring back one that was deleted meanwhile.
+ */
+static bool still_at_it(struct change *c, const struct err *why)
+{
+	struct pause *p;
+
+	if (c->step.action != ACT_BUILD || why->code != ERR_BUSY || !c->reactor->node.up ||
+	    c->pauses == PAUSES_MAX)
+		return false;
+	c->pauses++;
+	p = xcalloc(1, sizeof(*p));
+	p->c = c;
+	uv_timer_init(&c->reactor->loop, &p->timer);
+	p->timer.data = p;
+	uv_timer_start(&p->timer, on_pause_over, PAUSE_MS, 0);
+	return true;
 }
 
 static void broken(struct change *c, const struct err *why)
 {
+	if (still_at_it(c, why))
+		return;
 	c->why = *why;
 	err_wrap(&c->why, "sandbox %s could not be started", c->sb.id);
+	if (c->use.key[0])
+		err_fix(&c->why, "This is its key's answer for good: try again with a new one.");
 	record_event(c, EV_BROKEN, after_broken);
 }
 
@@ -186,7 +261,7 @@ static void on_built(void *data, const union node_any *record, int *fd, const st
 	(void)record, (void)fd;
 	if (why)
 		return broken(c, why);
-	target_of(c, &t);
+	change_target(c, &t);
 	node_call(&c->reactor->node, NODE_START, &t, -1, &started_events, c);
 }
 
@@ -214,102 +289,9 @@ static void build(struct change *c, const struct err *why)
 void change_create(struct change *c, change_fn *done)
 {
 	c->done = done;
-	mark(c);
-	c->ev = EV_ABSENT; /* nothing of it exists yet */
-	submit(c, write_intent, on_written, build);
-}
-
-/* ---- delete ---- */
-
-static void write_receipt(const struct change *c, struct buf *out)
-{
-	const struct node_observation *o = &c->seen;
-	char when[TIME_TEXT_SIZE];
-
-	time_text(o->observed_ms, when);
-	json_open(out, '{');
-	json_str(out, "observed_at", when);
-	json_str(out, "host", c->sb.host);
-	json_int(out, "generation", (int64_t)c->sb.generation);
-	json_str(out, "process", presence_name(o->process));
-	json_str(out, "cgroup", presence_name(o->cgroup));
-	json_str(out, "disk", presence_name(o->disk));
-	json_str(out, "runtime", presence_name(o->runtime));
-	buf_adds(out, "}");
-}
-
-static int erase(struct job *job, struct store *s, struct err *e)
-{
-	struct change *c = container_of(job, struct change, job);
-	cleanup(buf_done) struct buf receipt = buf_make(STORE_RECEIPT_MAX);
-
-	write_receipt(c, &receipt);
-	if (store_sandbox_erase(s, c->sb.id, c->sb.generation, buf_str(&receipt), &c->tomb, e) < 0)
-		return -1;
-	c->sb.state = SANDBOX_GONE;
-	c->sb.reason[0] = '\0';
-	return 0;
-}
-
-static int read_tombstone(struct job *job, struct store *s, struct err *e)
-{
-	struct change *c = container_of(job, struct change, job);
-
-	return store_tombstone_get(s, c->owner, c->sb.id, &c->tomb, e);
-}
-
-static void on_tombstone(struct job *job)
-{
-	struct change *c = container_of(job, struct change, job);
-
-	c->done(c, job->failed ? &job->e : NULL);
-}
-
-static void after_erased(struct change *c, const struct err *why)
-{
-	c->done(c, why);
-}
-
-static void on_destroyed(void *data, const union node_any *record, int *fd, const struct err *why)
-{
-	struct change *c = data;
-	struct err e;
-
-	(void)fd;
-	if (why) {
-		err_set(&e, ERR_BUSY, "not proven gone yet: %s", why->msg);
-		return c->done(c, &e);
-	}
-	c->seen = record->observation;
-	if (c->seen.presence != PRESENCE_ABSENT) {
-		err_set(&e, ERR_BUSY, "not proven gone yet: process %s, cgroup %s, disk %s",
-			presence_name(c->seen.process), presence_name(c->seen.cgroup),
-			presence_name(c->seen.disk));
-		return c->done(c, &e);
-	}
-	c->ev = EV_REMOVED;
-	submit(c, erase, on_written, after_erased);
-}
-
-static const struct node_call_events delete_events = { .on_done = on_destroyed };
-
-static void after_delete_written(struct change *c, const struct err *why)
-{
-	struct node_target t;
-
-	if (why)
-		return c->done(c, why);
-	if (c->sb.state == SANDBOX_GONE) /* deleted before: the same receipt again */
-		return submit(c, read_tombstone, on_tombstone, NULL);
-	target_of(c, &t);
-	node_call(&c->reactor->node, NODE_DESTROY, &t, -1, &delete_events, c);
-}
-
-void change_delete(struct change *c, change_fn *done)
-{
-	c->done = done;
-	mark(c);
-	record_event(c, EV_DELETE, after_delete_written);
+	change_mark(c);
+	c->event = "create";
+	change_write(c, write_intent, build);
 }
 
 /* ---- events nobody asked for ---- */
@@ -347,9 +329,8 @@ static void act_destroy(struct change *c)
 {
 	struct node_target t;
 
-	target_of(c, &t);
-	node_call(&c->reactor->node, NODE_DESTROY, &t, -1,
-		  c->sb.state == SANDBOX_DELETING ? &delete_events : &after_events, c);
+	change_target(c, &t);
+	node_call(&c->reactor->node, NODE_DESTROY, &t, -1, &after_events, c);
 }
 
 /* clang-format off */
@@ -372,7 +353,7 @@ static void act(struct change *c, const struct err *why)
 void change_event(struct change *c, enum sandbox_event ev, const char *reason, change_fn *done)
 {
 	c->done = done;
-	mark(c);
+	change_mark(c);
 	c->strict = c->sb.version != 0;
 	c->why.msg[0] = '\0';
 	if (reason)

@@ -18,29 +18,37 @@ struct change {
 	struct reactor *reactor;
 	struct job job;
 	char request[NODE_REQUEST_SIZE]; /* whose, for the logs of both daemons */
-	struct sandbox sb;               /* as last written */
+	struct sandbox sb;               /* as last read or written */
+	uint64_t read_mono_ms;           /* when that was */
 	struct tombstone tomb;           /* when it is gone */
 	struct node_observation seen;    /* by berth-node, last */
 	struct sandbox_spec spec;        /* of a new one */
+	struct idempotency_use use;      /* of a new one; an empty key: it came without */
+	bool used_before;                /* that key was, and nothing was written */
 	struct step step;
 	enum sandbox_event ev;
-	const char *owner; /* whose it must be; NULL: anybody's */
-	bool strict;       /* the event was seen of this version of the record: of no other */
-	bool marked;       /* berthd->changing has it */
-	struct err why;    /* what goes into the record, and to the caller at last */
-	change_fn *next;   /* after the write that is under way */
-	change_fn *done;   /* the caller's; then the change is the caller's to free */
+	const char *event;       /* what happened, for the logs */
+	bool wrote;              /* the record was changed */
+	uint64_t attempt;        /* of the deletion, that this carries out */
+	enum stop_action action; /* of the deletion, next */
+	const char *owner;       /* whose it must be; NULL: anybody's */
+	bool strict;             /* the event was seen of this version of the record: of no other */
+	bool marked;             /* berthd->changing has it */
+	struct err why;          /* what goes into the record, and to the caller at last */
+	change_fn *next;         /* after the write that is under way */
+	change_fn *done;         /* the caller's; then the change is the caller's to free */
+	unsigned pauses;         /* how often berth-node was still at it for somebody else */
 	void *data;
 };
 
 struct change *change_new(struct reactor *r, const char *request);
 void change_free(struct change *c);
 
-/* Insert c->sb as spec says, build it, bring it up. */
+/*
+ * Insert c->sb as spec says, build it, bring it up. With c->use only if its key
+ * is free: otherwise it ends with ERR_CONFLICT, and c->used_before says why.
+ */
 void change_create(struct change *c, change_fn *done);
-
-/* Delete c->sb.id: ends with the tombstone, or with ERR_BUSY while absence is not proven. */
-void change_delete(struct change *c, change_fn *done);
 
 /*
  * An event happened to c->sb.id: write what it means, and do what has to be
@@ -48,3 +56,14 @@ void change_delete(struct change *c, change_fn *done);
  * changed since, nothing happens and ERR_CONFLICT says so.
  */
 void change_event(struct change *c, enum sandbox_event ev, const char *reason, change_fn *done);
+
+/* ---- for those who carry out changes ---- */
+
+/* From here on others leave the sandbox alone; until change_free(). */
+void change_mark(struct change *c);
+
+/* On a worker; then, if it was written, it is told, and `next` goes on. */
+void change_write(struct change *c, int (*run)(struct job *, struct store *, struct err *),
+		  change_fn *next);
+
+void change_target(const struct change *c, struct node_target *ret);

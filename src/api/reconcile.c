@@ -7,9 +7,11 @@
 
 #include "api/berthd.h"
 #include "api/change.h"
+#include "api/deletion.h"
 #include "lib/log.h"
 
-#define DUE_EVERY_MS 2000
+#define DUE_EVERY_MS 2000 /* divided like all times, but no more often than */
+#define DUE_LEAST_MS 20
 #define DUE_AT_ONCE  50
 #define AT_WORK_MAX  16 /* changes under way at once; the rest wait their turn */
 
@@ -125,6 +127,26 @@ static void time_out(struct pending *p)
 	bool creating = p->sb.state == SANDBOX_CREATING;
 
 	change(p, EV_TIMEOUT, creating ? "it did not come up in time" : NULL);
+}
+
+/* A deletion whose time has come. Also while its attempt is under way: that has a deadline. */
+static void climb(struct pending *p)
+{
+	struct change *c = change_new(p->rc->reactor, "reconcile");
+
+	c->sb = p->sb;
+	c->data = p;
+	deletion_go_on(c, on_changed);
+}
+
+/* Whoever had begun an attempt and did not end it is gone, and its answer with it. */
+static void give_up(struct pending *p)
+{
+	struct change *c = change_new(p->rc->reactor, "reconcile");
+
+	c->sb = p->sb;
+	c->data = p;
+	deletion_lost(c, on_changed);
 }
 
 /* ---- what berth-node has and no record of this host names ---- */
@@ -248,7 +270,7 @@ static void next(struct reconcile *rc)
 	while (rc->todo.first && rc->at_work < AT_WORK_MAX) {
 		struct pending *p = take(&rc->todo);
 
-		if (changing_has(&rc->reactor->berthd->changing, p->sb.id)) {
+		if (p->begin != climb && changing_has(&rc->reactor->berthd->changing, p->sb.id)) {
 			free(p); /* whoever is at it also ends it */
 			continue;
 		}
@@ -262,14 +284,17 @@ static void take_row(const struct sandbox *sb, void *arg)
 	struct reconcile *rc = arg;
 
 	places_put(&rc->reactor->berthd->places, sb);
-	add(rc, &rc->found, sb, look);
+	if (sb->state != SANDBOX_DELETING)
+		add(rc, &rc->found, sb, look);
+	else if (sb->stop.state == STOP_STOPPING)
+		add(rc, &rc->found, sb, give_up);
 }
 
 static void take_due(const struct sandbox *sb, void *arg)
 {
 	struct reconcile *rc = arg;
 
-	add(rc, &rc->found, sb, time_out);
+	add(rc, &rc->found, sb, sb->state == SANDBOX_DELETING ? climb : time_out);
 }
 
 static int read_records(struct job *job, struct store *s, struct err *e)
@@ -304,12 +329,14 @@ static void on_records(struct job *job)
 	next(rc);
 }
 
-/* Only while nothing is under way: those would be read, and begun, twice. */
+/* What is taken twice is begun once: its deadline was moved, or its version was. */
 static void on_timer(uv_timer_t *timer)
 {
 	struct reconcile *rc = timer->data;
 
-	if (rc->asking || rc->todo.first || rc->at_work > 0 || !rc->reactor->node.up)
+	if (rc->asking || rc->todo.first || !rc->reactor->node.up)
+		return;
+	if (rc->look_at_all && rc->at_work > 0)
 		return;
 	rc->asking = true;
 	rc->job = (struct job){ .reactor = rc->reactor, .run = read_records, .done = on_records };
@@ -328,13 +355,16 @@ static void on_node_up(struct node_link *link, void *data)
 struct reconcile *reconcile_begin(struct reactor *r)
 {
 	struct reconcile *rc = xcalloc(1, sizeof(*rc));
+	uint64_t every = DUE_EVERY_MS / r->berthd->settings.timer_divisor;
 
+	if (every < DUE_LEAST_MS)
+		every = DUE_LEAST_MS;
 	rc->reactor = r;
 	rc->found.last = &rc->found.first;
 	rc->todo.last = &rc->todo.first;
 	uv_timer_init(&r->loop, &rc->timer);
 	rc->timer.data = rc;
-	uv_timer_start(&rc->timer, on_timer, DUE_EVERY_MS, DUE_EVERY_MS);
+	uv_timer_start(&rc->timer, on_timer, every, every);
 	r->node.on_up = on_node_up;
 	r->node.data = rc;
 	return rc;

@@ -21,14 +21,19 @@ const char *request_owner(const struct request *rq)
 	return rq->key.role == ROLE_ADMIN ? NULL : rq->key.owner;
 }
 
-void request_error_json(const struct request *rq, const struct err *e, struct buf *out)
+void request_error_text(const char *request_id, const struct err *e, struct buf *out)
 {
 	json_open(out, '{');
 	json_str(out, "code", err_name(e->code));
 	json_str(out, "message", e->msg);
 	json_str(out, "remediation", err_remediation(e));
-	json_str(out, "request_id", rq->id);
+	json_str(out, "request_id", request_id);
 	buf_adds(out, "}");
+}
+
+void request_error_json(const struct request *rq, const struct err *e, struct buf *out)
+{
+	request_error_text(rq->id, e, out);
 }
 
 static void log_line(const struct request *rq, int status, const char *why)

@@ -65,6 +65,7 @@ const char *request_owner(const struct request *rq);
 
 /* {"code":…,"message":…,"remediation":…,"request_id":…} */
 void request_error_json(const struct request *rq, const struct err *e, struct buf *out);
+void request_error_text(const char *request_id, const struct err *e, struct buf *out);
 
 /* Server-sent events. */
 void request_stream(struct request *rq);

@@ -1,6 +1,7 @@
 /* Every path of the API, who may use it and who answers. A test holds openapi.yaml equal. */
 #include "api/events.h"
 #include "api/exec.h"
+#include "api/history.h"
 #include "api/host.h"
 #include "api/images.h"
 #include "api/keys.h"
@@ -18,6 +19,8 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/sandboxes/{}",        ROLE_USER,   false, sandboxes_get, NULL },
 	{ "DELETE", "/v1/sandboxes/{}",        ROLE_USER,   false, NULL, sandboxes_delete },
 	{ "POST",   "/v1/sandboxes/{}/exec",   ROLE_USER,   true,  NULL, exec_route },
+	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
+	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
 	{ "GET",    "/v1/images",              ROLE_USER,   false, images_list, NULL },
 	{ "POST",   "/v1/images",              ROLE_ADMIN,  true,  NULL, images_pull },
 	{ "PUT",    "/v1/images/{}",           ROLE_ADMIN,  false, NULL, images_import },

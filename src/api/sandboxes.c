@@ -4,6 +4,8 @@
 
 #include "api/berthd.h"
 #include "api/change.h"
+#include "api/deletion.h"
+#include "api/idempotency.h"
 #include "http/target.h"
 #include "lib/id.h"
 #include "lib/json.h"
@@ -47,12 +49,14 @@ static void on_created(struct change *c, const struct err *why)
 {
 	struct request *rq = c->data;
 	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
+	struct idempotency_use use = c->use;
+	bool used_before = c->used_before;
 	struct err e;
 
 	if (why) {
 		e = *why;
 		change_free(c);
-		return request_fail(rq, &e);
+		return used_before ? idempotency_replay(rq, &use) : request_fail(rq, &e);
 	}
 	sandbox_json(&body, &c->sb);
 	change_free(c);
@@ -76,7 +80,7 @@ void sandboxes_create(struct request *rq)
 	char random[ID_RANDOM_CHARS + 1];
 	struct err e;
 
-	if (read_spec(rq, &c->spec, &e) < 0) {
+	if (read_spec(rq, &c->spec, &e) < 0 || idempotency_read(rq, &c->use, &e) < 0) {
 		change_free(c);
 		return request_fail(rq, &e);
 	}
@@ -133,7 +137,7 @@ int sandboxes_list(struct request *rq, struct store *s, struct buf *reply, struc
 }
 
 /* All that is left of one that is gone. */
-static void gone_json(struct buf *out, const struct tombstone *t)
+void sandbox_gone_json(struct buf *out, const struct tombstone *t)
 {
 	json_open(out, '{');
 	json_str(out, "id", t->id);
@@ -158,8 +162,23 @@ int sandboxes_get(struct request *rq, struct store *s, struct buf *reply, struct
 	}
 	if (store_tombstone_get(s, owner, rq->param, &tomb, e) < 0)
 		return -1;
-	gone_json(reply, &tomb);
+	sandbox_gone_json(reply, &tomb);
 	return 0;
+}
+
+static void deleting_json(struct buf *out, const struct sandbox *sb, const char *why)
+{
+	char next[TIME_TEXT_SIZE];
+
+	time_text(stop_deadline_ms(&sb->stop), next);
+	json_open(out, '{');
+	json_str(out, "id", sb->id);
+	json_str(out, "state", sandbox_state_name(sb->state));
+	json_str(out, "reason", why);
+	json_int(out, "attempts", sb->stop.attempts);
+	json_str(out, "next_attempt_at", next);
+	json_bool(out, "quarantined", sb->stop.state == STOP_QUARANTINED);
+	buf_adds(out, "}");
 }
 
 static void on_deleted(struct change *c, const struct err *why)
@@ -174,30 +193,29 @@ static void on_deleted(struct change *c, const struct err *why)
 		change_free(c);
 		return request_fail(rq, &e);
 	}
-	if (pending) {
-		json_open(&body, '{');
-		json_str(&body, "id", c->sb.id);
-		json_str(&body, "state", sandbox_state_name(c->sb.state));
-		json_str(&body, "reason", why->msg);
-		buf_adds(&body, "}");
-	} else {
-		gone_json(&body, &c->tomb);
-	}
+	if (pending)
+		deleting_json(&body, &c->sb, why->msg);
+	else
+		sandbox_gone_json(&body, &c->tomb);
 	change_free(c);
 	request_reply(rq, pending ? 202 : 200, &body);
 }
 
-void sandboxes_delete(struct request *rq)
+static void begin_delete(struct request *rq)
 {
 	struct change *c = change_new(rq->reactor, rq->id);
-	struct err e;
 
-	if (sandbox_id_check(rq->param, &e) < 0) {
-		change_free(c);
-		return request_fail(rq, &e);
-	}
 	memcpy(c->sb.id, rq->param, sizeof(c->sb.id));
 	c->owner = request_owner(rq);
 	c->data = rq;
-	change_delete(c, on_deleted);
+	deletion_ask(c, on_deleted);
+}
+
+void sandboxes_delete(struct request *rq)
+{
+	struct err e;
+
+	if (sandbox_id_check(rq->param, &e) < 0)
+		return request_fail(rq, &e);
+	idempotency_claim(rq, begin_delete);
 }

@@ -3,8 +3,10 @@
 
 #include "api/request.h"
 #include "core/sandbox.h"
+#include "store/sandbox.h"
 
 void sandbox_json(struct buf *out, const struct sandbox *sb);
+void sandbox_gone_json(struct buf *out, const struct tombstone *t);
 
 void sandboxes_create(struct request *rq);
 int sandboxes_list(struct request *rq, struct store *s, struct buf *reply, struct err *e);

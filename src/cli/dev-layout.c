@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -145,6 +146,8 @@ static int write_conf(struct dev *dev, const char *name, const struct buf *text,
 static int configure_berthd(struct dev *dev, struct err *e)
 {
 	cleanup(buf_done) struct buf conf = buf_make(CONF_MAX);
+	const char *divisor = getenv("BERTH_TIMER_DIVISOR"); /* for tests only */
+	uint64_t n;
 
 	buf_adds(&conf, "# Written by `berth dev` at every start.\n");
 	buf_addf(&conf, "listen = %s\n", dev->options->listen);
@@ -154,6 +157,10 @@ static int configure_berthd(struct dev *dev, struct err *e)
 	buf_addf(&conf, "state_dir = %s/state\n", dev->dir);
 	if (dev->options->runtime)
 		buf_addf(&conf, "default_runtime = %s\n", dev->options->runtime);
+	if (divisor && str_u64(divisor, &n, e) < 0)
+		return err_wrap(e, "BERTH_TIMER_DIVISOR");
+	if (divisor)
+		buf_addf(&conf, "timer_divisor = %" PRIu64 "\n", n);
 	return write_conf(dev, "berthd.conf", &conf, e);
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/image-name.h"
 #include "core/lifecycle.h"
+#include "core/stop.h"
 #include "lib/err.h"
 #include "lib/id.h"
 
@@ -29,6 +30,8 @@ struct sandbox {
 	uint64_t created_ms;
 	uint64_t version;                 /* one more with every change of the record */
 	char reason[SANDBOX_REASON_SIZE]; /* why it is in this state, if there is more to say */
+	uint64_t read_ms;                 /* when the record was read, by the database's clock */
+	struct stop stop;                 /* of its deletion; its last error is `reason` */
 };
 
 /* What a create request may say. Start from SANDBOX_SPEC_DEFAULT, then check. */

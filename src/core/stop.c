@@ -39,6 +39,7 @@ enum rule {
 	RULE_REFUSE, /* the cell nobody wrote */
 	RULE_KEEP,   /* the record stays as it is */
 	RULE_START,  /* a new ladder, due now */
+	RULE_ONCE,   /* one more attempt, due now, and it is the last one again */
 	RULE_ATTEMPT,
 	RULE_BACKOFF, /* from now, which is when the result was observed */
 	RULE_QUARANTINE,
@@ -90,7 +91,7 @@ static const struct cell cells[STOP_STATE_COUNT][STOP_EVENT_COUNT] = {
 	},
 	[STOP_QUARANTINED] = {
 		[STOP_REQUEST]	 = GO(QUARANTINED, NOTE,    KEEP),
-		[STOP_FORCE]	 = GO(NEEDED,	   TRY,	    START),	/* the way out by hand */
+		[STOP_FORCE]	 = GO(NEEDED,	   TRY,	    ONCE),	/* the way out by hand */
 		[STOP_RECHECK]	 = GO(QUARANTINED, OBSERVE, LOOK),
 		[STOP_ABSENT]	 = GO(NONE,	   DONE,    CLEAR),
 		[STOP_PRESENT]	 = GO(QUARANTINED, NONE,    LOOKED),
@@ -137,6 +138,12 @@ static void rule_start(struct stop *s, const struct stop_input *in, const struct
 	s->next_ms = at->now_ms;
 	s->deadline_ms = 0;
 	set_text(s->reason, sizeof(s->reason), in->text);
+}
+
+static void rule_once(struct stop *s, const struct stop_input *in, const struct moment *at)
+{
+	rule_start(s, in, at);
+	s->attempts = STOP_ATTEMPTS - 1;
 }
 
 static void rule_attempt(struct stop *s, const struct stop_input *in, const struct moment *at)
@@ -195,6 +202,7 @@ static void rule_clear(struct stop *s, const struct stop_input *in, const struct
 static void (*const rules[])(struct stop *s, const struct stop_input *in,
 			     const struct moment *at) = {
 	[RULE_START] = rule_start,
+	[RULE_ONCE] = rule_once,
 	[RULE_ATTEMPT] = rule_attempt,
 	[RULE_BACKOFF] = rule_backoff,
 	[RULE_QUARANTINE] = rule_quarantine,

@@ -27,7 +27,7 @@ enum stop_state {
 
 enum stop_event {
 	STOP_REQUEST,   /* request: it must end */
-	STOP_FORCE,     /* request: the same, and out of quarantine too; by owner or operator */
+	STOP_FORCE,     /* request: the same, by its owner: quarantined, it is one attempt */
 	STOP_BEGIN,     /* request: begin the attempt that is due */
 	STOP_RECHECK,   /* request: look at what is quarantined; before its time if a user waits */
 	STOP_ABSENT,    /* fact, of an attempt: observed gone */

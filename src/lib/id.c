@@ -13,3 +13,15 @@ void id_random(char *out, size_t chars)
 		out[i] = table[(unsigned char)out[i] & 31];
 	out[chars] = '\0';
 }
+
+uint64_t id_number(void)
+{
+	uint64_t n = 0;
+
+	while (n == 0) {
+		if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
+			abort();
+		n >>= 11;
+	}
+	return n;
+}

@@ -7,3 +7,6 @@
 
 /* Write `chars` random characters of 0-9 a-v and a NUL. */
 void id_random(char *out, size_t chars);
+
+/* A random number, never 0, that JSON can carry: below 2^53. */
+uint64_t id_number(void);

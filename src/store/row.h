@@ -7,7 +7,7 @@
 
 #include "store/connection.h"
 
-#define STORE_ARGS_MAX 16
+#define STORE_ARGS_MAX 20
 
 struct statement {
 	const char *name, *sql;

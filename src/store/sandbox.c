@@ -9,17 +9,45 @@
 #define SANDBOX_COLUMNS \
 	"id, owner, image, image_digest, runtime, host, generation, state, " \
 	"memory_mb, cpu_milli, pids, disk_mb, " SQL_MS("created_at") " AS created_ms, " \
-	"version, reason"
+	"version, reason, " SQL_MS("now()") " AS read_ms, stop_state AS \"stop.state\", " \
+	"stop_attempt AS \"stop.attempt\", stop_attempts AS \"stop.attempts\", " \
+	"stop_rechecks AS \"stop.rechecks\", reason AS \"stop.last_error\", " \
+	"coalesce(" SQL_MS("deadline_at") ", 0) AS \"stop.next_ms\", " \
+	"coalesce(" SQL_MS("deadline_at") ", 0) AS \"stop.deadline_ms\""
 /* A tombstone read as a sandbox: the same columns, what it does not know is empty. */
 #define GONE_COLUMNS \
-	"id, owner, '', '', '', host, generation, 'gone', 0, 0, 0, 0, 0, 0, ''"
+	"id, owner, '', '', '', host, generation, 'gone', 0, 0, 0, 0, 0, 0, '', " \
+	SQL_MS("now()") ", 'none', 0, 0, 0, '', 0, 0"
 #define TOMBSTONE_COLUMNS \
 	"id, owner, host, generation, " SQL_MS("deleted_at") " AS deleted_ms, receipt"
 #define OF_OWNER "($2::text IS NULL OR owner = $2)"
+/* What was written is told in the same statement: "WITH ", "did AS (... RETURNING *)", this. */
+#define TELL(version, event, from, to, reason, attempt, did) \
+	", told AS (INSERT INTO sandbox_event " \
+	"(sandbox_id, seq, event, from_state, to_state, reason, attempt) " \
+	"SELECT id, " version ", " event ", " from ", " to ", " reason ", " attempt \
+	" FROM " did ") "
 
 static bool read_state(const char *text, void *at)
 {
 	return sandbox_state_by_name(text, at);
+}
+
+static bool read_stop_state(const char *text, void *at)
+{
+	*(enum stop_state *)at = stop_state_by_name(text);
+	return true;
+}
+
+static bool read_count(const char *text, void *at)
+{
+	struct err ignored;
+	uint64_t n;
+
+	if (str_u64(text, &n, &ignored) < 0 || n > UINT32_MAX)
+		return false;
+	*(unsigned *)at = (unsigned)n;
+	return true;
 }
 
 static const struct column columns[] = {
@@ -38,6 +66,14 @@ static const struct column columns[] = {
 	COLUMN(COLUMN_U64, sandbox, created_ms),
 	COLUMN(COLUMN_U64, sandbox, version),
 	COLUMN(COLUMN_STR, sandbox, reason),
+	COLUMN(COLUMN_U64, sandbox, read_ms),
+	COLUMN(COLUMN_WORD, sandbox, stop.state, .read = read_stop_state),
+	COLUMN(COLUMN_U64, sandbox, stop.attempt),
+	COLUMN(COLUMN_WORD, sandbox, stop.attempts, .read = read_count),
+	COLUMN(COLUMN_WORD, sandbox, stop.rechecks, .read = read_count),
+	COLUMN(COLUMN_STR, sandbox, stop.last_error),
+	COLUMN(COLUMN_U64, sandbox, stop.next_ms),
+	COLUMN(COLUMN_U64, sandbox, stop.deadline_ms),
 	COLUMNS_END
 };
 
@@ -55,12 +91,23 @@ static const struct column tombstone_columns[] = {
  * The image's row is locked against a change until the sandbox is there: once a
  * name means another digest, no new sandbox can still come with the old one.
  */
+#define TELL_CREATED TELL("version", "'create'", "''", "state", "''", "0", "made")
+#define INSERT_FROM \
+	"INSERT INTO sandbox (id, owner, image, image_digest, runtime, host, generation, state, " \
+	"memory_mb, cpu_milli, pids, disk_mb, deadline_at) " \
+	"SELECT $1, $2, name, digest, $4, $5, 1, 'creating', " \
+	"$6::bigint, $7::bigint, $8::bigint, $9::bigint, " SQL_AFTER("$10") " FROM "
 static const struct statement insert = { "sandbox-insert",
-	"INSERT INTO sandbox (id, owner, image, image_digest, runtime, host, generation, state, "
-	"memory_mb, cpu_milli, pids, disk_mb, deadline_at) "
-	"SELECT $1, $2, name, digest, $4, $5, 1, 'creating', "
-	"$6::bigint, $7::bigint, $8::bigint, $9::bigint, " SQL_AFTER("$10")
-	" FROM image WHERE name = $3 FOR SHARE RETURNING " SANDBOX_COLUMNS };
+	"WITH made AS (" INSERT_FROM "image WHERE name = $3 FOR SHARE RETURNING *)" TELL_CREATED
+	"SELECT " SANDBOX_COLUMNS " FROM made" };
+/* The key is taken only if the image is there, and the sandbox made only if the key was free. */
+static const struct statement insert_once = { "sandbox-insert-once",
+	"WITH named AS (SELECT name, digest FROM image WHERE name = $3 FOR SHARE), "
+	"taken AS (INSERT INTO idempotency (owner, key, request, body_hash, sandbox_id) "
+	"SELECT $2, $11, $12, $13, $1 FROM named "
+	"ON CONFLICT (owner, key) DO NOTHING RETURNING key), "
+	"made AS (" INSERT_FROM "named, taken RETURNING *)" TELL_CREATED
+	"SELECT " SANDBOX_COLUMNS " FROM made" };
 /* One statement sees one moment: the row and the tombstone cannot both be missed. */
 static const struct statement get = { "sandbox-get",
 	"SELECT " SANDBOX_COLUMNS " FROM sandbox WHERE id = $1 AND " OF_OWNER
@@ -71,15 +118,27 @@ static const struct statement list_all = { "sandbox-list-all",
 static const struct statement list_owned = { "sandbox-list-owned",
 	"SELECT " SANDBOX_COLUMNS " FROM sandbox WHERE owner = $3 AND id > $1 "
 	"ORDER BY id LIMIT $2::bigint" };
+#define MOVE \
+	"WITH moved AS (" \
+	"UPDATE sandbox SET state = $5, reason = $6, version = version + 1, deadline_at = " \
+	"CASE WHEN $7::bigint = 0 THEN NULL ELSE " SQL_AFTER("$7") " END, " \
+	"stop_state = $9, stop_attempt = $10, stop_attempts = $11, stop_rechecks = $12, " \
+	"quarantined_at = CASE $9 WHEN 'none' THEN NULL " \
+	"WHEN 'quarantined' THEN coalesce(quarantined_at, now()) ELSE quarantined_at END " \
+	"WHERE id = $1 AND generation = $2 AND state = $3 AND ($4::bigint = 0 OR version = $4) " \
+	"RETURNING *)" \
+	TELL("version", "$8", "$3", "$5", "$6", "$13::bigint", "moved")
 static const struct statement move_it = { "sandbox-move",
-	"UPDATE sandbox SET state = $5, reason = $6, version = version + 1, deadline_at = "
-	"CASE WHEN $7::bigint = 0 THEN NULL ELSE " SQL_AFTER("$7") " END "
-	"WHERE id = $1 AND generation = $2 AND state = $3 AND ($4::bigint = 0 OR version = $4) "
-	"RETURNING " SANDBOX_COLUMNS };
+	MOVE "SELECT " SANDBOX_COLUMNS " FROM moved" };
+static const struct statement move_and_answer = { "sandbox-move-and-answer",
+	MOVE ", answered AS (UPDATE idempotency i SET status = $16, response = $17 FROM moved "
+	"WHERE i.owner = $14 AND i.key = $15 AND i.sandbox_id = moved.id AND i.status IS NULL) "
+	"SELECT " SANDBOX_COLUMNS " FROM moved" };
 /* The second half answers who comes again: it does not see what the first one does. */
 static const struct statement erase = { "sandbox-erase",
 	"WITH gone AS (DELETE FROM sandbox WHERE id = $1 AND generation = $2 "
-	"AND state = 'deleting' RETURNING id, owner, host, generation), "
+	"AND state = 'deleting' AND stop_attempt = $4 RETURNING *)"
+	TELL("version + 1", "'removed'", "'deleting'", "'gone'", "''", "stop_attempt", "gone") ", "
 	"made AS (INSERT INTO tombstone (id, owner, host, generation, receipt) "
 	"SELECT id, owner, host, generation, $3 FROM gone RETURNING *) "
 	"SELECT " TOMBSTONE_COLUMNS " FROM made UNION ALL "
@@ -91,32 +150,56 @@ static const struct statement of_host = { "sandboxes-of-host",
 static const struct statement due_now = { "sandboxes-due",
 	"WITH due AS (SELECT id FROM sandbox WHERE host = $1 AND deadline_at <= now() "
 	"ORDER BY deadline_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED) "
-	"UPDATE sandbox SET deadline_at = " SQL_AFTER("$3") " WHERE id IN (SELECT id FROM due) "
+	"UPDATE sandbox SET deadline_at = CASE WHEN state = 'deleting' THEN deadline_at "
+	"ELSE " SQL_AFTER("$3") " END WHERE id IN (SELECT id FROM due) "
 	"RETURNING " SANDBOX_COLUMNS };
 /* clang-format on */
+
+static int no_image(const char *name, struct err *e)
+{
+	err_set(e, ERR_NOT_FOUND, "no image \"%.100s\"", name);
+	return err_fix(e, "'berth image ls' lists the images there are; 'berth image pull' gets "
+			  "another.");
+}
+
+/* Nothing was written: because of the key, or because of the image? */
+static int why_not(struct store *s, const struct sandbox_intent *intent, struct err *e)
+{
+	struct idempotency first;
+	struct err why;
+
+	if (!intent->use)
+		return no_image(intent->spec->image, e);
+	if (store_idempotency_get(s, intent->use, &first, &why) == 0 || why.code == ERR_CONFLICT)
+		return 1;
+	if (why.code == ERR_NOT_FOUND)
+		return no_image(intent->spec->image, e);
+	*e = why;
+	return -1;
+}
 
 int store_sandbox_insert(struct store *s, const struct sandbox_intent *intent,
 			 struct sandbox *ret, struct err *e)
 {
 	const struct sandbox_spec *spec = intent->spec;
+	const struct idempotency_use *use = intent->use;
+	struct args args = ARGS(TEXT(intent->id), TEXT(intent->owner), TEXT(spec->image),
+				TEXT(spec->runtime), TEXT(intent->host), NUMBER(spec->memory_mb),
+				NUMBER(spec->cpu_milli), NUMBER(spec->pids), NUMBER(spec->disk_mb),
+				NUMBER(intent->deadline_ms), TEXT(use ? use->key : NULL),
+				TEXT(use ? use->request : NULL), TEXT(use ? use->body_hash : NULL));
 	struct sandbox got = { 0 };
-	int n = store_run_one(s, &insert,
-			      ARGS(TEXT(intent->id), TEXT(intent->owner), TEXT(spec->image),
-				   TEXT(spec->runtime), TEXT(intent->host),
-				   NUMBER(spec->memory_mb), NUMBER(spec->cpu_milli),
-				   NUMBER(spec->pids), NUMBER(spec->disk_mb),
-				   NUMBER(intent->deadline_ms)),
-			      columns, &got, e);
+	int n;
+
+	args.len -= use ? 0 : 3; /* the plain statement has no place for them */
+	n = store_run_one(s, use ? &insert_once : &insert, args, columns, &got, e);
 
 	if (n < 0 && e->code == ERR_CONFLICT)
 		return err_set(e, ERR_CONFLICT, "sandbox %.60s exists already", intent->id);
 	if (n < 0)
 		return -1;
-	if (n == 0) {
-		err_set(e, ERR_NOT_FOUND, "no image \"%.100s\"", spec->image);
-		return err_fix(e, "'berth image ls' lists the images there are; 'berth image pull' "
-				  "gets another.");
-	}
+	if (n == 0)
+		return why_not(s, intent, e);
 	*ret = got;
 	return 0;
 }
@@ -192,17 +275,26 @@ static void reason_cut(char out[SANDBOX_REASON_SIZE], const char *reason)
 int store_sandbox_move(struct store *s, const struct sandbox_move *move, struct sandbox *ret,
 		       struct err *e)
 {
+	static const struct stop none = { .state = STOP_NONE };
+	const struct stop *stop = move->stop ? move->stop : &none;
+	const struct idempotency_answer *answer = move->answer;
 	char reason[SANDBOX_REASON_SIZE];
+	struct args args = ARGS(TEXT(move->id), NUMBER(move->generation),
+				TEXT(sandbox_state_name(move->from)), NUMBER(move->version),
+				TEXT(sandbox_state_name(move->to)), TEXT(reason),
+				NUMBER(move->deadline_ms), TEXT(move->event ? move->event : ""),
+				TEXT(stop_state_name(stop->state)), NUMBER(stop->attempt),
+				NUMBER(stop->attempts), NUMBER(stop->rechecks),
+				NUMBER(move->attempt), TEXT(answer ? answer->use->owner : NULL),
+				TEXT(answer ? answer->use->key : NULL),
+				NUMBER(answer ? answer->status : 0),
+				TEXT(answer ? answer->response : NULL));
 	struct sandbox got = { 0 };
 	int n;
 
 	reason_cut(reason, move->reason ? move->reason : "");
-	n = store_run_one(s, &move_it,
-			  ARGS(TEXT(move->id), NUMBER(move->generation),
-			       TEXT(sandbox_state_name(move->from)), NUMBER(move->version),
-			       TEXT(sandbox_state_name(move->to)), TEXT(reason),
-			       NUMBER(move->deadline_ms)),
-			  columns, &got, e);
+	args.len -= answer ? 0 : 4;
+	n = store_run_one(s, answer ? &move_and_answer : &move_it, args, columns, &got, e);
 	if (n < 0)
 		return -1;
 	if (n == 0)
@@ -237,24 +329,27 @@ static int not_erased(struct store *s, const char *id, struct tombstone *ret, st
 		return -1;
 	if (sb.state == SANDBOX_GONE) /* another one did it in this very moment */
 		return store_tombstone_get(s, NULL, id, ret, e);
-	return err_set(e, ERR_CONFLICT, "sandbox %.60s is %s, generation %llu: not to be erased",
+	return err_set(e, ERR_CONFLICT, "sandbox %.60s is %s, generation %llu: not to be erased "
+					"by an observation of before",
 		       id, sandbox_state_name(sb.state), (unsigned long long)sb.generation);
 }
 
-int store_sandbox_erase(struct store *s, const char *id, uint64_t generation,
-			const char *receipt, struct tombstone *ret, struct err *e)
+int store_sandbox_erase(struct store *s, const struct sandbox_end *end, struct tombstone *ret,
+			struct err *e)
 {
 	struct tombstone got = { 0 };
 	int n;
 
-	if (strlen(receipt) > STORE_RECEIPT_MAX)
+	if (strlen(end->receipt) > STORE_RECEIPT_MAX)
 		return err_set(e, ERR_INVALID, "a receipt has at most %d bytes", STORE_RECEIPT_MAX);
-	n = store_run_one(s, &erase, ARGS(TEXT(id), NUMBER(generation), TEXT(receipt)),
+	n = store_run_one(s, &erase,
+			  ARGS(TEXT(end->id), NUMBER(end->generation), TEXT(end->receipt),
+			       NUMBER(end->attempt)),
 			  tombstone_columns, &got, e);
 	if (n < 0)
 		return -1;
 	if (n == 0)
-		return not_erased(s, id, ret, e);
+		return not_erased(s, end->id, ret, e);
 	*ret = got;
 	return 0;
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/sandbox.h"
+#include "store/idempotency.h"
 #include "store/store.h"
 
 #define STORE_RECEIPT_MAX 2000 /* bytes of a receipt, JSON text */
@@ -16,11 +17,15 @@
  * The intent: state creating, generation 1, version 1. The image's digest is
  * resolved in the same transaction; ERR_NOT_FOUND names an image that is not
  * there, ERR_CONFLICT an id that is. `spec` must be checked, its runtime set.
+ *
+ * With a use its key is taken in the same transaction. Returns 1 if it was taken
+ * before, by whatever request, and writes nothing: see store_idempotency_get().
  */
 struct sandbox_intent {
 	const char *id, *owner, *host;
 	const struct sandbox_spec *spec;
 	uint32_t deadline_ms;
+	const struct idempotency_use *use; /* NULL: the request came without a key */
 };
 must_check int store_sandbox_insert(struct store *s, const struct sandbox_intent *intent,
 				    struct sandbox *ret, struct err *e);
@@ -50,8 +55,12 @@ struct sandbox_move {
 	uint64_t generation;
 	uint64_t version; /* 0: any */
 	enum sandbox_state from, to;
-	const char *reason;   /* NULL: none */
-	uint32_t deadline_ms; /* from now; 0: none */
+	const char *event;                       /* for the log; NULL: none that has a name */
+	uint64_t attempt;                        /* for the log: whose step this is; 0: nobody's */
+	const char *reason;                      /* NULL: none */
+	const struct stop *stop;                 /* the ladder of a deletion; NULL: none */
+	uint64_t deadline_ms;                    /* from now; 0: none */
+	const struct idempotency_answer *answer; /* stored if it moves; NULL: none */
 };
 must_check int store_sandbox_move(struct store *s, const struct sandbox_move *move,
 				  struct sandbox *ret, struct err *e);
@@ -67,11 +76,18 @@ struct tombstone {
 
 /*
  * The end: a deleting sandbox's row becomes a tombstone. Again: the tombstone
- * that is there, with the first receipt. ERR_CONFLICT if it is not deleting or
- * of another generation, ERR_NOT_FOUND if it never was.
+ * that is there, with the first receipt. ERR_CONFLICT if it is not deleting, of
+ * another generation, or if `attempt` is not the one in flight; ERR_NOT_FOUND if
+ * it never was.
  */
-must_check int store_sandbox_erase(struct store *s, const char *id, uint64_t generation,
-				   const char *receipt, struct tombstone *ret, struct err *e);
+struct sandbox_end {
+	const char *id;
+	uint64_t generation;
+	uint64_t attempt; /* whose observation this is */
+	const char *receipt;
+};
+must_check int store_sandbox_erase(struct store *s, const struct sandbox_end *end,
+				   struct tombstone *ret, struct err *e);
 must_check int store_tombstone_get(struct store *s, const char *owner, const char *id,
 				   struct tombstone *ret, struct err *e);
 
@@ -82,7 +98,8 @@ must_check int store_sandboxes_of_host(struct store *s, const char *host, sandbo
 /*
  * Those of this host whose deadline has passed; the limit takes the oldest, in
  * no order. In the same statement the deadline is pushed `again_ms` forward, so
- * that only one worker gets each, and it comes back should that worker die.
+ * that only one worker gets each, and it comes back should that worker die. Not
+ * that of a deletion: it is the ladder's own, and beginning the attempt moves it.
  */
 struct sandbox_due {
 	const char *host;

@@ -72,7 +72,7 @@ def build_rootfs(path, probe=None):
 class Server:
     def __init__(self, build, runtime, directory, options=()):
         self.build, self.runtime, self.dir = pathlib.Path(build).resolve(), runtime, str(directory)
-        self.options = list(options)
+        self.options, self.dev_env = list(options), {}
         self.port = free_port()
         self.process = None
         self.cli = str(self.build / "src/cli/berth")
@@ -84,7 +84,8 @@ class Server:
         self.process = subprocess.Popen(
             [self.cli, "dev", "--dir", self.dir, "--listen", f"127.0.0.1:{self.port}", "--runtime", self.runtime,
              "--pool-size", "4g", *self.options],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent)
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent,
+            env={**os.environ, **self.dev_env})
         log.close()
         wait_until(self.is_up, START_LIMIT, "berth dev up")
         self.env = dict(line.removeprefix("export ").replace("'", "").split("=", 1)

@@ -147,8 +147,11 @@ def killed_during(s, victims, work, delay):
     threads = [threading.Thread(target=one, args=(i,)) for i in range(10)]
     [t.start() for t in threads]
     time.sleep(delay)
+    old = {v: s.pid(v) for v in victims}
     s.kill(*victims)
     [t.join() for t in threads]
+    # Healthy may still be the answer of the moment before it is noticed.
+    wait_until(lambda: all(s.pid(v) not in (old[v], 0) for v in victims), 20, "restarted")
     s.wait_healthy()
     return dict(answers)
 

@@ -313,9 +313,9 @@ TEST(force_leaves_quarantine_and_keeps_its_slowness)
 
 	s.rechecks = 3;
 	CHECK_INT(feed(&s, STOP_FORCE, 0, T0), STOP_ACT_TRY);
-	CHECK_INT(s.attempts, 0);
 	feed(&s, STOP_BEGIN, 50, T0);
-	CHECK_INT(feed(&s, STOP_ABSENT, 7, T0), STOP_ACT_NONE); /* the look before it */
-	feed(&s, STOP_EXHAUSTED, 0, T0);
+	CHECK_INT(s.attempts, STOP_ATTEMPTS);
+	CHECK_INT(feed(&s, STOP_ABSENT, 7, T0), STOP_ACT_NONE);    /* the look before it */
+	CHECK_INT(feed(&s, STOP_PRESENT, 50, T0), STOP_ACT_ALERT); /* one, not six */
 	CHECK(stop_deadline_ms(&s) == T0 + 80 * 60000);
 }

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "store-world.h"
+#include "store/sandbox-event.h"
 #include "test.h"
 
 TEST(an_intent_is_stored_whole)
@@ -67,7 +68,7 @@ TEST(somebody_elses_sandbox_is_not_there)
 	CHECK_ERR(store_sandbox_get(w.s, "", ID("1"), &sb, &e), &e, ERR_NOT_FOUND);
 	CHECK_OK(store_sandbox_get(w.s, NULL, ID("1"), &sb, &e), &e);
 	CHECK_OK(try_move(w.s, ID("1"), SANDBOX_CREATING, SANDBOX_DELETING, &e), &e);
-	CHECK_OK(store_sandbox_erase(w.s, ID("1"), 1, "{}", &t, &e), &e);
+	CHECK_OK(store_sandbox_erase(w.s, ENDING(ID("1"), 1, "{}"), &t, &e), &e);
 	CHECK_ERR(store_sandbox_get(w.s, "bob", ID("1"), &sb, &e), &e, ERR_NOT_FOUND);
 	CHECK_ERR(store_tombstone_get(w.s, "bob", ID("1"), &t, &e), &e, ERR_NOT_FOUND);
 	CHECK_OK(store_tombstone_get(w.s, "ann", ID("1"), &t, &e), &e);
@@ -210,17 +211,17 @@ TEST(erasing_leaves_the_proof_and_can_be_repeated)
 	struct err e;
 
 	add(w.s, ID("1"), "ann");
-	CHECK_ERR(store_sandbox_erase(w.s, ID("1"), 1, "{}", &t, &e), &e, ERR_CONFLICT);
-	CHECK_ERR(store_sandbox_erase(w.s, ID("9"), 1, "{}", &t, &e), &e, ERR_NOT_FOUND);
+	CHECK_ERR(store_sandbox_erase(w.s, ENDING(ID("1"), 1, "{}"), &t, &e), &e, ERR_CONFLICT);
+	CHECK_ERR(store_sandbox_erase(w.s, ENDING(ID("9"), 1, "{}"), &t, &e), &e, ERR_NOT_FOUND);
 	CHECK_OK(try_move(w.s, ID("1"), SANDBOX_CREATING, SANDBOX_DELETING, &e), &e);
-	CHECK_ERR(store_sandbox_erase(w.s, ID("1"), 2, "{}", &t, &e), &e, ERR_CONFLICT);
-	CHECK_OK(store_sandbox_erase(w.s, ID("1"), 1, "{\"disk\":\"absent\"}", &t, &e), &e);
+	CHECK_ERR(store_sandbox_erase(w.s, ENDING(ID("1"), 2, "{}"), &t, &e), &e, ERR_CONFLICT);
+	CHECK_OK(store_sandbox_erase(w.s, ENDING(ID("1"), 1, "{\"disk\":\"absent\"}"), &t, &e), &e);
 	CHECK_STR(t.id, ID("1"));
 	CHECK_STR(t.owner, "ann");
 	CHECK_STR(t.host, "h1");
 	CHECK_INT(t.generation, 1);
 	CHECK(t.deleted_ms > 0);
-	CHECK_OK(store_sandbox_erase(w.s, ID("1"), 1, "{\"another\":1}", &t, &e), &e);
+	CHECK_OK(store_sandbox_erase(w.s, ENDING(ID("1"), 1, "{\"another\":1}"), &t, &e), &e);
 	CHECK_STR(t.receipt, "{\"disk\":\"absent\"}");
 	CHECK_OK(store_tombstone_get(w.s, NULL, ID("1"), &t, &e), &e);
 	CHECK_STR(t.receipt, "{\"disk\":\"absent\"}");
@@ -238,7 +239,7 @@ static void *erase(void *arg)
 	struct err e;
 
 	(void)arg;
-	CHECK_OK(store_sandbox_erase(s, ID("1"), 1, "{}", &t, &e), &e);
+	CHECK_OK(store_sandbox_erase(s, ENDING(ID("1"), 1, "{}"), &t, &e), &e);
 	CHECK_STR(t.id, ID("1"));
 	store_close(s);
 	return NULL;
@@ -251,6 +252,7 @@ TEST(many_may_erase_at_once)
 
 	for (int round = 0; round < 5; round++) {
 		raw(w.sql, "DELETE FROM tombstone");
+		raw(w.sql, "DELETE FROM sandbox_event"); /* it remembers an id for ever */
 		add(w.s, ID("1"), "ann");
 		CHECK_OK(try_move(w.s, ID("1"), SANDBOX_CREATING, SANDBOX_DELETING, &e), &e);
 		in_threads(erase, NULL);
@@ -269,9 +271,9 @@ TEST(a_receipt_has_a_limit)
 	CHECK_OK(try_move(w.s, ID("1"), SANDBOX_CREATING, SANDBOX_DELETING, &e), &e);
 	memset(receipt, 'x', sizeof(receipt));
 	receipt[STORE_RECEIPT_MAX + 1] = '\0';
-	CHECK_ERR(store_sandbox_erase(w.s, ID("1"), 1, receipt, &t, &e), &e, ERR_INVALID);
+	CHECK_ERR(store_sandbox_erase(w.s, ENDING(ID("1"), 1, receipt), &t, &e), &e, ERR_INVALID);
 	receipt[STORE_RECEIPT_MAX] = '\0';
-	CHECK_OK(store_sandbox_erase(w.s, ID("1"), 1, receipt, &t, &e), &e);
+	CHECK_OK(store_sandbox_erase(w.s, ENDING(ID("1"), 1, receipt), &t, &e), &e);
 	CHECK_STR(t.receipt, receipt);
 }
 
@@ -364,4 +366,175 @@ TEST(strings_are_values_never_sql)
 		CHECK_INT(seen.count, 1);
 	}
 	CHECK_INT(raw(w.sql, "SELECT count(*) FROM sandbox"), array_len(evil));
+}
+
+/* --- the ladder of a deletion, and the log --- */
+
+static struct sandbox_move step_of(const struct sandbox *sb, const struct stop *stop,
+				   const char *event)
+{
+	return (struct sandbox_move){
+		.id = sb->id,
+		.generation = sb->generation,
+		.version = sb->version,
+		.from = sb->state,
+		.to = SANDBOX_DELETING,
+		.event = event,
+		.attempt = stop->attempt,
+		.reason = stop->last_error,
+		.stop = stop,
+		.deadline_ms = 5000,
+	};
+}
+
+static struct sandbox climb(struct store *s, const struct sandbox *sb, const struct stop *stop,
+			    const char *event)
+{
+	struct sandbox_move m = step_of(sb, stop, event);
+	struct sandbox got;
+	struct err e;
+
+	CHECK_OK(store_sandbox_move(s, &m, &got, &e), &e);
+	return got;
+}
+
+TEST(a_ladder_is_read_as_it_was_written)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct stop stop = {
+		.state = STOP_STOPPING,
+		.attempts = 2,
+		.attempt = 77,
+		.rechecks = 3,
+		.last_error = "still there",
+	};
+	struct sandbox sb = add(w.s, ID("1"), "ann"), got;
+	struct err e;
+
+	CHECK_INT(sb.stop.state, STOP_NONE);
+	sb = climb(w.s, &sb, &stop, "delete");
+	CHECK_OK(store_sandbox_get(w.s, "ann", ID("1"), &got, &e), &e);
+	CHECK_INT(got.stop.state, STOP_STOPPING);
+	CHECK_INT(got.stop.attempts, 2);
+	CHECK_INT(got.stop.rechecks, 3);
+	CHECK_INT(got.stop.attempt, 77);
+	CHECK_STR(got.stop.last_error, "still there");
+	CHECK_STR(got.reason, "still there");
+	CHECK_INT(got.stop.next_ms, got.stop.deadline_ms);
+	CHECK_INT(got.stop.next_ms, sb.stop.next_ms);
+	CHECK_INT(sb.stop.next_ms - sb.read_ms, 5000);
+	CHECK_INT(raw(w.sql, "SELECT count(quarantined_at) FROM sandbox"), 0);
+	stop.state = STOP_QUARANTINED;
+	sb = climb(w.s, &sb, &stop, "quarantined");
+	CHECK_INT(raw(w.sql, "SELECT count(quarantined_at) FROM sandbox"), 1);
+	raw(w.sql, "UPDATE sandbox SET quarantined_at = now() - interval '1h'");
+	climb(w.s, &sb, &stop, "recheck");
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM sandbox WHERE quarantined_at < now() - "
+			     "interval '59min'"),
+		  1);
+}
+
+TEST(of_two_steps_from_one_version_one_is_written)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct stop stop = { .state = STOP_STOPPING, .attempts = 1, .attempt = 7 };
+	struct sandbox sb = add(w.s, ID("1"), "ann"), got;
+	struct sandbox_move m = step_of(&sb, &stop, "delete");
+	struct err e;
+
+	climb(w.s, &sb, &stop, "delete");
+	CHECK_ERR(store_sandbox_move(w.s, &m, &got, &e), &e, ERR_CONFLICT);
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM sandbox_event"), 2);
+}
+
+TEST(only_the_attempt_in_flight_erases)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct stop stop = { .state = STOP_STOPPING, .attempts = 1, .attempt = 7 };
+	struct sandbox_end end = { .id = ID("1"), .generation = 1, .receipt = "{}" };
+	struct sandbox sb = add(w.s, ID("1"), "ann");
+	struct tombstone t;
+	struct err e;
+
+	climb(w.s, &sb, &stop, "delete");
+	CHECK_ERR(store_sandbox_erase(w.s, &end, &t, &e), &e, ERR_CONFLICT);
+	end.attempt = 6;
+	CHECK_ERR(store_sandbox_erase(w.s, &end, &t, &e), &e, ERR_CONFLICT);
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM sandbox"), 1);
+	end.attempt = 7;
+	CHECK_OK(store_sandbox_erase(w.s, &end, &t, &e), &e);
+	end.attempt = 6; /* late, and it is gone: the receipt that is there */
+	CHECK_OK(store_sandbox_erase(w.s, &end, &t, &e), &e);
+}
+
+TEST(a_deletion_that_is_due_keeps_its_time)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_due due = { .host = "h1", .limit = 8, .again_ms = 60000 };
+	struct stop stop = { .state = STOP_NEEDED, .attempts = 1 };
+	struct sandbox sb = add(w.s, ID("1"), "ann");
+	struct seen seen = { 0 };
+	struct err e;
+
+	climb(w.s, &sb, &stop, "unknown");
+	raw(w.sql, "UPDATE sandbox SET deadline_at = now() - interval '1s'");
+	for (int i = 1; i <= 2; i++) {
+		CHECK_OK(store_sandboxes_due(w.s, &due, on_row, &seen, &e), &e);
+		CHECK_INT(seen.count, i);
+	}
+	CHECK_INT(seen.rows[0].stop.next_ms, seen.rows[1].stop.next_ms);
+	CHECK(seen.rows[0].stop.next_ms < seen.rows[0].read_ms);
+}
+
+struct story {
+	int count;
+	struct sandbox_happening rows[8];
+};
+
+static void on_happening(const struct sandbox_happening *h, void *arg)
+{
+	struct story *story = arg;
+
+	CHECK(story->count < 8);
+	story->rows[story->count++] = *h;
+}
+
+TEST(every_change_is_told_in_its_own_transaction_and_for_ever)
+{
+	static const char *const events[] = { "create", "up", "delete", "removed" };
+	static const char *const states[] = { "", "creating", "ready", "deleting", "gone" };
+	cleanup(world_done) struct world w = world_make();
+	struct stop stop = { .state = STOP_STOPPING, .attempts = 1, .attempt = 7 };
+	struct sandbox_end end = { .id = ID("1"), .generation = 1, .attempt = 7, .receipt = "{}" };
+	uint64_t before = store_counts(w.s).transactions;
+	struct sandbox sb = add(w.s, ID("1"), "ann");
+	struct sandbox_move up = {
+		.id = ID("1"),
+		.generation = 1,
+		.from = SANDBOX_CREATING,
+		.to = SANDBOX_READY,
+		.event = "up",
+	};
+	struct story story = { 0 };
+	struct tombstone t;
+	struct err e;
+
+	CHECK_OK(store_sandbox_move(w.s, &up, &sb, &e), &e);
+	climb(w.s, &sb, &stop, "delete");
+	CHECK_OK(store_sandbox_erase(w.s, &end, &t, &e), &e);
+	CHECK_INT(store_counts(w.s).transactions - before, 4);
+	CHECK_OK(store_sandbox_events(w.s, ID("1"), 0, on_happening, &story, &e), &e);
+	CHECK_INT(story.count, 4);
+	for (int i = 0; i < 4; i++) {
+		CHECK_INT(story.rows[i].seq, i + 1);
+		CHECK_STR(story.rows[i].event, events[i]);
+		CHECK_STR(story.rows[i].from_state, states[i]);
+		CHECK_STR(story.rows[i].to_state, states[i + 1]);
+		CHECK_INT(story.rows[i].attempt, i < 2 ? 0 : 7);
+		CHECK(story.rows[i].at_ms > 1700000000000);
+	}
+	CHECK_OK(store_sandbox_events(w.s, ID("1"), 3, on_happening, &story, &e), &e);
+	CHECK_INT(story.count, 5);
+	CHECK_OK(store_sandbox_events(w.s, ID("9"), 0, on_happening, &story, &e), &e);
+	CHECK_INT(story.count, 5);
 }

@@ -283,7 +283,7 @@ TEST(an_image_in_use_stays_and_so_does_its_digest)
 	CHECK(!unused); /* the sandbox has it still */
 
 	CHECK_OK(try_move(w.s, ID("1"), SANDBOX_CREATING, SANDBOX_DELETING, &e), &e);
-	CHECK_OK(store_sandbox_erase(w.s, ID("1"), 1, "{}", &t, &e), &e);
+	CHECK_OK(store_sandbox_erase(w.s, ENDING(ID("1"), 1, "{}"), &t, &e), &e);
 	CHECK_OK(store_digest_is_unused(w.s, D1, &unused, &e), &e);
 	CHECK(unused);
 	CHECK_OK(store_digest_is_unused(w.s, D2, &unused, &e), &e);

@@ -14,6 +14,12 @@
 #define ID(n)   "sb_c1_0000000000000000000" n
 #define THREADS 6
 
+#define ENDING(id_, generation_, receipt_) \
+	&(struct sandbox_end) \
+	{ \
+		.id = (id_), .generation = (generation_), .receipt = (receipt_) \
+	}
+
 PGconn *fresh_database(void);
 
 /* SQL beside the store under test: the first value of the first row, as a number. */

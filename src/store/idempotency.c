@@ -1,0 +1,66 @@
+#include "store/idempotency.h"
+
+#include <string.h>
+
+#include "store/row.h"
+
+/* clang-format off */
+static const struct column columns[] = {
+	COLUMN(COLUMN_STR, idempotency, request),
+	COLUMN(COLUMN_STR, idempotency, body_hash),
+	COLUMN(COLUMN_STR, idempotency, sandbox_id),
+	COLUMN(COLUMN_U64, idempotency, status),
+	COLUMN(COLUMN_STR, idempotency, response),
+	COLUMNS_END
+};
+
+static const struct statement get = { "idempotency-get",
+	"SELECT request, body_hash, sandbox_id, coalesce(status, 0) AS status, "
+	"coalesce(response, '') AS response FROM idempotency WHERE owner = $1 AND key = $2" };
+static const struct statement claim = { "idempotency-claim",
+	"INSERT INTO idempotency (owner, key, request, body_hash, sandbox_id) "
+	"VALUES ($1, $2, $3, $4, $5) ON CONFLICT (owner, key) DO NOTHING RETURNING key" };
+/* clang-format on */
+
+int store_idempotency_get(struct store *s, const struct idempotency_use *use,
+			  struct idempotency *ret, struct err *e)
+{
+	struct idempotency got = { 0 };
+	int n = store_run_one(s, &get, ARGS(TEXT(use->owner), TEXT(use->key)), columns, &got, e);
+
+	if (n < 0)
+		return -1;
+	if (n == 0)
+		return err_set(e, ERR_NOT_FOUND, "this Idempotency-Key was not used yet");
+	if (strcmp(got.request, use->request) != 0 || strcmp(got.body_hash, use->body_hash) != 0) {
+		err_set(e, ERR_CONFLICT, "this Idempotency-Key was used before, for another %s",
+			strcmp(got.request, use->request) != 0 ? "request" : "body");
+		return err_fix(e, "Repeat a request with exactly the same bytes; give a new one a "
+				  "new key.");
+	}
+	*ret = got;
+	return 0;
+}
+
+/*
+ * Who finds it taken looks with a second statement: the row may have been
+ * committed after the moment the first one sees.
+ */
+int store_idempotency_claim(struct store *s, const struct idempotency_use *use,
+			    const char *sandbox_id, bool *again, struct err *e)
+{
+	cleanup(result_clear) PGresult *res = NULL;
+	struct idempotency first;
+	bool taken;
+
+	if (store_run(s, &claim,
+		      ARGS(TEXT(use->owner), TEXT(use->key), TEXT(use->request),
+			   TEXT(use->body_hash), TEXT(sandbox_id)),
+		      &res, e) < 0)
+		return -1;
+	taken = PQntuples(res) == 0;
+	if (taken && store_idempotency_get(s, use, &first, e) < 0)
+		return -1;
+	*again = taken;
+	return 0;
+}
