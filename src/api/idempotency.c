@@ -230,7 +230,7 @@ static void on_key_taken(struct job *job)
 
 void idempotency_claim(struct request *rq, void (*next)(struct request *rq))
 {
-	struct idempotency_use use;
+	struct idempotency_use use = { 0 };
 	struct claim *c;
 	struct err e;
 
