@@ -136,6 +136,8 @@ class Server:
                 os.rmdir(found["path"])
             except OSError:
                 pass  # still busy: the next round
+        elif found["kind"] == "cgroup":
+            leftovers.remove_hidden(found["what"])
         elif "dev" in found:
             subprocess.run(["losetup", "-d", found["dev"]], stderr=subprocess.DEVNULL)
 
