@@ -13,8 +13,7 @@
 #include "lib/str.h"
 #include "lib/time.h"
 
-#define SEGMENTS_MAX 8
-#define SECRET_MAX   200
+#define SECRET_MAX 200
 
 const char *request_owner(const struct request *rq)
 {

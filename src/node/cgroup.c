@@ -15,6 +15,7 @@
 
 #include "lib/file.h"
 #include "lib/str.h"
+#include "node/presence.h"
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
 #define V2_MAGIC    0x63677270
@@ -185,23 +186,6 @@ static const char *below(const struct cgroup_host *h, const char *name, const ch
 	return out;
 }
 
-static enum presence dir_presence(int tree, const char *path)
-{
-	struct stat st;
-
-	if (fstatat(tree, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return PRESENCE_PRESENT;
-	return errno == ENOENT ? PRESENCE_ABSENT : PRESENCE_UNKNOWN;
-}
-
-/* One present is present; else one unknown is unknown; else absent. */
-static enum presence sum(enum presence a, enum presence b)
-{
-	if (a == PRESENCE_PRESENT || b == PRESENCE_PRESENT)
-		return PRESENCE_PRESENT;
-	return a == PRESENCE_UNKNOWN || b == PRESENCE_UNKNOWN ? PRESENCE_UNKNOWN : PRESENCE_ABSENT;
-}
-
 static enum presence procs_presence(int tree, const char *path)
 {
 	cleanup(buf_done) struct buf text = buf_make(PROCS_MAX);
@@ -234,9 +218,10 @@ static void observe_one(const struct cgroup_host *h, const char *name, enum pres
 	for (size_t i = 0; i < h->tree_count; i++) {
 		int tree = h->trees[i];
 
-		*group = sum(*group, dir_presence(tree, below(h, name, NULL, path, sizeof(path))));
-		*process = sum(*process, procs_presence(tree, below(h, name, "cgroup.procs", path,
-								    sizeof(path))));
+		below(h, name, NULL, path, sizeof(path));
+		*group = presence_sum(*group, presence_at(tree, path));
+		below(h, name, "cgroup.procs", path, sizeof(path));
+		*process = presence_sum(*process, procs_presence(tree, path));
 	}
 }
 

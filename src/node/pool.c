@@ -19,6 +19,7 @@
 #include "lib/proc.h"
 #include "lib/str.h"
 #include "node/loopdev.h"
+#include "node/presence.h"
 
 #define QUOTA_SIMPLE 4 /* BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA, newer than Debian 12's header */
 #define SEARCH_BYTES 4096
@@ -233,11 +234,7 @@ uint64_t pool_used(const struct pool *p, const char *sandbox)
 
 enum presence pool_observe(const struct pool *p, const char *sandbox)
 {
-	struct stat st;
-
-	if (fstatat(p->sandboxes, sandbox, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return PRESENCE_PRESENT;
-	return errno == ENOENT ? PRESENCE_ABSENT : PRESENCE_UNKNOWN;
+	return presence_at(p->sandboxes, sandbox);
 }
 
 void pool_space(const struct pool *p, uint64_t *total, uint64_t *available)

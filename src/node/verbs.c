@@ -15,6 +15,7 @@
 #include "lib/time.h"
 #include "node/guest.h"
 #include "node/node.h"
+#include "node/presence.h"
 
 static enum presence record_presence(const struct node *n, const struct runtime *r,
 				     const char *name)
@@ -22,15 +23,11 @@ static enum presence record_presence(const struct node *n, const struct runtime 
 	cleanup(strv_done) struct strv records = { 0 };
 	enum presence all = PRESENCE_ABSENT;
 	char path[320];
-	struct stat st;
 
 	r->records(&records, name);
 	for (size_t i = 0; i < records.len; i++) {
 		snprintf(path, sizeof(path), "%s/%s", r->name, records.items[i]);
-		if (fstatat(n->engine_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
-			return PRESENCE_PRESENT;
-		if (errno != ENOENT && errno != ENOTDIR)
-			all = PRESENCE_UNKNOWN;
+		all = presence_sum(all, presence_at(n->engine_fd, path));
 	}
 	return all;
 }
@@ -41,30 +38,19 @@ static enum presence engine_presence(const struct node *n, const struct allocati
 {
 	enum presence all = PRESENCE_ABSENT;
 
-	for (size_t i = 0; runtime_at(i); i++) {
-		enum presence one = !a || a->runtime == runtime_at(i)
-					    ? record_presence(n, runtime_at(i), name)
-					    : PRESENCE_ABSENT;
-
-		if (one == PRESENCE_PRESENT)
-			return one;
-		if (one == PRESENCE_UNKNOWN)
-			all = one;
-	}
+	for (size_t i = 0; runtime_at(i); i++)
+		if (!a || a->runtime == runtime_at(i))
+			all = presence_sum(all, record_presence(n, runtime_at(i), name));
 	return all;
 }
 
-static enum presence sum(const struct node_observation *o)
+static enum presence sum_up(const struct node_observation *o)
 {
 	const uint32_t parts[] = { o->process, o->cgroup, o->disk, o->runtime };
 	enum presence all = PRESENCE_ABSENT;
 
-	for (size_t i = 0; i < array_len(parts); i++) {
-		if (parts[i] == PRESENCE_PRESENT)
-			return PRESENCE_PRESENT;
-		if (parts[i] == PRESENCE_UNKNOWN)
-			all = PRESENCE_UNKNOWN;
-	}
+	for (size_t i = 0; i < array_len(parts); i++)
+		all = presence_sum(all, (enum presence)parts[i]);
 	return all;
 }
 
@@ -87,7 +73,7 @@ void allocation_observe(const struct node *n, const char *sandbox, uint64_t gene
 		o.disk = pool_observe(&n->pool, name);
 		o.runtime = engine_presence(n, a, name);
 	}
-	o.presence = sum(&o);
+	o.presence = sum_up(&o);
 	o.ready = a && a->phase == PHASE_RUNNING && o.process == PRESENCE_PRESENT;
 	snprintf(o.detail, sizeof(o.detail), "%s", a ? phase_name(a->phase) : "no record here");
 	*ret = o;

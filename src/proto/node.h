@@ -16,7 +16,6 @@
 #define NODE_DIGEST_SIZE   80 /* sha256:... */
 #define NODE_REQUEST_SIZE  40 /* the HTTP request this is done for */
 #define NODE_RUNTIME_SIZE  16
-#define NODE_CONFIG_SIZE   8192
 #define NODE_REFERENCE_MAX 512
 
 enum node_verb {
