@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "api/reconcile.h"
+#include "api/life/reconcile.h"
 #include "lib/log.h"
 #include "lib/loop.h"
 #include "store/host.h"

@@ -5,9 +5,9 @@
  */
 #pragma once
 
-#include "api/changing.h"
 #include "api/key-cache.h"
-#include "api/place.h"
+#include "api/life/changing.h"
+#include "api/life/place.h"
 #include "api/reactor.h"
 #include "api/worker.h"
 #include "lib/config.h"

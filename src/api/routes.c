@@ -1,12 +1,12 @@
 /* Every path of the API, who may use it and who answers. A test holds openapi.yaml equal. */
 #include "api/events.h"
-#include "api/exec.h"
-#include "api/history.h"
+#include "api/exec/exec.h"
 #include "api/host.h"
-#include "api/images.h"
+#include "api/image/images.h"
 #include "api/keys.h"
+#include "api/life/history.h"
+#include "api/life/sandboxes.h"
 #include "api/request.h"
-#include "api/sandboxes.h"
 
 /* clang-format off */
 static const struct route routes[] = {

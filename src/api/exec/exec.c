@@ -1,11 +1,11 @@
-#include "api/exec.h"
+#include "api/exec/exec.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/berthd.h"
-#include "api/change.h"
-#include "api/exec-sinks.h"
+#include "api/exec/sinks.h"
+#include "api/life/change.h"
 #include "lib/json.h"
 #include "lib/log.h"
 #include "lib/loop.h"

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "api/change.h"
+#include "api/life/change.h"
 
 /* This berthd could, and nobody else of it does. */
 bool resume_possible(struct reactor *r, const struct sandbox *sb);

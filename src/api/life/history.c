@@ -1,6 +1,6 @@
-#include "api/history.h"
+#include "api/life/history.h"
 
-#include "api/sandboxes.h"
+#include "api/life/sandboxes.h"
 #include "http/target.h"
 #include "lib/json.h"
 #include "lib/str.h"

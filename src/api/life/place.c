@@ -1,4 +1,4 @@
-#include "api/place.h"
+#include "api/life/place.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "api/resume.h"
+#include "api/life/resume.h"
 
 #include <stdlib.h>
 #include <string.h>

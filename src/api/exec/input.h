@@ -1,7 +1,7 @@
 /* Standard input that came whole with the request: sent to the command in frames, then ended. */
 #pragma once
 
-#include "api/exec.h"
+#include "api/exec/exec.h"
 
 struct exec_input {
 	char *text; /* NULL: none */

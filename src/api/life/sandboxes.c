@@ -1,11 +1,11 @@
-#include "api/sandboxes.h"
+#include "api/life/sandboxes.h"
 
 #include <string.h>
 
 #include "api/berthd.h"
-#include "api/change.h"
-#include "api/deletion.h"
-#include "api/idempotency.h"
+#include "api/life/change.h"
+#include "api/life/deletion.h"
+#include "api/life/idempotency.h"
 #include "http/target.h"
 #include "lib/id.h"
 #include "lib/json.h"

@@ -1,4 +1,4 @@
-#include "api/images.h"
+#include "api/image/images.h"
 
 #include <errno.h>
 #include <fcntl.h>

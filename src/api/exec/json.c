@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "api/berthd.h"
-#include "api/exec-input.h"
-#include "api/exec-sinks.h"
+#include "api/exec/input.h"
+#include "api/exec/sinks.h"
 #include "lib/json.h"
 #include "lib/str.h"
 

@@ -1,4 +1,4 @@
-#include "api/change.h"
+#include "api/life/change.h"
 
 #include <inttypes.h>
 #include <stdio.h>

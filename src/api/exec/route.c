@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/exec-sinks.h"
+#include "api/exec/sinks.h"
 #include "http/tunnel.h"
 #include "lib/json.h"
 

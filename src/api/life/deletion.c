@@ -1,4 +1,4 @@
-#include "api/deletion.h"
+#include "api/life/deletion.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "api/exec-input.h"
+#include "api/exec/input.h"
 
 #include <stdlib.h>
 #include <string.h>

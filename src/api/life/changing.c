@@ -1,4 +1,4 @@
-#include "api/changing.h"
+#include "api/life/changing.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "api/reconcile.h"
+#include "api/life/reconcile.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "api/berthd.h"
-#include "api/change.h"
-#include "api/deletion.h"
+#include "api/life/change.h"
+#include "api/life/deletion.h"
 #include "lib/log.h"
 
 #define DUE_EVERY_MS 2000 /* divided like all times, but no more often than */

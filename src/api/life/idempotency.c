@@ -1,12 +1,12 @@
-#include "api/idempotency.h"
+#include "api/life/idempotency.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/berthd.h"
-#include "api/resume.h"
-#include "api/sandboxes.h"
+#include "api/life/resume.h"
+#include "api/life/sandboxes.h"
 #include "lib/str.h"
 #include "lib/time.h"
 #include "store/sandbox.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/exec-sinks.h"
+#include "api/exec/sinks.h"
 #include "http/tunnel.h"
 
 #define IN_MAX     (FRAME_HEAD + FRAME_PAYLOAD_MAX + 64 * 1024)

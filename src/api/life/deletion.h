@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "api/change.h"
+#include "api/life/change.h"
 
 /* Somebody wants c->sb.id deleted: the first attempt, or that there is one already. */
 void deletion_ask(struct change *c, change_fn *done);

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/exec-input.h"
-#include "api/exec-sinks.h"
+#include "api/exec/input.h"
+#include "api/exec/sinks.h"
 #include "lib/json.h"
 #include "lib/str.h"
 

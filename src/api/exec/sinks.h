@@ -1,7 +1,7 @@
 /* Where a command's output goes. */
 #pragma once
 
-#include "api/exec.h"
+#include "api/exec/exec.h"
 
 /* `input` is the whole standard input, or NULL; it is taken over. */
 void exec_json(struct request *rq, struct exec_request *ask, char *input);   /* one answer */
