@@ -57,6 +57,8 @@ build-asan/build.ninja:
 	CC=clang meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false --optimization=1
 build-fuzz/build.ninja:
 	CC=clang meson setup build-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
+build-crash/build.ninja:
+	meson setup build-crash -Dcrash=true
 build-cover/build.ninja:
 	meson setup build-cover -Db_coverage=true --optimization=0
 
