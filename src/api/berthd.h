@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "api/exec/journal.h"
 #include "api/key-cache.h"
 #include "api/life/changing.h"
 #include "api/life/place.h"
@@ -26,6 +27,8 @@ struct berthd_settings {
 	uint64_t store_workers;
 	char default_runtime[SANDBOX_RUNTIME_SIZE];
 	uint64_t timer_divisor;
+	uint64_t journal_exec_bytes;
+	uint64_t journal_host_bytes;
 };
 extern const struct setting berthd_settings_table[];
 
@@ -39,7 +42,8 @@ struct berthd {
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;
 	struct reconcile *reconcile;
-	_Atomic size_t exec_held; /* bytes of output kept for JSON answers; see exec-json.c */
+	_Atomic size_t exec_held; /* bytes of output kept for JSON answers; see exec/json.c */
+	struct journals journals;
 };
 
 must_check int berthd_open(struct berthd *b, struct err *e);

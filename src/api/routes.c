@@ -1,6 +1,7 @@
 /* Every path of the API, who may use it and who answers. A test holds openapi.yaml equal. */
 #include "api/events.h"
 #include "api/exec/exec.h"
+#include "api/exec/execs.h"
 #include "api/host.h"
 #include "api/image/images.h"
 #include "api/keys.h"
@@ -19,6 +20,11 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/sandboxes/{}",        ROLE_USER,   false, sandboxes_get, NULL },
 	{ "DELETE", "/v1/sandboxes/{}",        ROLE_USER,   false, NULL, sandboxes_delete },
 	{ "POST",   "/v1/sandboxes/{}/exec",   ROLE_USER,   true,  NULL, exec_route },
+	{ "GET",    "/v1/sandboxes/{}/execs",  ROLE_USER,   false, execs_list, NULL },
+	{ "DELETE", "/v1/sandboxes/{}/execs",  ROLE_USER,   false, execs_forget, NULL },
+	{ "GET",    "/v1/sandboxes/{}/execs/{}", ROLE_USER, false, execs_get, NULL },
+	{ "DELETE", "/v1/sandboxes/{}/execs/{}", ROLE_USER, false, execs_forget_one, NULL },
+	{ "GET",    "/v1/sandboxes/{}/execs/{}/output", ROLE_USER, false, NULL, execs_output },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
 	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
 	{ "GET",    "/v1/images",              ROLE_USER,   false, images_list, NULL },

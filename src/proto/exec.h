@@ -79,6 +79,8 @@ struct exec_exit {
 	uint64_t max_rss_kb;
 };
 
+#define EXEC_EXIT_BYTES 41 /* of the record, encoded */
+
 void exec_exit_encode(struct buf *out, const struct exec_exit *x);
 must_check int exec_exit_decode(struct bytes wire, struct exec_exit *ret, struct err *e);
 const char *exec_kind_name(enum exec_kind kind); /* "timed_out", for JSON */

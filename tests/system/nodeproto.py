@@ -109,11 +109,12 @@ def frame(kind, payload=b""):
     return struct.pack(">BI", FRAMES[kind], len(payload)) + payload
 
 
-def exec_frame(argv, env=(), cwd="", timeout_ms=0, stdin=False):
+def exec_frame(argv, env=(), cwd="", timeout_ms=0, stdin=False, id=""):
     def listed(items):
         return struct.pack(">I", len(items)) + b"".join(
             struct.pack(">I", len(i.encode())) + i.encode() for i in items)
-    return frame("exec", struct.pack(">IQH", int(stdin), timeout_ms, len(cwd)) + cwd.encode() +
+    return frame("exec", struct.pack(">H", len(id)) + id.encode() +
+                 struct.pack(">IQH", int(stdin), timeout_ms, len(cwd)) + cwd.encode() +
                  listed(argv) + listed(env))
 
 
