@@ -1,11 +1,9 @@
 #include "init/exec.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -14,8 +12,11 @@
 #include <unistd.h>
 
 #include "init/command.h"
+#include "init/hub.h"
+#include "init/outlet.h"
 
-#define FEED_MAX     (1UL << 20) /* standard input we hold for a command that does not read */
+#define FEED_MAX     (2UL << 20) /* standard input we hold for a command that does not read */
+#define TAKEN_STEP   (64 * 1024) /* of it, before we say that it was taken */
 #define LINGER_US    1000000     /* how long a peer may take to close after EXITED */
 #define KILL_WAIT_NS 10000000    /* between two blows, if no child ended sooner */
 #define POLL_MAX_MS  3600000
@@ -28,22 +29,18 @@ enum phase {
 	PHASE_LEFT,  /* nobody listens: drain the pipes for whoever still writes */
 };
 
-struct stream {
-	int fd;
-	enum frame_type type;
-	size_t left; /* PHASE_ENDED: what the command itself has written */
-};
-
 struct exec {
-	struct peer *peer;
+	char id[EXEC_ID_SIZE]; /* empty: it belongs to its connection */
+	int hub;
 	struct command cmd;
 	struct tree tree;
-	struct stream streams[2];
-	int lane[2];     /* a pipe of our own on their way out; -1: they are copied */
+	struct outlet out;
 	struct buf feed; /* bytes for its standard input */
+	uint32_t taken;  /* of it, since we last said so */
 	bool feed_end;
 	enum phase phase;
 	int sigfd;
+	uint32_t pid;
 	int asked; /* the last signal a SIGNAL frame asked for */
 	enum exec_kind killed_as;
 	bool childless;
@@ -53,6 +50,7 @@ struct exec {
 
 enum slot {
 	SLOT_SIGNALS,
+	SLOT_HUB,
 	SLOT_PEER,
 	SLOT_IN,
 	SLOT_OUT,
@@ -106,15 +104,9 @@ static void record_end(struct exec *x, int status, const struct rusage *use)
 	x->cmd.pid = 0;
 }
 
-/* All it wrote before it ended is in the pipes now. What comes later is not its own. */
 static void begin_drain(struct exec *x)
 {
-	for (size_t i = 0; i < array_len(x->streams); i++) {
-		int waiting = 0;
-
-		if (x->streams[i].fd >= 0 && ioctl(x->streams[i].fd, FIONREAD, &waiting) == 0)
-			x->streams[i].left = (size_t)waiting;
-	}
+	outlet_drain(&x->out);
 	fd_end(&x->cmd.in);
 	x->deadline_us = 0;
 	x->phase = PHASE_ENDED;
@@ -152,22 +144,34 @@ static void kill_all(struct exec *x, enum exec_kind kind)
 	}
 }
 
-static void peer_left(struct exec *x)
+/* Nobody will ever ask for it again. */
+static void leave(struct exec *x)
 {
-	if (x->phase != PHASE_SAID || peer_busy(x->peer))
+	if (x->phase == PHASE_RUNNING)
 		kill_all(x, EXEC_KILLED);
-	peer_close(x->peer);
+	outlet_detach(&x->out);
 	x->phase = PHASE_LEFT;
 	x->deadline_us = 0;
 }
 
-/* The peer speaks nonsense: end everything, say so, and hang up. */
+static void peer_left(struct exec *x)
+{
+	if (x->id[0]) {
+		outlet_detach(&x->out); /* somebody else will come for it */
+		return;
+	}
+	if (x->phase != PHASE_SAID || peer_busy(x->out.peer))
+		kill_all(x, EXEC_KILLED);
+	leave(x);
+}
+
+/* The peer speaks nonsense: say so, and hang up. */
 static void give_up(struct exec *x, const struct err *why)
 {
-	kill_all(x, EXEC_KILLED);
-	peer_refuse(x->peer, why);
-	peer_close(x->peer);
-	x->phase = PHASE_LEFT;
+	if (!x->id[0])
+		kill_all(x, EXEC_KILLED);
+	peer_refuse(x->out.peer, why);
+	peer_left(x);
 }
 
 /* --- what the peer says --- */
@@ -181,23 +185,29 @@ static void feed_write(struct exec *x)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return;
-		if (n < 0)
+		if (n < 0) {
 			fd_end(&x->cmd.in); /* it has closed its end */
-		else
-			buf_drop(&x->feed, (size_t)n);
+			continue;
+		}
+		buf_drop(&x->feed, (size_t)n);
+		x->taken += (uint32_t)n;
 	}
-	if (x->cmd.in < 0)
+	if (x->cmd.in < 0) {
+		x->taken += (uint32_t)x->feed.len;
 		buf_clear(&x->feed);
-	else if (x->feed_end)
+	} else if (x->feed_end) {
 		fd_end(&x->cmd.in);
+	}
 }
 
 static int on_stdin(struct exec *x, const struct frame *f, struct err *e)
 {
 	if (x->feed_end)
 		return err_set(e, ERR_INVALID, "standard input after its end");
-	if (x->cmd.in < 0 || f->payload.len == 0)
+	if (x->cmd.in < 0 || f->payload.len == 0) {
+		x->taken += (uint32_t)f->payload.len;
 		return 0;
+	}
 	buf_add(&x->feed, f->payload.data, f->payload.len);
 	feed_write(x);
 	return 0;
@@ -230,10 +240,22 @@ static int on_signal(struct exec *x, const struct frame *f, struct err *e)
 	return 0;
 }
 
+static int on_ack(struct exec *x, const struct frame *f, struct err *e)
+{
+	struct exec_ack a;
+
+	if (exec_ack_decode(f->payload, &a, e) < 0 || outlet_ack(&x->out, &a, e) < 0)
+		return -1;
+	if (a.ended)
+		leave(x);
+	return 0;
+}
+
 static int (*const handlers[FRAME_TYPE_END])(struct exec *, const struct frame *, struct err *) = {
 	[FRAME_STDIN] = on_stdin,
 	[FRAME_STDIN_END] = on_stdin_end,
 	[FRAME_SIGNAL] = on_signal,
+	[FRAME_ACK] = on_ack,
 };
 
 static bool can_take(const struct exec *x)
@@ -247,86 +269,22 @@ static void listen_to_peer(struct exec *x)
 	struct err e;
 	int n = 0;
 
-	while (x->peer->fd >= 0 && can_take(x) && (n = peer_next(x->peer, &f, &e)) > 0) {
+	while (outlet_attached(&x->out) && can_take(x) &&
+	       (n = peer_next(x->out.peer, &f, &e)) > 0) {
 		if (!handlers[f.type])
 			n = err_set(&e, ERR_INVALID, "a frame of type %u is out of place", f.type);
 		else
 			n = handlers[f.type](x, &f, &e);
 		if (n < 0)
 			break;
-		peer_took(x->peer, &f);
+		if (outlet_attached(&x->out))
+			peer_took(x->out.peer, &f);
 	}
 	if (n < 0)
 		give_up(x, &e);
 }
 
-/* --- what the command says --- */
-
-static void discard(struct stream *s)
-{
-	char chunk[16 * 1024];
-	ssize_t n = read(s->fd, chunk, sizeof(chunk));
-
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		fd_end(&s->fd);
-}
-
-/*
- * One frame's worth. It is moved page by page into a pipe nobody else can read
- * from, so that its length can be promised, and from there to the socket.
- * Where that does not work it is read to behind the frame's head.
- */
-static ssize_t take_output(struct exec *x, struct stream *s, size_t most)
-{
-	ssize_t n;
-
-	if (x->lane[1] >= 0) {
-		n = splice(s->fd, NULL, x->lane[1], NULL, most, SPLICE_F_NONBLOCK);
-		if (n > 0)
-			peer_put_pipe(x->peer, s->type, x->lane[0], (size_t)n);
-		if (n >= 0 || (errno != EINVAL && errno != ENOSYS))
-			return n;
-		fd_end(&x->lane[1]);
-	}
-	n = read(s->fd, peer_payload(x->peer), most);
-	if (n > 0)
-		peer_put(x->peer, s->type, (size_t)n);
-	return n;
-}
-
-static void forward(struct exec *x, struct stream *s)
-{
-	size_t most = FRAME_PAYLOAD_MAX;
-	ssize_t n;
-
-	if (x->phase == PHASE_ENDED && s->left < most)
-		most = s->left;
-	if (most == 0)
-		return;
-	n = take_output(x, s, most);
-	if (n < 0 && errno == EINTR)
-		return;
-	if (n > 0) {
-		s->left -= x->phase == PHASE_ENDED ? (size_t)n : 0;
-		return;
-	}
-	s->left = 0;
-	if (n == 0 || errno != EAGAIN)
-		fd_end(&s->fd);
-}
-
-static void pump(struct exec *x, struct stream *s)
-{
-	if (x->phase >= PHASE_SAID) {
-		discard(s);
-		return;
-	}
-	if (peer_busy(x->peer))
-		return;
-	forward(x, s);
-	if (peer_flush(x->peer) < 0)
-		peer_left(x);
-}
+/* --- what we say --- */
 
 static void say_exited(struct exec *x)
 {
@@ -334,22 +292,78 @@ static void say_exited(struct exec *x)
 
 	exec_exit_encode(&record, &x->exit);
 	frame_add(&frame, FRAME_EXITED, record.data, record.len);
-	peer_put_frame(x->peer, &frame);
+	peer_put_frame(x->out.peer, &frame);
 	x->phase = PHASE_SAID;
+}
+
+static void say_u32(struct exec *x, enum frame_type type, uint32_t n)
+{
+	cleanup(buf_done) struct buf frame = buf_make(64);
+
+	frame_add_u32(&frame, type, n);
+	peer_put_frame(x->out.peer, &frame);
+}
+
+/* So that no more standard input is on its way than we can hold; see can_take(). */
+static void say_taken(struct exec *x)
+{
+	if (!x->id[0] || peer_busy(x->out.peer) ||
+	    (x->taken < TAKEN_STEP && (x->taken == 0 || x->feed.len > 0)))
+		return;
+	say_u32(x, FRAME_TAKEN, x->taken);
+	x->taken = 0;
 }
 
 /* Once everything is sent, the peer sees the end and may close in its own time. */
 static void step(struct exec *x)
 {
-	if (x->phase == PHASE_ENDED && !peer_busy(x->peer) && x->streams[0].left == 0 &&
-	    x->streams[1].left == 0)
-		say_exited(x);
-	if (x->phase < PHASE_LEFT && peer_flush(x->peer) < 0)
+	if (!outlet_attached(&x->out))
+		return;
+	if (outlet_flush(&x->out) < 0) {
 		peer_left(x);
-	if (x->phase == PHASE_SAID && !peer_busy(x->peer) && x->deadline_us == 0) {
-		(void)shutdown(x->peer->fd, SHUT_WR);
+		return;
+	}
+	say_taken(x);
+	if (x->phase == PHASE_ENDED && outlet_is_empty(&x->out))
+		say_exited(x);
+	if (peer_flush(x->out.peer) < 0) {
+		peer_left(x);
+		return;
+	}
+	if (!x->id[0] && x->phase == PHASE_SAID && !peer_busy(x->out.peer) && x->deadline_us == 0) {
+		(void)shutdown(x->out.peer->fd, SHUT_WR);
 		x->deadline_us = now_us() + LINGER_US;
 	}
+}
+
+/* --- who listens --- */
+
+static void attach(struct exec *x, int fd, const struct exec_attach *a)
+{
+	struct err e;
+
+	if (outlet_attach(&x->out, fd, a->offset, &e) < 0) {
+		give_up(x, &e);
+		return;
+	}
+	if (x->phase == PHASE_SAID)
+		x->phase = PHASE_ENDED; /* say it again, to this one */
+	x->taken = 0;
+	say_u32(x, FRAME_STARTED, x->pid);
+}
+
+static void on_hub(struct exec *x)
+{
+	struct hub_packet p;
+	int fd = -1;
+	int n = hub_receive(x->hub, &p, &fd);
+
+	if (n < 0)
+		fd_end(&x->hub);
+	else if (n > 0 && p.word == HUB_GIVE && fd >= 0)
+		attach(x, fd, &p.attach);
+	else
+		close_fd(&fd);
 }
 
 static void on_deadline(struct exec *x)
@@ -369,18 +383,17 @@ static short want(bool yes, short events)
 
 static void prepare(const struct exec *x, struct pollfd fds[SLOT_COUNT])
 {
-	bool sending = x->phase < PHASE_LEFT && peer_busy(x->peer);
+	const struct outlet *o = &x->out;
 
 	fds[SLOT_SIGNALS] = (struct pollfd){ x->sigfd, POLLIN };
-	fds[SLOT_PEER] = (struct pollfd){ x->peer->fd, want(can_take(x), POLLIN) };
-	fds[SLOT_PEER].events |= want(sending, POLLOUT);
+	fds[SLOT_HUB] = (struct pollfd){ x->phase < PHASE_LEFT ? x->hub : -1, POLLIN };
+	fds[SLOT_PEER] = (struct pollfd){ o->peer->fd, want(can_take(x), POLLIN) };
+	fds[SLOT_PEER].events |= want(peer_busy(o->peer), POLLOUT);
 	fds[SLOT_IN] = (struct pollfd){ x->feed.len > 0 ? x->cmd.in : -1, POLLOUT };
 	for (int i = 0; i < 2; i++) {
-		const struct stream *s = &x->streams[i];
-		bool ready = x->phase >= PHASE_SAID ||
-			     (!sending && (x->phase == PHASE_RUNNING || s->left > 0));
+		bool ready = x->phase >= PHASE_SAID || outlet_wants(o, i);
 
-		fds[SLOT_OUT + i] = (struct pollfd){ ready ? s->fd : -1, POLLIN };
+		fds[SLOT_OUT + i] = (struct pollfd){ ready ? o->streams[i].fd : -1, POLLIN };
 	}
 }
 
@@ -396,23 +409,24 @@ static int timeout_ms(const struct exec *x)
 	return left_ms > POLL_MAX_MS ? POLL_MAX_MS : (int)left_ms;
 }
 
+/* What it said before it closed still counts: an acknowledgement is the last word of many. */
 static void on_peer(struct exec *x, short events)
 {
-	/* A closed connection shows even while we do not read from it. */
-	if (events & (POLLHUP | POLLERR | POLLNVAL)) {
-		peer_left(x);
-		return;
-	}
-	if (events & POLLOUT && peer_flush(x->peer) < 0) {
+	if (events & POLLOUT && outlet_flush(&x->out) < 0) {
 		peer_left(x);
 		return;
 	}
 	if (events & POLLIN) {
-		if (peer_read(x->peer) < 0)
+		int gone = peer_read(x->out.peer);
+
+		listen_to_peer(x);
+		if (gone < 0 && outlet_attached(&x->out))
 			peer_left(x);
-		else
-			listen_to_peer(x);
+		return;
 	}
+	/* A closed connection shows even while we do not read from it. */
+	if (events & (POLLHUP | POLLERR | POLLNVAL))
+		peer_left(x);
 }
 
 static void on_signals(struct exec *x)
@@ -421,6 +435,14 @@ static void on_signals(struct exec *x)
 
 	(void)!read(x->sigfd, &info, sizeof(info)); /* many may be one: reap() asks the kernel */
 	reap(x);
+}
+
+static void take_output(struct exec *x, int i)
+{
+	if (x->phase >= PHASE_SAID)
+		outlet_discard(&x->out, i);
+	else if (outlet_take(&x->out, i) < 0)
+		peer_left(x);
 }
 
 static void turn(struct exec *x)
@@ -434,11 +456,13 @@ static void turn(struct exec *x)
 		feed_write(x);
 		listen_to_peer(x);
 	}
-	if (fds[SLOT_PEER].revents && x->peer->fd >= 0)
+	if (fds[SLOT_PEER].revents && outlet_attached(&x->out))
 		on_peer(x, fds[SLOT_PEER].revents);
 	for (int i = 0; i < 2; i++)
-		if (fds[SLOT_OUT + i].revents && x->streams[i].fd >= 0)
-			pump(x, &x->streams[i]);
+		if (fds[SLOT_OUT + i].revents && x->out.streams[i].fd >= 0)
+			take_output(x, i);
+	if (fds[SLOT_HUB].revents)
+		on_hub(x);
 	if (fds[SLOT_SIGNALS].revents)
 		on_signals(x);
 	if (x->deadline_us != 0 && now_us() >= x->deadline_us)
@@ -448,15 +472,33 @@ static void turn(struct exec *x)
 
 static bool is_over(const struct exec *x)
 {
-	return x->phase == PHASE_LEFT && x->streams[0].fd < 0 && x->streams[1].fd < 0;
+	return x->phase == PHASE_LEFT && x->out.streams[0].fd < 0 && x->out.streams[1].fd < 0;
 }
 
-static int start(struct exec *x, const struct frame *request, struct err *e)
+/* From now on it can be found by its id; nobody else can have it. */
+static int take_id(struct exec *x, const char *id, struct err *e)
+{
+	struct hub_packet p = { .word = HUB_TAKE };
+
+	memcpy(p.attach.id, id, sizeof(p.attach.id));
+	switch (hub_ask(x->hub, &p, -1)) {
+	case HUB_YES:
+		memcpy(x->id, id, sizeof(x->id));
+		return 0;
+	case HUB_NO:
+		return err_set(e, ERR_CONFLICT, "there is an exec %s already, or was", id);
+	default:
+		return err_set(e, ERR_BUSY, "the sandbox's init does not answer");
+	}
+}
+
+static int start(struct exec *x, struct peer *peer, const struct frame *request, struct err *e)
 {
 	cleanup(exec_request_done) struct exec_request q = { 0 };
 	sigset_t child;
 
-	if (exec_request_decode(request->payload, &q, e) < 0)
+	if (exec_request_decode(request->payload, &q, e) < 0 ||
+	    (q.id[0] && take_id(x, q.id, e) < 0))
 		return -1;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
@@ -468,43 +510,63 @@ static int start(struct exec *x, const struct frame *request, struct err *e)
 	x->started_us = now_us();
 	if (command_start(&q, &x->tree, &x->cmd, e) < 0)
 		return -1;
-	if (pipe2(x->lane, O_CLOEXEC | O_NONBLOCK) == 0)
-		(void)fcntl(x->lane[1], F_SETPIPE_SZ, FRAME_PAYLOAD_MAX);
 	/* When the sandbox is told to end, the command hears it too: we stay to say how it did. */
 	(void)sigaction(SIGTERM, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
-	x->streams[0] = (struct stream){ x->cmd.out, FRAME_STDOUT };
-	x->streams[1] = (struct stream){ x->cmd.err, FRAME_STDERR };
+	x->pid = (uint32_t)x->cmd.pid;
+	outlet_open(&x->out, peer, x->cmd.out, x->cmd.err);
+	x->out.fleeting = !x->id[0];
 	if (q.timeout_ms > 0 && q.timeout_ms < UINT64_MAX / 2000)
 		x->deadline_us = x->started_us + q.timeout_ms * 1000;
 	return 0;
 }
 
-void exec_serve(struct peer *p, const struct frame *request)
+void exec_serve(struct peer *p, const struct frame *request, int hub)
 {
-	cleanup(buf_done) struct buf frame = buf_make(2048);
-	struct exec x = { .peer = p,
-			  .feed = buf_make(FEED_MAX + FRAME_PAYLOAD_MAX + 1),
+	struct exec x = { .feed = buf_make(FEED_MAX + FRAME_PAYLOAD_MAX + 1),
+			  .hub = hub,
 			  .cmd = { .in = -1 },
-			  .lane = { -1, -1 },
 			  .sigfd = -1 };
 	struct err e;
 
-	if (start(&x, request, &e) < 0) {
+	if (start(&x, p, request, &e) < 0) {
 		peer_refuse(p, &e);
 		tree_close(&x.tree);
 		return;
 	}
 	peer_took(p, request);
-	frame_add_u32(&frame, FRAME_STARTED, (uint32_t)x.cmd.pid);
-	peer_put_frame(p, &frame);
-	if (peer_flush(p) < 0)
-		peer_left(&x);
+	say_u32(&x, FRAME_STARTED, x.pid);
+	step(&x);
 	listen_to_peer(&x); /* what came together with the request */
 	while (!is_over(&x))
 		turn(&x);
 	tree_close(&x.tree);
 	buf_done(&x.feed);
 	fd_end(&x.sigfd);
-	fd_end(&x.lane[0]);
-	fd_end(&x.lane[1]);
+	outlet_close(&x.out);
+}
+
+void exec_attach_serve(struct peer *p, const struct frame *request, int hub)
+{
+	struct hub_packet packet = { .word = HUB_GIVE };
+	enum hub_word answer;
+	struct err e;
+
+	if (exec_attach_decode(request->payload, &packet.attach, &e) < 0) {
+		peer_refuse(p, &e);
+		return;
+	}
+	peer_took(p, request);
+	if (p->in.len > 0) {
+		err_set(&e, ERR_INVALID, "nothing may follow ATTACH before STARTED");
+		peer_refuse(p, &e);
+		return;
+	}
+	answer = hub_ask(hub, &packet, p->fd);
+	if (answer == HUB_YES)
+		return; /* our end of it closes, the other process has its own */
+	if (answer == HUB_NO)
+		err_set(&e, ERR_NOT_FOUND, "nobody runs exec %s", packet.attach.id);
+	else
+		err_set(&e, ERR_BUSY, "exec %s takes no connection now", packet.attach.id);
+	peer_refuse(p, &e);
 }

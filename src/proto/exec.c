@@ -34,8 +34,23 @@ static size_t strv_bytes(const struct strv *v)
 	return sum;
 }
 
+int exec_id_check(const char *id, struct err *e)
+{
+	static const char chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789._-";
+	size_t len = strlen(id);
+
+	if (len == 0 || len >= EXEC_ID_SIZE || id[0] == '.' || strspn(id, chars) != len)
+		return err_set(e, ERR_INVALID,
+			       "an exec's id is 1 to %d of A-Z a-z 0-9 . _ - and begins with no dot",
+			       EXEC_ID_SIZE - 1);
+	return 0;
+}
+
 int exec_request_check(const struct exec_request *q, struct err *e)
 {
+	if (q->id[0] && exec_id_check(q->id, e) < 0)
+		return -1;
 	if (q->argv.len == 0 || !q->argv.items[0][0])
 		return err_set(e, ERR_INVALID, "there is no command to run");
 	if (q->argv.len > EXEC_ARGS_MAX)
@@ -56,6 +71,7 @@ int exec_request_check(const struct exec_request *q, struct err *e)
 
 void exec_request_encode(struct buf *out, const struct exec_request *q)
 {
+	writer_str(out, q->id);
 	writer_u32(out, q->flags);
 	writer_u64(out, q->timeout_ms);
 	writer_str(out, q->cwd);
@@ -67,6 +83,7 @@ int exec_request_decode(struct bytes wire, struct exec_request *ret, struct err 
 {
 	struct reader r = reader_make(wire.data, wire.len);
 
+	reader_str(&r, ret->id, sizeof(ret->id));
 	ret->flags = reader_u32(&r);
 	ret->timeout_ms = reader_u64(&r);
 	reader_str(&r, ret->cwd, sizeof(ret->cwd));
@@ -80,6 +97,51 @@ int exec_request_decode(struct bytes wire, struct exec_request *ret, struct err 
 		exec_request_done(ret);
 		return -1;
 	}
+	return 0;
+}
+
+void exec_attach_encode(struct buf *out, const struct exec_attach *a)
+{
+	writer_str(out, a->id);
+	writer_u64(out, a->offset[0]);
+	writer_u64(out, a->offset[1]);
+}
+
+int exec_attach_decode(struct bytes wire, struct exec_attach *ret, struct err *e)
+{
+	struct reader r = reader_make(wire.data, wire.len);
+	struct exec_attach a = { 0 };
+
+	reader_str(&r, a.id, sizeof(a.id));
+	a.offset[0] = reader_u64(&r);
+	a.offset[1] = reader_u64(&r);
+	if (!reader_done(&r))
+		return err_set(e, ERR_INVALID, "an attach that cannot be read");
+	if (exec_id_check(a.id, e) < 0)
+		return -1;
+	*ret = a;
+	return 0;
+}
+
+void exec_ack_encode(struct buf *out, const struct exec_ack *a)
+{
+	writer_u64(out, a->offset[0]);
+	writer_u64(out, a->offset[1]);
+	writer_u8(out, a->ended);
+}
+
+int exec_ack_decode(struct bytes wire, struct exec_ack *ret, struct err *e)
+{
+	struct reader r = reader_make(wire.data, wire.len);
+	struct exec_ack a = { .offset[0] = reader_u64(&r) };
+	uint8_t ended;
+
+	a.offset[1] = reader_u64(&r);
+	ended = reader_u8(&r);
+	if (!reader_done(&r) || ended > 1)
+		return err_set(e, ERR_INVALID, "an acknowledgement that cannot be read");
+	a.ended = ended;
+	*ret = a;
 	return 0;
 }
 

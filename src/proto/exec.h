@@ -11,6 +11,7 @@
 #include "lib/strv.h"
 #include "proto/reader.h"
 
+#define EXEC_ID_SIZE   64 /* with its NUL */
 #define EXEC_ARGS_MAX  4096
 #define EXEC_ENV_MAX   1024
 #define EXEC_CWD_SIZE  4096
@@ -18,9 +19,11 @@
 
 enum exec_flags {
 	EXEC_STDIN = 1, /* STDIN frames will come; otherwise /dev/null */
+	EXEC_KEEP = 2,  /* for berthd: goes on when the client is gone */
 };
 
 struct exec_request {
+	char id[EXEC_ID_SIZE]; /* empty: it belongs to its connection */
 	uint32_t flags;
 	uint64_t timeout_ms; /* 0: none */
 	char cwd[EXEC_CWD_SIZE];
@@ -34,6 +37,26 @@ void exec_request_encode(struct buf *out, const struct exec_request *q);
 /* Fails on anything a command could not be started from. `ret` must be zeroed. */
 must_check int exec_request_decode(struct bytes wire, struct exec_request *ret, struct err *e);
 must_check int exec_request_check(const struct exec_request *q, struct err *e);
+
+/* 1 to 63 of A-Z a-z 0-9 . _ -, not beginning with a dot: it is a file's name, too. */
+must_check int exec_id_check(const char *id, struct err *e);
+
+/* Standard output and error, in bytes from their beginning. */
+struct exec_attach {
+	char id[EXEC_ID_SIZE];
+	uint64_t offset[2]; /* where to go on */
+};
+
+void exec_attach_encode(struct buf *out, const struct exec_attach *a);
+must_check int exec_attach_decode(struct bytes wire, struct exec_attach *ret, struct err *e);
+
+struct exec_ack {
+	uint64_t offset[2]; /* what is before these need not be kept */
+	bool ended;         /* the exit record is safe: forget the exec. Still running: kill it */
+};
+
+void exec_ack_encode(struct buf *out, const struct exec_ack *a);
+must_check int exec_ack_decode(struct bytes wire, struct exec_ack *ret, struct err *e);
 
 enum exec_kind {
 	EXEC_NONE,

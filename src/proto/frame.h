@@ -11,8 +11,15 @@
  *                                 <- EXITED          the one terminal record
  *                                 <- ERROR           instead of any of these
  *
- * The receiver that closes before EXITED wants the command and everything it
- * started killed.
+ * An EXEC without an id belongs to its connection: who closes that before EXITED
+ * wants the command and everything it started killed. An EXEC with an id belongs
+ * to nobody:
+ *
+ *   -> ACK*                       <- TAKEN*          meanwhile
+ *   -> ATTACH                     <- STARTED ...     on another connection: go on from there
+ *
+ * Its output is kept until ACK says that it is safe elsewhere, and so is EXITED. A
+ * connection that closes ends nothing; a new one takes the place of the one before.
  */
 #pragma once
 
@@ -22,7 +29,7 @@
 
 #define FRAME_HEAD        5
 #define FRAME_PAYLOAD_MAX (256 * 1024)
-#define FRAME_VERSION     1
+#define FRAME_VERSION     2
 
 enum frame_type {
 	FRAME_NONE,
@@ -36,6 +43,9 @@ enum frame_type {
 	FRAME_STDERR,    /* bytes */
 	FRAME_EXITED,    /* struct exec_exit */
 	FRAME_ERROR,     /* u32 enum err_code, str message, str remediation */
+	FRAME_ATTACH,    /* struct exec_attach */
+	FRAME_ACK,       /* struct exec_ack */
+	FRAME_TAKEN,     /* u32: so many more bytes of standard input are out of our hands */
 	FRAME_TYPE_END
 };
 
