@@ -75,7 +75,8 @@ static void add_eval(struct buf *out, const struct shell_text *t)
 		buf_addf(out, "(%s exit %u) && :\n", kinds[t->kind].call, t->last);
 	}
 	add_env(out, t->env);
-	buf_addf(out, "%s eval ", kinds[t->kind].call);
+	/* With `builtin` in its place bash would keep the variables from what eval runs. */
+	buf_adds(out, "\\command eval ");
 	quote(out, t->command);
 	if (t->input)
 		buf_addf(out, " <%s/in", t->command_dir);

@@ -33,19 +33,24 @@
 
 enum frame_type {
 	FRAME_NONE,
-	FRAME_HELLO,     /* u32 version */
-	FRAME_EXEC,      /* struct exec_request */
-	FRAME_STDIN,     /* bytes */
-	FRAME_STDIN_END, /* nothing */
-	FRAME_SIGNAL,    /* u32 number, to the command's whole tree */
-	FRAME_STARTED,   /* u32 pid inside */
-	FRAME_STDOUT,    /* bytes */
-	FRAME_STDERR,    /* bytes */
-	FRAME_EXITED,    /* struct exec_exit */
-	FRAME_ERROR,     /* u32 enum err_code, str message, str remediation */
-	FRAME_ATTACH,    /* struct exec_attach */
-	FRAME_ACK,       /* struct exec_ack */
-	FRAME_TAKEN,     /* u32: so many more bytes of standard input are out of our hands */
+	FRAME_HELLO,       /* u32 version */
+	FRAME_EXEC,        /* struct exec_request */
+	FRAME_STDIN,       /* bytes */
+	FRAME_STDIN_END,   /* nothing */
+	FRAME_SIGNAL,      /* u32 number, to the command's whole tree */
+	FRAME_STARTED,     /* u32 pid inside */
+	FRAME_STDOUT,      /* bytes */
+	FRAME_STDERR,      /* bytes */
+	FRAME_EXITED,      /* struct exec_exit */
+	FRAME_ERROR,       /* u32 enum err_code, str message, str remediation */
+	FRAME_ATTACH,      /* struct exec_attach */
+	FRAME_ACK,         /* struct exec_ack */
+	FRAME_TAKEN,       /* u32: so many more bytes of standard input are out of our hands */
+	FRAME_RESIZE,      /* struct exec_size */
+	FRAME_SHELL,       /* struct shell_request: begin a persistent shell */
+	FRAME_SHELL_ASK,   /* str name: what is it like? */
+	FRAME_SHELL_END,   /* str name: end it and all it started */
+	FRAME_SHELL_STATE, /* struct shell_state */
 	FRAME_TYPE_END
 };
 
