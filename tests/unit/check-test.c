@@ -60,6 +60,7 @@ TEST(a_deletion_is_told_until_it_is_proven)
 {
 	struct sandbox sb = in_state(SANDBOX_DELETING);
 
+	sb.stop.state = STOP_NEEDED;
 	CHECK_INT(check_row_and_fact(&sb, NULL), CHECK_DELETING);
 	sb.stop.state = STOP_QUARANTINED;
 	CHECK_INT(check_row_and_fact(&sb, &alive), CHECK_QUARANTINED);
