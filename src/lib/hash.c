@@ -13,3 +13,9 @@ void hash_hex(const void *data, size_t len, char out[HASH_HEX_SIZE])
 		abort(); /* only for lack of memory */
 	str_hex(out, digest, sizeof(digest));
 }
+
+void hash_sha1(const void *data, size_t len, uint8_t out[HASH_SHA1_SIZE])
+{
+	if (EVP_Digest(data, len, out, NULL, EVP_sha1(), NULL) != 1)
+		abort(); /* only for lack of memory */
+}

@@ -14,6 +14,7 @@
 #include "http/server.h"
 #include "http/target.h"
 #include "http/tunnel.h"
+#include "http/websocket.h"
 #include "lib/str.h"
 #include "lib/time.h"
 #include "test.h"
@@ -33,6 +34,7 @@ struct site {
 struct flow { /* one stream, upload or tunnel of the site */
 	struct site *site;
 	struct http_tunnel *tunnel;
+	struct websocket *socket;
 	struct http_exchange *x;
 	uv_timer_t timer;
 	uint64_t left;
@@ -197,6 +199,41 @@ static void upgrade(struct http_exchange *x)
 	f->tunnel = http_upgrade(x, "echo", &events, f);
 }
 
+/* A WebSocket: what comes goes back; "quit" ends it. */
+static void on_message(void *data, bool text, const char *bytes, size_t len)
+{
+	struct flow *f = data;
+
+	if (len == 4 && memcmp(bytes, "quit", 4) == 0) {
+		websocket_close(f->socket, WS_CLOSE_NORMAL);
+		free(f);
+		return;
+	}
+	if (websocket_send(f->socket, text, bytes, len))
+		websocket_pause(f->socket);
+}
+
+static void on_socket_drain(void *data)
+{
+	websocket_resume(((struct flow *)data)->socket);
+}
+
+static void accept_socket(struct http_exchange *x)
+{
+	static const struct websocket_events events = { on_message, on_socket_drain,
+							on_tunnel_gone };
+	struct flow *f;
+	struct err e;
+
+	if (websocket_check(x, &e) < 0) {
+		http_reply(x, 400, "text/plain", e.msg, strlen(e.msg));
+		return;
+	}
+	f = xcalloc(1, sizeof(*f));
+	f->site = site_of(x);
+	f->socket = websocket_accept(x, &events, f);
+}
+
 /* POST /stuck: reads once, then never again. */
 static void on_stuck(struct http_exchange *x, const char *data, size_t len)
 {
@@ -278,6 +315,10 @@ static void on_request(struct http_exchange *x)
 	site_of(x)->requests++;
 	if (x->upgrade && strcmp(x->upgrade, "echo") == 0) {
 		upgrade(x);
+		return;
+	}
+	if (x->upgrade && strcmp(x->upgrade, "websocket") == 0) {
+		accept_socket(x);
 		return;
 	}
 	for (size_t i = 0; i < array_len(routes); i++)
