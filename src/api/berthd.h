@@ -44,7 +44,9 @@ struct berthd {
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;
 	struct reconcile *reconcile;
-	_Atomic size_t exec_held; /* bytes of output kept for JSON answers; see exec-json.c */
+	_Atomic int image_works;    /* pulls and imports under way */
+	_Atomic bool image_tidying; /* files without a name are being removed: none may begin */
+	_Atomic size_t exec_held;   /* bytes of output kept for JSON answers; see exec-json.c */
 };
 
 must_check int berthd_open(struct berthd *b, struct err *e);

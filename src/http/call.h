@@ -64,4 +64,5 @@ int http_call_status(const struct http_call *call);
 bool http_call_field(const struct http_call *call, size_t i, const char **name,
 		     const char **value);
 const char *http_call_find(const struct http_call *call, const char *name); /* or NULL */
-int64_t http_call_length(const struct http_call *call); /* of the body; -1: it comes in chunks */
+/* Of the body; -1: it comes in chunks. */
+int64_t http_call_length(const struct http_call *call);

@@ -30,3 +30,9 @@ bool hash_equal(const void *a, const void *b, size_t len)
 {
 	return CRYPTO_memcmp(a, b, len) == 0;
 }
+
+void hash_sha1(const void *data, size_t len, uint8_t out[HASH_SHA1_SIZE])
+{
+	if (EVP_Digest(data, len, out, NULL, EVP_sha1(), NULL) != 1)
+		abort(); /* only for lack of memory */
+}

@@ -105,10 +105,20 @@ static bool is_one_of(const char *name, const char *const *list)
 static bool stays_behind(const char *name)
 {
 	static const char *const fields[] = {
-		"Connection", "Keep-Alive",	"Proxy-Connection", "Proxy-Authorization",
-		"TE",	      "Trailer",	"Transfer-Encoding", "Upgrade",
-		"Expect",     "Content-Length", "Date",		     "X-Request-Id",
-		"Via",	      NULL,
+		"Connection",
+		"Keep-Alive",
+		"Proxy-Connection",
+		"Proxy-Authorization",
+		"TE",
+		"Trailer",
+		"Transfer-Encoding",
+		"Upgrade",
+		"Expect",
+		"Content-Length",
+		"Date",
+		"X-Request-Id",
+		"Via",
+		NULL,
 	};
 
 	return is_one_of(name, fields) || strncasecmp(name, "Berth-Peer", 10) == 0 ||
@@ -194,8 +204,8 @@ static void explain(const struct forward *f, enum http_call_reach reach, const s
 		err_fix(e, "Try again in a few seconds; 'berth host ls' shows how the host is.");
 		return;
 	}
-	err_set(e, ERR_TIMEOUT, "host %s was cut off before its answer was complete (%s): what came "
-				"of this is not known here",
+	err_set(e, ERR_TIMEOUT, "host %s was cut off before its answer was complete (%s): what "
+				"came of this is not known here",
 		f->host, why->msg);
 	err_fix(e, "Look at the sandbox and its execs, or send the same request with the same "
 		   "Idempotency-Key again.");
@@ -211,7 +221,7 @@ static void on_failed(void *data, enum http_call_reach reach, const struct err *
 	explain(f, reach, why, &e);
 	places_forget(&rq->reactor->berthd->places, f->sandbox); /* it may have moved */
 	if (f->tunnel) {
-		http_tunnel_close(f->tunnel); /* its frames say for themselves that one is missing */
+		http_tunnel_close(f->tunnel); /* what speaks over it sees that an end is missing */
 		return finish(f, 504);
 	}
 	if (!f->streaming) {

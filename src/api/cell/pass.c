@@ -6,7 +6,16 @@
 #include "lib/str.h"
 
 /* v1;FROM;TO;REQUEST;KEY;ROLE;OWNER;MAC: the owner as hex, whatever is in it. */
-enum pass_part { PART_VERSION, FROM, TO, REQUEST, KEY, ROLE, OWNER, PROVEN };
+enum pass_part {
+	PART_VERSION,
+	FROM,
+	TO,
+	REQUEST,
+	KEY,
+	ROLE,
+	OWNER,
+	PROVEN
+};
 
 static void prove(const char *text, size_t len, const struct pass_request *rq,
 		  char out[HASH_HEX_SIZE])
@@ -32,7 +41,8 @@ void pass_write(const struct pass *p, const struct pass_request *rq, struct buf 
 
 static int digit(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10
+								     : -1;
 }
 
 static bool unhex(char *to, size_t size, const char *hex, size_t len)
