@@ -53,7 +53,7 @@ static int open_stream(const struct shell_link *l, const char *name, int flags)
 	char path[SHELL_DIR_SIZE + 8];
 
 	snprintf(path, sizeof(path), "%s/%s", l->dir, name);
-	return open(path, flags | O_NONBLOCK | O_CLOEXEC);
+	return open(path, flags | O_NONBLOCK);
 }
 
 static int streams_make(struct shell_link *l, struct command *c, struct err *e)
@@ -68,8 +68,8 @@ static int streams_make(struct shell_link *l, struct command *c, struct err *e)
 			return err_sys(e, errno, "make a pipe for a shell's command");
 	}
 	/* For both directions: as long as it runs, nobody who closes it ends the stream. */
-	c->out = open_stream(l, "out", O_RDWR);
-	c->err = open_stream(l, "err", O_RDWR);
+	c->out = open_stream(l, "out", O_RDWR | O_CLOEXEC);
+	c->err = open_stream(l, "err", O_RDWR | O_CLOEXEC);
 	if (c->out < 0 || c->err < 0)
 		return err_sys(e, errno, "open a pipe of a shell's command");
 	return 0;
@@ -78,7 +78,7 @@ static int streams_make(struct shell_link *l, struct command *c, struct err *e)
 int shell_link_input(struct shell_link *l)
 {
 	/* Until the shell opens its end there is nobody to write to. */
-	int fd = l->input ? open_stream(l, "in", O_WRONLY) : -1;
+	int fd = l->input ? open_stream(l, "in", O_WRONLY | O_CLOEXEC) : -1;
 
 	if (fd >= 0)
 		l->input = false;
@@ -87,8 +87,8 @@ int shell_link_input(struct shell_link *l)
 
 void shell_link_ended(struct shell_link *l, const struct command *c)
 {
-	cleanup(close_fd) int out = open_stream(l, "out", O_RDONLY);
-	cleanup(close_fd) int err = open_stream(l, "err", O_RDONLY);
+	cleanup(close_fd) int out = open_stream(l, "out", O_RDONLY | O_CLOEXEC);
+	cleanup(close_fd) int err = open_stream(l, "err", O_RDONLY | O_CLOEXEC);
 
 	if (out >= 0 && c->out >= 0)
 		(void)dup3(out, c->out, O_CLOEXEC);

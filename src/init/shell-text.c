@@ -22,7 +22,8 @@ static const struct {
 		.begin = "\\builtin shopt -s expand_aliases\n",
 		/* Aliases and options last: they would change how the rest is read. */
 		.state = "\\builtin shopt -p; \\builtin declare -p; \\builtin declare -f; "
-			 "\\builtin trap -p; \\builtin umask -p; \\builtin alias -p; \\builtin set +o",
+			 "\\builtin trap -p; \\builtin umask -p; \\builtin alias -p; "
+			 "\\builtin set +o",
 	},
 };
 /* clang-format on */
@@ -104,8 +105,7 @@ void shell_text_command(struct buf *out, const struct shell_text *t)
 
 static enum shell_word word_of(const char *line, unsigned *code)
 {
-	char *end;
-	unsigned long n;
+	unsigned n = 0;
 
 	if (strcmp(line, "ready") == 0)
 		return SHELL_WORD_READY;
@@ -113,12 +113,16 @@ static enum shell_word word_of(const char *line, unsigned *code)
 		return SHELL_WORD_KEPT;
 	if (strcmp(line, "unkept") == 0)
 		return SHELL_WORD_UNKEPT;
-	if (strncmp(line, "exit ", 5) != 0 || line[5] < '0' || line[5] > '9')
+	if (strncmp(line, "exit ", 5) != 0 || !line[5])
 		return SHELL_WORD_NONE;
-	n = strtoul(line + 5, &end, 10);
-	if (*end || n > 255)
+	for (const char *c = line + 5; *c; c++) {
+		if (*c < '0' || *c > '9' || n > 25)
+			return SHELL_WORD_NONE;
+		n = n * 10 + (unsigned)(*c - '0');
+	}
+	if (n > 255)
 		return SHELL_WORD_NONE;
-	*code = (unsigned)n;
+	*code = n;
 	return SHELL_WORD_EXIT;
 }
 

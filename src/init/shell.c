@@ -193,28 +193,21 @@ static uint64_t us_of(const struct timeval *t)
 	return (uint64_t)t->tv_sec * 1000000 + (uint64_t)t->tv_usec;
 }
 
-/* Of the shell and those it has waited for, in the kernel's ticks. */
+static struct timeval ticks(uint64_t n)
+{
+	return (struct timeval){ .tv_sec = (time_t)(n / 100),
+				 .tv_usec = (suseconds_t)(n % 100 * 10000) };
+}
+
+/* Of the shell and those it has waited for. Nothing is changed if it cannot be read. */
 static void usage_of(pid_t pid, struct rusage *ret)
 {
-	char path[64], text[1024];
-	unsigned long t[4] = { 0 };
-	const char *after;
-	ssize_t n;
-	int fd;
+	uint64_t t[4];
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	close_fd(&fd);
-	text[n > 0 ? n : 0] = '\0';
-	after = strrchr(text, ')');
-	if (!after || sscanf(after + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu",
-			     &t[0], &t[1], &t[2], &t[3]) != 4)
+	if (tree_ticks(pid, t) < 0)
 		return;
-	ret->ru_utime.tv_sec = (time_t)((t[0] + t[2]) / 100);
-	ret->ru_utime.tv_usec = (suseconds_t)((t[0] + t[2]) % 100 * 10000);
-	ret->ru_stime.tv_sec = (time_t)((t[1] + t[3]) / 100);
-	ret->ru_stime.tv_usec = (suseconds_t)((t[1] + t[3]) % 100 * 10000);
+	ret->ru_utime = ticks(t[0] + t[2]);
+	ret->ru_stime = ticks(t[1] + t[3]);
 }
 
 static uint64_t since(const struct timeval *now, const struct timeval *before)

@@ -142,19 +142,27 @@ static pid_t parent_of(int proc, const char *pid)
 	return parent ? pid_of(parent) : 0;
 }
 
-/* When it was started, in ticks since boot: field 22, and the parent is field 4. */
-static uint64_t start_of(int proc, pid_t pid)
+/* That field of its stat as a number; the parent is field 4. 0: there is none. */
+static uint64_t field_of(int proc, pid_t pid, int field)
 {
 	char name[16], stat[512];
 	const char *at;
+	uint64_t n = 0;
 
 	snprintf(name, sizeof(name), "%d", pid);
 	at = stat_of(proc, name, stat);
-	for (int field = 4; at && field < 22; field++) {
+	for (int i = 4; at && i < field; i++) {
 		at = strchr(at, ' ');
 		at = at ? at + 1 : NULL;
 	}
-	return at ? strtoull(at, NULL, 10) : 0;
+	for (; at && *at >= '0' && *at <= '9'; at++)
+		n = n * 10 + (uint64_t)(*at - '0');
+	return n;
+}
+
+static uint64_t start_of(int proc, pid_t pid)
+{
+	return field_of(proc, pid, 22); /* in ticks since boot */
 }
 
 static bool is_spared(const struct tree *t, pid_t pid)
@@ -411,6 +419,17 @@ void tree_mark(const struct tree *t, struct strv *env)
 int tree_enter(const struct tree *t)
 {
 	return t->kind->enter(t);
+}
+
+int tree_ticks(pid_t pid, uint64_t ret[4])
+{
+	cleanup(close_fd) int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (proc < 0 || field_of(proc, pid, 4) == 0)
+		return -1;
+	for (int i = 0; i < 4; i++)
+		ret[i] = field_of(proc, pid, 14 + i);
+	return 0;
 }
 
 void tree_adopt(struct tree *t, pid_t pid)

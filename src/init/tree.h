@@ -43,6 +43,9 @@ void tree_adopt(struct tree *t, pid_t pid);
 /* Everything that any tree of this process was ever about. */
 void tree_widen(struct tree *t);
 
+/* Its time as a user and in the kernel, then that of its children that ended; 100 a second. */
+must_check int tree_ticks(pid_t pid, uint64_t ret[4]);
+
 void tree_signal(const struct tree *t, int signum);
 
 /*

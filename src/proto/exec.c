@@ -42,7 +42,8 @@ int exec_id_check(const char *id, struct err *e)
 
 	if (len == 0 || len >= EXEC_ID_SIZE || id[0] == '.' || strspn(id, chars) != len)
 		return err_set(e, ERR_INVALID,
-			       "an exec's id is 1 to %d of A-Z a-z 0-9 . _ - and begins with no dot",
+			       "an exec's id is 1 to %d of A-Z a-z 0-9 . _ - and begins with no "
+			       "dot",
 			       EXEC_ID_SIZE - 1);
 	return 0;
 }
