@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "api/cell/host-lease.h"
 #include "api/key-cache.h"
 #include "api/life/changing.h"
 #include "api/life/place.h"
@@ -26,6 +27,7 @@ struct berthd_settings {
 	uint64_t store_workers;
 	char default_runtime[SANDBOX_RUNTIME_SIZE];
 	uint64_t timer_divisor;
+	char lease[8];
 };
 extern const struct setting berthd_settings_table[];
 
@@ -39,7 +41,8 @@ struct berthd {
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;
 	struct reconcile *reconcile;
-	_Atomic size_t exec_held; /* bytes of output kept for JSON answers; see exec-json.c */
+	struct host_keeper *keeper; /* NULL: leases are off */
+	_Atomic size_t exec_held;   /* bytes of output kept for JSON answers; see exec-json.c */
 };
 
 must_check int berthd_open(struct berthd *b, struct err *e);
