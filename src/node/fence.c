@@ -246,8 +246,7 @@ static int hold(struct node *n, const struct node_lease *l, struct err *e)
 		return err_set(e, ERR_CONFLICT, "epoch %" PRIu64 " is over: this host had %" PRIu64,
 			       l->epoch, f->epoch);
 	if ((f->state == FENCE_HELD || f->state == FENCE_FROZEN) && !same)
-		return err_set(e, ERR_CONFLICT, "what runs here is of epoch %" PRIu64 ", not %" PRIu64
-						": it must be killed first",
+		return err_set(e, ERR_CONFLICT, "what runs here is of epoch %" PRIu64 ", not %" PRIu64 ": it must be killed first",
 			       f->epoch, l->epoch);
 	if (f->state == FENCE_KILLING || (f->state == FENCE_CLEAR && same))
 		return err_set(e, ERR_CONFLICT, "epoch %" PRIu64 " was taken over", l->epoch);

@@ -322,7 +322,8 @@ static void on_tick(uv_timer_t *timer)
 static void conninfo(const struct host_keeper *k, const char *database, char *out, size_t size)
 {
 	bool uri = strstr(database, "://");
-	const char *more = !uri ? " " : strchr(database, '?') ? "&" : "?";
+	const char *more = !uri ? " " : strchr(database, '?') ? "&"
+							      : "?";
 
 	snprintf(out, size, "%s%sconnect_timeout=2%stcp_user_timeout=%" PRIu64, database, more,
 		 uri ? "&" : " ", constant_ms(CONSTANT_HOST_RENEW, k->divisor) / 2);
