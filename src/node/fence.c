@@ -246,8 +246,8 @@ static int hold(struct node *n, const struct node_lease *l, struct err *e)
 		return err_set(e, ERR_CONFLICT, "epoch %" PRIu64 " is over: this host had %" PRIu64,
 			       l->epoch, f->epoch);
 	if ((f->state == FENCE_HELD || f->state == FENCE_FROZEN) && !same)
-		return err_set(e, ERR_CONFLICT, "what runs here is of epoch %" PRIu64 ", not %" PRIu64 ": it must be killed first",
-			       f->epoch, l->epoch);
+		return err_set(e, ERR_CONFLICT, "epoch %" PRIu64 " runs here: kill it first",
+			       f->epoch);
 	if (f->state == FENCE_KILLING || (f->state == FENCE_CLEAR && same))
 		return err_set(e, ERR_CONFLICT, "epoch %" PRIu64 " was taken over", l->epoch);
 	if (time_boot_ms() >= l->until_ms)
@@ -322,8 +322,8 @@ int fence_check(const struct node *n, enum node_verb verb, struct err *e)
 	    (n->fence.state == FENCE_HELD && time_boot_ms() < n->fence.until_ms))
 		return 0;
 	if (n->fence.state == FENCE_HELD || n->fence.state == FENCE_FROZEN) {
-		err_set(e, ERR_BUSY, "the sandboxes of this host are frozen: it could not renew its "
-				     "lease in time");
+		err_set(e, ERR_BUSY, "the sandboxes of this host are frozen: it could not "
+				     "renew its lease in time");
 		return err_fix(e, "They go on when the host reaches the database again; if another "
 				  "host takes over, they begin anew there.");
 	}

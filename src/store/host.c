@@ -68,7 +68,8 @@ static const struct statement put = { "host-put",
 	"CASE WHEN $3::int = 1 THEN now() END) "
 	"ON CONFLICT (id) DO UPDATE SET version = excluded.version, seen_at = now()" };
 #define SAYS \
-	"version = $2, address = coalesce($3, host.address), boot_id = $4, lease_until = " SQL_AFTER("$5") ", " \
+	"version = $2, address = coalesce($3, host.address), boot_id = $4, " \
+	"lease_until = " SQL_AFTER("$5") ", " \
 	"seen_at = now(), cpus = $6, memory_mb = $7, memory_free_mb = $8, disk_mb = $9, " \
 	"disk_free_mb = $10, runtimes = $11"
 /* Another machine's lease under this name must be over, as for anybody who takes it. */
@@ -78,8 +79,9 @@ static const struct statement enlist = { "host-register",
 	"VALUES ($1, $2, coalesce($3, ''), $4, 1, " SQL_AFTER("$5") ", $6, $7, $8, $9, $10, $11) "
 	"ON CONFLICT (id) DO UPDATE SET " SAYS ", epoch = host.epoch + 1, lost_at = NULL, "
 	"lost_to = '', removed_at = NULL, draining = host.draining AND host.removed_at IS NULL "
-	"WHERE host.lease_until IS NULL OR host.epoch = 0 OR host.boot_id = $4 OR host.lost_at IS NOT NULL "
-	"OR host.removed_at IS NOT NULL OR host.lease_until + " SQL_MARGIN("$12") " <= now() "
+	"WHERE host.lease_until IS NULL OR host.epoch = 0 OR host.boot_id = $4 "
+	"OR host.lost_at IS NOT NULL OR host.removed_at IS NOT NULL "
+	"OR host.lease_until + " SQL_MARGIN("$12") " <= now() "
 	"RETURNING *) SELECT " HOST_COLUMNS " FROM h" UNSUMMED };
 static const struct statement renew = { "host-renew",
 	"WITH h AS (UPDATE host SET " SAYS " WHERE id = $1 AND epoch = $12 AND epoch > 0 "
@@ -309,7 +311,8 @@ int store_hosts_replace(struct store *s, const struct host_taker *by, uint32_t l
 int store_host_arrivals(struct store *s, const char *host, host_moved_fn *on_row, void *arg,
 			struct err *e)
 {
-	return each_moved(s, &arrivals, ARGS(TEXT(host), NUMBER(HOST_ARRIVALS_MAX)), on_row, arg, e);
+	return each_moved(s, &arrivals, ARGS(TEXT(host), NUMBER(HOST_ARRIVALS_MAX)), on_row, arg,
+			  e);
 }
 
 /* It was not removed: was it before, does it live, or has it still something to replace? */

@@ -168,7 +168,7 @@ static void on_killed(void *data, const union node_any *record, int *fd, const s
 
 	(void)fd;
 	k->killing = false;
-	if (why || record->fence.runs != PRESENCE_ABSENT) { /* again at the record's next deadline */
+	if (why || record->fence.runs != PRESENCE_ABSENT) { /* again at its deadline */
 		log_event(LOG_ERROR, "what was taken over is not seen gone", "why",
 			  why ? why->msg : "some of it is there", NULL);
 		return;
@@ -192,7 +192,8 @@ static void on_asked(void *data, const union node_any *record, int *fd, const st
 	k->asked = true;
 	k->next_ms = 0;
 	if (k->lease.state != HOST_UNREGISTERED) {
-		if (f->epoch != k->lease.epoch || f->state == FENCE_KILLING || f->state == FENCE_CLEAR)
+		if (f->epoch != k->lease.epoch || f->state == FENCE_KILLING ||
+		    f->state == FENCE_CLEAR)
 			apply_event(k, HOST_EPOCH_TAKEN);
 		return;
 	}
@@ -383,11 +384,18 @@ bool host_keeper_runs(const struct host_keeper *k)
 	return !k || atomic_load(&k->told);
 }
 
+const char *host_keeper_word(const struct host_keeper *k)
+{
+	if (!k)
+		return "off";
+	return host_lease_state_name((enum host_lease_state)atomic_load(&k->state));
+}
+
 int host_keeper_cut_off(const struct host_keeper *k, struct err *e)
 {
 	if (!k || atomic_load(&k->state) != HOST_FROZEN)
 		return 0;
-	err_set(e, ERR_BUSY, "this host has lost touch with the database: its sandboxes are frozen");
+	err_set(e, ERR_BUSY, "this host lost touch with the database: its sandboxes are frozen");
 	return err_fix(e, "Use another host of the cell, or try again; they go on if it comes back "
 			  "in time, and begin anew elsewhere if not.");
 }

@@ -23,4 +23,5 @@ must_check int host_keeper_check(const struct host_keeper *k, struct err *e);
 
 /* ERR_BUSY once the database has not answered for so long that all is frozen. */
 must_check int host_keeper_cut_off(const struct host_keeper *k, struct err *e);
+const char *host_keeper_word(const struct host_keeper *k); /* "live", "frozen", ..., "off" */
 bool host_keeper_runs(const struct host_keeper *k);

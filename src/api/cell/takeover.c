@@ -30,7 +30,7 @@ static void on_lost(const struct host *h, void *arg)
 	char epoch[24];
 
 	snprintf(epoch, sizeof(epoch), "%" PRIu64, h->epoch);
-	log_event(LOG_WARN, "a host is lost: its lease and the margin are over", "lost", h->id, "by",
+	log_event(LOG_WARN, "a host is lost: its lease and margin are over", "lost", h->id, "by",
 		  t->reactor->berthd->settings.host, "epoch", epoch, NULL);
 }
 
