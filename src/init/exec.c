@@ -469,7 +469,9 @@ static void prepare(const struct exec *x, struct pollfd fds[SLOT_COUNT])
 	fds[SLOT_PEER] = (struct pollfd){ o->peer->fd, want(can_take(x), POLLIN) };
 	fds[SLOT_PEER].events |= want(peer_busy(o->peer), POLLOUT);
 	fds[SLOT_IN] = (struct pollfd){ x->feed.len > 0 ? x->cmd.in : -1, POLLOUT };
-	fds[SLOT_SHELL] = (struct pollfd){ x->phase == PHASE_RUNNING ? x->link.peer.fd : -1, POLLIN };
+	fds[SLOT_SHELL] = (struct pollfd){ x->link.peer.fd, POLLIN };
+	if (x->phase != PHASE_RUNNING)
+		fds[SLOT_SHELL].fd = -1;
 	for (int i = 0; i < 2; i++) {
 		bool ready = x->phase >= PHASE_SAID || outlet_wants(o, i);
 
