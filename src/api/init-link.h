@@ -16,7 +16,7 @@ struct init_link_events {
 	void (*opened)(void *data);                              /* connected: send */
 	void (*frame)(void *data, const struct frame *f);        /* whole; not DATA, not TICK */
 	bool (*bytes)(void *data, const uint8_t *b, size_t len); /* of DATA; true: pause */
-	void (*drained)(void *data);                             /* what was sent is on its way; may be NULL */
+	void (*drained)(void *data);                             /* send on; may be NULL */
 
 	/* It ended, or never began: the last call of all, and the link is closed. */
 	void (*failed)(void *data, const struct err *why);

@@ -45,9 +45,10 @@ static void names_trim(struct strv *names, size_t keep)
 }
 
 /* Not more than can be told: a directory may have millions. */
-static int read_names(struct listing *l, DIR *d, const char *from, struct strv *names, struct err *e)
+static int read_names(struct listing *l, DIR *d, const char *from, struct strv *names,
+		      struct err *e)
 {
-	size_t keep = (size_t)l->left + 2; /* the one it goes on behind, and one that does not fit */
+	size_t keep = (size_t)l->left + 2; /* with the one before, and one that does not fit */
 	struct dirent *entry;
 
 	while ((entry = readdir(d))) {

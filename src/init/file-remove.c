@@ -109,7 +109,8 @@ int files_remove(struct file_op *op, struct err *e)
 		return remove_name(&r, dir, name, 0, e);
 	n = unlinkat(dir, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
 	if (n < 0)
-		return err_file(e, errno == EEXIST ? ENOTEMPTY : errno, "remove %.150s", op->q.path);
+		return err_file(e, errno == EEXIST ? ENOTEMPTY : errno, "remove %.150s",
+				op->q.path);
 	op->done.count = 1;
 	return 0;
 }

@@ -75,7 +75,8 @@ static int take_contents(struct file_op *op, int fd, struct err *e)
 		if (f.type == FRAME_DATA_END)
 			return 0;
 		if (f.type != FRAME_DATA)
-			return err_set(e, ERR_INVALID, "a frame of type %u is out of place", f.type);
+			return err_set(e, ERR_INVALID, "a frame of type %u is out of place",
+				       f.type);
 		for (size_t at = 0; at < f.payload.len;) {
 			ssize_t n = write(fd, f.payload.data + at, f.payload.len - at);
 
@@ -93,7 +94,7 @@ static int replace_it(struct file_op *op, struct place *p, struct err *e)
 	cleanup(replace_abort) struct replace r = { .fd = -1 };
 	mode_t mode = op->q.flags & FILE_HAS_MODE ? op->q.mode : 0644;
 
-	if (replace_begin(&r, p->dir, p->name) < 0) /* /proc has directories nothing can be made in */
+	if (replace_begin(&r, p->dir, p->name) < 0) /* ENOENT: nothing can be made in /proc */
 		return err_file(e, errno == ENOENT ? EACCES : errno, "write %.150s", op->q.path);
 	if (take_contents(op, r.fd, e) < 0)
 		return -1;

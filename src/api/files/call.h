@@ -57,7 +57,7 @@ void file_call_begin(struct request *rq, const struct file_request *ask,
 		     const struct file_range *range, const struct file_call_events *events);
 
 void file_call_reply(struct file_call *c, int status); /* with c->json */
-void file_call_end(struct file_call *c, int status);   /* what was streamed is complete; or nothing is to be said */
+void file_call_end(struct file_call *c, int status);   /* without any, or it was streamed */
 void file_call_fail(struct file_call *c, const struct err *why);
 
 /* ---- what requests say, what answers say ---- */
