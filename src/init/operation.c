@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "init/exec.h"
+#include "init/files.h"
 #include "init/peer.h"
 #include "init/shell.h"
 
@@ -33,6 +34,7 @@ static void (*const verbs[FRAME_TYPE_END])(struct peer *, const struct frame *, 
 	[FRAME_SHELL] = shell_serve,
 	[FRAME_SHELL_ASK] = shell_ask_serve,
 	[FRAME_SHELL_END] = shell_end_serve,
+	[FRAME_FILE] = files_serve,
 };
 
 /* 1: it is there; 0: the peer left or said nothing; -1: it is not one. */

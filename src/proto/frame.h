@@ -11,6 +11,9 @@
  *                                 <- EXITED          the one terminal record
  *                                 <- ERROR           instead of any of these
  *
+ *   -> FILE DATA* DATA_END        <- ENTRY* DATA* CHANGE* TICK*
+ *                                 <- DONE, or FAILED
+ *
  * An EXEC without an id belongs to its connection: who closes that before EXITED
  * wants the command and everything it started killed. An EXEC with an id belongs
  * to nobody:
@@ -43,6 +46,14 @@ enum frame_type {
 	FRAME_STDERR,      /* bytes */
 	FRAME_EXITED,      /* struct exec_exit */
 	FRAME_ERROR,       /* u32 enum err_code, str message, str remediation */
+	FRAME_FILE,        /* struct file_request: begins an operation on files, see proto/files.h */
+	FRAME_DATA,        /* bytes of a file or an archive */
+	FRAME_DATA_END,    /* nothing; all of it was sent */
+	FRAME_ENTRY,       /* struct file_entry */
+	FRAME_CHANGE,      /* struct file_change */
+	FRAME_DONE,        /* struct file_done */
+	FRAME_FAILED,      /* struct file_failed */
+	FRAME_TICK,        /* nothing; it is still at work */
 	FRAME_ATTACH,      /* struct exec_attach */
 	FRAME_ACK,         /* struct exec_ack */
 	FRAME_TAKEN,       /* u32: so many more bytes of standard input are out of our hands */
