@@ -38,9 +38,17 @@ const struct setting berthd_settings_table[] = {
 		"The engine of sandboxes that name none: crun or runsc."),
 	SETTING(CONFIG_INT, berthd_settings, timer_divisor, "1",
 		"For tests: the times of the deletion ladder are divided by this."),
+	SETTING(CONFIG_STR, berthd_settings, lease, "off",
+		"on: the host keeps a lease and freezes its sandboxes when it loses it. Every host "
+		"of a cell of several needs it; one alone does not."),
 	SETTING_END
 };
 /* clang-format on */
+
+static bool leased(const struct berthd *b)
+{
+	return strcmp(b->settings.lease, "on") == 0;
+}
 
 static int check_settings(struct berthd_settings *s, struct err *e)
 {
@@ -53,6 +61,8 @@ static int check_settings(struct berthd_settings *s, struct err *e)
 	if (s->timer_divisor < 1 || s->timer_divisor > BERTHD_TIMER_DIVISOR_MAX)
 		return err_set(e, ERR_INVALID, "timer_divisor must be from 1 to %d",
 			       BERTHD_TIMER_DIVISOR_MAX);
+	if (strcmp(s->lease, "on") != 0 && strcmp(s->lease, "off") != 0)
+		return err_set(e, ERR_INVALID, "lease must be on or off, not %s", s->lease);
 	return 0;
 }
 
@@ -79,7 +89,7 @@ static int prepare_database(struct berthd *b, struct err *e)
 
 	if (store_open(b->settings.database, &s, e) < 0 || store_migrate(s, e) < 0)
 		return -1;
-	if (store_host_put(s, b->settings.host, BERTH_VERSION, e) < 0)
+	if (store_host_put(s, b->settings.host, BERTH_VERSION, leased(b), e) < 0)
 		return -1;
 	return join_cell(b, s, e);
 }
@@ -125,6 +135,8 @@ int berthd_open(struct berthd *b, struct err *e)
 		if (reactor_serve(&b->reactors[i], e) < 0)
 			return -1;
 	}
+	if (leased(b) && host_keeper_begin(&b->reactors[0], &b->keeper, e) < 0)
+		return -1;
 	b->reconcile = reconcile_begin(&b->reactors[0]);
 	peers_begin(&b->peers, &b->reactors[0]);
 	return watch_signals(b, e);
@@ -160,6 +172,7 @@ void berthd_close(struct berthd *b)
 	uv_close((uv_handle_t *)&b->on_term, NULL);
 	uv_close((uv_handle_t *)&b->on_int, NULL);
 	reconcile_end(b->reconcile);
+	host_keeper_end(b->keeper);
 	peers_end(&b->peers);
 	for (size_t i = 0; i < b->reactor_count; i++)
 		reactor_close(&b->reactors[i]);

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "api/cell/host-lease.h"
 #include "api/cell/peers.h"
 #include "api/key-cache.h"
 #include "api/life/changing.h"
@@ -30,6 +31,7 @@ struct berthd_settings {
 	uint64_t store_workers;
 	char default_runtime[SANDBOX_RUNTIME_SIZE];
 	uint64_t timer_divisor;
+	char lease[8];
 };
 extern const struct setting berthd_settings_table[];
 
@@ -44,6 +46,7 @@ struct berthd {
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;
 	struct reconcile *reconcile;
+	struct host_keeper *keeper; /* NULL: leases are off */
 	_Atomic int image_works;    /* pulls and imports under way */
 	_Atomic bool image_tidying; /* files without a name are being removed: none may begin */
 	_Atomic size_t exec_held;   /* bytes of output kept for JSON answers; see exec-json.c */

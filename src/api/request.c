@@ -228,6 +228,8 @@ static void authenticate(struct request *rq)
 	hash_hex(secret, strlen(secret), rq->key_hash);
 	if (key_cache_get(&rq->reactor->berthd->keys, rq->key_hash, time_mono_ms(), &rq->key))
 		return allowed(rq);
+	if (host_keeper_cut_off(rq->reactor->berthd->keeper, &e) < 0)
+		return request_fail(rq, &e); /* it would wait for a database that does not answer */
 	rq->job = (struct job){ .reactor = rq->reactor, .run = find_key, .done = on_key_found };
 	worker_submit(&rq->reactor->berthd->workers, &rq->job);
 }

@@ -16,6 +16,7 @@
 #define HOST_ADDRESS_SIZE  128
 #define HOST_BOOT_SIZE     40
 #define HOST_RUNTIMES_SIZE 64
+#define HOST_ARRIVALS_MAX  16 /* handed out at once */
 
 struct host_capacity {
 	uint64_t cpus;
@@ -45,14 +46,15 @@ struct host {
 /* How others see it. */
 enum host_lease_state host_state(const struct host *h, unsigned divisor);
 
-/* A host without a lease says that it is there. */
-must_check int store_host_put(struct store *s, const char *id, const char *version,
+/* A host says that it is there. One that needs a lease may do nothing until it has one. */
+must_check int store_host_put(struct store *s, const char *id, const char *version, bool leased,
 			      struct err *e);
 
 /* What a host says of itself with each of these two. */
 struct host_claim {
-	const char *id, *version, *address, *boot_id;
-	uint64_t epoch; /* renew: the one it holds */
+	const char *id, *version, *boot_id;
+	const char *address; /* NULL: as it was */
+	uint64_t epoch;      /* renew: the one it holds */
 	const struct host_capacity *capacity;
 	unsigned divisor; /* of the lease, and of the margin */
 };
@@ -120,7 +122,7 @@ must_check int store_hosts_take(struct store *s, const struct host_taker *by, ho
 must_check int store_hosts_replace(struct store *s, const struct host_taker *by, uint32_t limit,
 				   host_moved_fn *on_row, void *arg, struct err *e);
 
-/* Those that came to this host; each is handed out once. */
+/* Some of those that came to this host; each is handed out once. */
 must_check int store_host_arrivals(struct store *s, const char *host, host_moved_fn *on_row,
 				   void *arg, struct err *e);
 

@@ -5,7 +5,7 @@ import socket
 import struct
 
 VERBS = ["none", "image", "create", "start", "observe", "connect", "stop", "destroy",
-         "inventory", "capacity", "usage"]
+         "inventory", "capacity", "usage", "lease"]
 PRESENCE = ["unknown", "absent", "present"]
 
 TARGET = [("request", "s"), ("sandbox", "s"), ("generation", "Q")]
@@ -28,6 +28,8 @@ FIELDS = {  # verb: request, part, reply
                  [("version", "I"), ("cpus", "I"), ("memory_total", "Q"), ("memory_available", "Q"),
                   ("disk_total", "Q"), ("disk_available", "Q"), ("sandboxes", "I"),
                   ("cgroups", "s"), ("runtimes", "s")]),
+    "lease": ([("request", "s"), ("op", "I"), ("epoch", "Q"), ("until_ms", "Q")], None,
+              [("state", "I"), ("epoch", "Q"), ("until_ms", "Q"), ("runs", "I"), ("still", "I"), ("frozen_ms", "Q")]),
     "usage": (TARGET, None, [("cpu_us", "Q"), ("memory_bytes", "Q"), ("memory_peak_bytes", "Q"),
                              ("pids", "Q"), ("disk_bytes", "Q"), ("oom_kills", "Q")]),
 }

@@ -82,7 +82,7 @@ static int nowhere(const struct placing *p, struct store *s, struct err *e)
 			p->wanted, p->image);
 	else
 		err_set(e, ERR_BUSY, "no host that takes new sandboxes has the image %s", p->image);
-	return err_fix(e, "'berth host ls' shows the hosts; an image is pulled or imported on each.");
+	return err_fix(e, "'berth host ls' shows the hosts; an image is imported on each.");
 }
 
 static int draw(struct placing *p, struct store *s, uint32_t how_many, struct err *e)
