@@ -1,7 +1,9 @@
 /* Every path of the API, who may use it and who answers. A test holds openapi.yaml equal. */
+#include "api/check/check.h"
 #include "api/events.h"
 #include "api/exec/exec.h"
 #include "api/exec/execs.h"
+#include "api/files/files.h"
 #include "api/host.h"
 #include "api/image/images.h"
 #include "api/keys.h"
@@ -15,6 +17,8 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/health",              ROLE_ANYONE, false, NULL, host_health },
 	{ "GET",    "/v1/host",                ROLE_USER,   false, NULL, host_facts },
 	{ "GET",    "/v1/events",              ROLE_USER,   false, NULL, events_follow },
+	{ "GET",    "/v1/check",               ROLE_ADMIN,  false, NULL, check_show },
+	{ "POST",   "/v1/check/repair",        ROLE_ADMIN,  false, NULL, check_repair },
 	{ "POST",   "/v1/sandboxes",           ROLE_USER,   true,  NULL, sandboxes_create },
 	{ "GET",    "/v1/sandboxes",           ROLE_USER,   false, sandboxes_list, NULL },
 	{ "GET",    "/v1/sandboxes/{}",        ROLE_USER,   false, sandboxes_get, NULL },
@@ -25,6 +29,14 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/sandboxes/{}/execs/{}", ROLE_USER, false, execs_get, NULL },
 	{ "DELETE", "/v1/sandboxes/{}/execs/{}", ROLE_USER, false, execs_forget_one, NULL },
 	{ "GET",    "/v1/sandboxes/{}/execs/{}/output", ROLE_USER, false, NULL, execs_output },
+	{ "GET",    "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_read },
+	{ "PUT",    "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_write },
+	{ "DELETE", "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_remove },
+	{ "GET",    "/v1/sandboxes/{}/files/stat",  ROLE_USER, false, NULL, files_stat },
+	{ "GET",    "/v1/sandboxes/{}/files/list",  ROLE_USER, false, NULL, files_list },
+	{ "GET",    "/v1/sandboxes/{}/files/watch", ROLE_USER, false, NULL, files_watch },
+	{ "POST",   "/v1/sandboxes/{}/files/mkdir", ROLE_USER, true,  NULL, files_mkdir },
+	{ "POST",   "/v1/sandboxes/{}/files/move",  ROLE_USER, true,  NULL, files_move },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
 	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
 	{ "GET",    "/v1/images",              ROLE_USER,   false, images_list, NULL },

@@ -14,11 +14,16 @@
 #include "init/command.h"
 #include "init/hub.h"
 #include "init/outlet.h"
+#include "init/pty.h"
+#include "init/shell-link.h"
 
 #define FEED_MAX     (2UL << 20) /* standard input we hold for a command that does not read */
 #define TAKEN_STEP   (64 * 1024) /* of it, before we say that it was taken */
 #define LINGER_US    1000000     /* how long a peer may take to close after EXITED */
+#define SHELL_END_MS 10000       /* for a shell to kill a command and say so */
+#define INPUT_US     2000        /* between looks whether a shell has opened its input */
 #define KILL_WAIT_NS 10000000    /* between two blows, if no child ended sooner */
+#define PTY_QUIET_US 200000      /* a terminal that says nothing for so long, has said all */
 #define POLL_MAX_MS  3600000
 #define SIGNUM_MAX   64
 
@@ -34,6 +39,8 @@ struct exec {
 	int hub;
 	struct command cmd;
 	struct tree tree;
+	struct shell_link link; /* if it runs in a shell: instead of a process and a tree of ours */
+	bool pty;
 	struct outlet out;
 	struct buf feed; /* bytes for its standard input */
 	uint32_t taken;  /* of it, since we last said so */
@@ -55,6 +62,7 @@ enum slot {
 	SLOT_IN,
 	SLOT_OUT,
 	SLOT_ERR,
+	SLOT_SHELL,
 	SLOT_COUNT
 };
 
@@ -107,9 +115,15 @@ static void record_end(struct exec *x, int status, const struct rusage *use)
 static void begin_drain(struct exec *x)
 {
 	outlet_drain(&x->out);
-	fd_end(&x->cmd.in);
 	x->deadline_us = 0;
 	x->phase = PHASE_ENDED;
+	if (x->pty && x->out.streams[0].fd >= 0) {
+		/* The kernel may not have passed on all of it yet: read until the end shows. */
+		x->out.streams[0].left = SIZE_MAX;
+		x->deadline_us = now_us() + PTY_QUIET_US;
+	} else {
+		fd_end(&x->cmd.in);
+	}
 }
 
 static void reap(struct exec *x)
@@ -126,11 +140,47 @@ static void reap(struct exec *x)
 		begin_drain(x);
 }
 
+static bool in_shell(const struct exec *x)
+{
+	return x->link.peer.fd >= 0;
+}
+
+/* The shell's process says how it ended, or is gone and nobody can. */
+static void hear_shell(struct exec *x, int wait_ms)
+{
+	struct exec_exit r = { 0 };
+	int n = shell_link_end(&x->link, wait_ms, &r);
+
+	if (x->phase != PHASE_RUNNING || (n == 0 && wait_ms == 0))
+		return;
+	if (n <= 0)
+		r = (struct exec_exit){ .kind = EXEC_LOST, .wall_us = now_us() - x->started_us };
+	else if (r.kind == EXEC_KILLED && x->killed_as != EXEC_NONE)
+		r.kind = x->killed_as;
+	x->exit = r;
+	x->cmd.pid = 0;
+	shell_link_ended(&x->link, &x->cmd);
+	begin_drain(x);
+}
+
+static void kill_in_shell(struct exec *x)
+{
+	if (x->phase != PHASE_RUNNING)
+		return;
+	shell_link_signal(&x->link, SIGKILL);
+	hear_shell(x, SHELL_END_MS);
+}
+
 /* Ends everything it started, and returns when that has been seen. */
 static void kill_all(struct exec *x, enum exec_kind kind)
 {
 	sigset_t child;
 
+	if (in_shell(x)) {
+		x->killed_as = kind;
+		kill_in_shell(x);
+		return;
+	}
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	x->killed_as = kind;
@@ -192,6 +242,8 @@ static void feed_write(struct exec *x)
 		buf_drop(&x->feed, (size_t)n);
 		x->taken += (uint32_t)n;
 	}
+	if (x->link.input)
+		return;
 	if (x->cmd.in < 0) {
 		x->taken += (uint32_t)x->feed.len;
 		buf_clear(&x->feed);
@@ -204,7 +256,7 @@ static int on_stdin(struct exec *x, const struct frame *f, struct err *e)
 {
 	if (x->feed_end)
 		return err_set(e, ERR_INVALID, "standard input after its end");
-	if (x->cmd.in < 0 || f->payload.len == 0) {
+	if ((x->cmd.in < 0 && !x->link.input) || f->payload.len == 0) {
 		x->taken += (uint32_t)f->payload.len;
 		return 0;
 	}
@@ -217,8 +269,21 @@ static int on_stdin_end(struct exec *x, const struct frame *f, struct err *e)
 {
 	(void)f;
 	(void)e;
+	if (x->pty) /* those who type come and go */
+		return 0;
 	x->feed_end = true;
 	feed_write(x);
+	return 0;
+}
+
+static int on_resize(struct exec *x, const struct frame *f, struct err *e)
+{
+	struct exec_size size;
+
+	if (exec_size_decode(f->payload, &size, e) < 0)
+		return -1;
+	if (x->pty && x->cmd.in >= 0)
+		pty_resize(x->cmd.in, &size);
 	return 0;
 }
 
@@ -235,6 +300,8 @@ static int on_signal(struct exec *x, const struct frame *f, struct err *e)
 	x->asked = (int)signum;
 	if (signum == SIGKILL)
 		kill_all(x, EXEC_KILLED);
+	else if (in_shell(x))
+		shell_link_signal(&x->link, signum);
 	else
 		tree_signal(&x->tree, (int)signum);
 	return 0;
@@ -256,6 +323,7 @@ static int (*const handlers[FRAME_TYPE_END])(struct exec *, const struct frame *
 	[FRAME_STDIN_END] = on_stdin_end,
 	[FRAME_SIGNAL] = on_signal,
 	[FRAME_ACK] = on_ack,
+	[FRAME_RESIZE] = on_resize,
 };
 
 static bool can_take(const struct exec *x)
@@ -288,7 +356,8 @@ static void listen_to_peer(struct exec *x)
 
 static void say_exited(struct exec *x)
 {
-	cleanup(buf_done) struct buf record = buf_make(256), frame = buf_make(512);
+	cleanup(buf_done) struct buf record = buf_make(EXEC_EXIT_MAX);
+	cleanup(buf_done) struct buf frame = buf_make(FRAME_HEAD + EXEC_EXIT_MAX);
 
 	exec_exit_encode(&record, &x->exit);
 	frame_add(&frame, FRAME_EXITED, record.data, record.len);
@@ -366,10 +435,20 @@ static void on_hub(struct exec *x)
 		close_fd(&fd);
 }
 
+/* Of a terminal whose command ended while somebody else has it open. */
+static void on_quiet(struct exec *x)
+{
+	x->out.streams[0].left = 0;
+	x->deadline_us = 0;
+	fd_end(&x->cmd.in);
+}
+
 static void on_deadline(struct exec *x)
 {
 	if (x->phase == PHASE_RUNNING)
 		kill_all(x, EXEC_TIMED_OUT);
+	else if (x->phase == PHASE_ENDED && x->pty)
+		on_quiet(x);
 	else if (x->phase == PHASE_SAID)
 		peer_left(x);
 }
@@ -390,6 +469,9 @@ static void prepare(const struct exec *x, struct pollfd fds[SLOT_COUNT])
 	fds[SLOT_PEER] = (struct pollfd){ o->peer->fd, want(can_take(x), POLLIN) };
 	fds[SLOT_PEER].events |= want(peer_busy(o->peer), POLLOUT);
 	fds[SLOT_IN] = (struct pollfd){ x->feed.len > 0 ? x->cmd.in : -1, POLLOUT };
+	fds[SLOT_SHELL] = (struct pollfd){ x->link.peer.fd, POLLIN };
+	if (x->phase != PHASE_RUNNING)
+		fds[SLOT_SHELL].fd = -1;
 	for (int i = 0; i < 2; i++) {
 		bool ready = x->phase >= PHASE_SAID || outlet_wants(o, i);
 
@@ -401,6 +483,8 @@ static int timeout_ms(const struct exec *x)
 {
 	uint64_t now = now_us(), left_ms;
 
+	if (x->link.input)
+		return INPUT_US / 1000;
 	if (x->deadline_us == 0)
 		return -1;
 	if (x->deadline_us <= now)
@@ -429,6 +513,14 @@ static void on_peer(struct exec *x, short events)
 		peer_left(x);
 }
 
+/* A shell opens its command's input when it comes to it. What was sent waits until then. */
+static void open_input(struct exec *x)
+{
+	x->cmd.in = shell_link_input(&x->link);
+	if (x->cmd.in >= 0)
+		feed_write(x);
+}
+
 static void on_signals(struct exec *x)
 {
 	struct signalfd_siginfo info;
@@ -443,6 +535,8 @@ static void take_output(struct exec *x, int i)
 		outlet_discard(&x->out, i);
 	else if (outlet_take(&x->out, i) < 0)
 		peer_left(x);
+	if (x->pty && x->phase == PHASE_ENDED && x->deadline_us != 0)
+		x->deadline_us = now_us() + PTY_QUIET_US;
 }
 
 static void turn(struct exec *x)
@@ -461,6 +555,10 @@ static void turn(struct exec *x)
 	for (int i = 0; i < 2; i++)
 		if (fds[SLOT_OUT + i].revents && x->out.streams[i].fd >= 0)
 			take_output(x, i);
+	if (x->link.input)
+		open_input(x);
+	if (fds[SLOT_SHELL].revents)
+		hear_shell(x, 0);
 	if (fds[SLOT_HUB].revents)
 		on_hub(x);
 	if (fds[SLOT_SIGNALS].revents)
@@ -492,6 +590,14 @@ static int take_id(struct exec *x, const char *id, struct err *e)
 	}
 }
 
+static int start_command(struct exec *x, const struct exec_request *q, struct err *e)
+{
+	if (q->shell[0])
+		return shell_link_open(&x->link, q, x->hub, &x->cmd, e);
+	tree_open(&x->tree);
+	return command_start(q, &x->tree, &x->cmd, e);
+}
+
 static int start(struct exec *x, struct peer *peer, const struct frame *request, struct err *e)
 {
 	cleanup(exec_request_done) struct exec_request q = { 0 };
@@ -506,13 +612,13 @@ static int start(struct exec *x, struct peer *peer, const struct frame *request,
 	x->sigfd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (x->sigfd < 0)
 		return err_sys(e, errno, "signalfd");
-	tree_open(&x->tree);
 	x->started_us = now_us();
-	if (command_start(&q, &x->tree, &x->cmd, e) < 0)
+	if (start_command(x, &q, e) < 0)
 		return -1;
 	/* When the sandbox is told to end, the command hears it too: we stay to say how it did. */
 	(void)sigaction(SIGTERM, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	x->pid = (uint32_t)x->cmd.pid;
+	x->pty = q.flags & EXEC_PTY;
 	outlet_open(&x->out, peer, x->cmd.out, x->cmd.err);
 	x->out.fleeting = !x->id[0];
 	if (q.timeout_ms > 0 && q.timeout_ms < UINT64_MAX / 2000)
@@ -525,6 +631,7 @@ void exec_serve(struct peer *p, const struct frame *request, int hub)
 	struct exec x = { .feed = buf_make(FEED_MAX + FRAME_PAYLOAD_MAX + 1),
 			  .hub = hub,
 			  .cmd = { .in = -1 },
+			  .link = { .peer = { .fd = -1 } },
 			  .sigfd = -1 };
 	struct err e;
 
@@ -540,6 +647,7 @@ void exec_serve(struct peer *p, const struct frame *request, int hub)
 	while (!is_over(&x))
 		turn(&x);
 	tree_close(&x.tree);
+	shell_link_close(&x.link);
 	buf_done(&x.feed);
 	fd_end(&x.sigfd);
 	outlet_close(&x.out);

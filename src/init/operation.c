@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "init/exec.h"
+#include "init/files.h"
 #include "init/peer.h"
+#include "init/shell.h"
 
 #define FIRST_FRAME_MS 30000
 
@@ -29,6 +31,10 @@ static void (*const verbs[FRAME_TYPE_END])(struct peer *, const struct frame *, 
 	[FRAME_HELLO] = hello_serve,
 	[FRAME_EXEC] = exec_serve,
 	[FRAME_ATTACH] = exec_attach_serve,
+	[FRAME_SHELL] = shell_serve,
+	[FRAME_SHELL_ASK] = shell_ask_serve,
+	[FRAME_SHELL_END] = shell_end_serve,
+	[FRAME_FILE] = files_serve,
 };
 
 /* 1: it is there; 0: the peer left or said nothing; -1: it is not one. */

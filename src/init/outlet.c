@@ -20,7 +20,8 @@ void outlet_open(struct outlet *o, struct peer *p, int out, int err)
 	*o = (struct outlet){
 		.peer = p,
 		.lane = { -1, -1 },
-		.streams = { { .fd = out, .type = FRAME_STDOUT }, { .fd = err, .type = FRAME_STDERR } },
+		.streams = { { .fd = out, .type = FRAME_STDOUT },
+			     { .fd = err, .type = FRAME_STDERR } },
 	};
 	keep_init(&o->streams[0].keep);
 	keep_init(&o->streams[1].keep);

@@ -176,6 +176,8 @@ static enum hub_word give(struct server *s, const struct hub_packet *p, int fd)
 		return HUB_YES;
 	if (to)
 		return HUB_BUSY; /* or it has just ended, and will be reaped */
+	if (p->attach.id[0] == '.')
+		return HUB_NO; /* a shell's name may be used again */
 	memcpy(s->spent[s->spent_next], p->attach.id, EXEC_ID_SIZE);
 	s->spent_next = (s->spent_next + 1) % SERVER_SPENT_MAX;
 	return HUB_NO;

@@ -18,7 +18,7 @@
 struct exec {
 	struct reactor *reactor;
 	char request[NODE_REQUEST_SIZE];
-	struct tail *client; /* on whose behalf it runs; NULL: nobody's, or it left */
+	struct tail *client;      /* on whose behalf it runs; NULL: nobody's, or it left */
 	struct journal_head head; /* until there is a journal */
 	struct journal *journal;
 	char sandbox[SANDBOX_ID_SIZE];
@@ -28,15 +28,15 @@ struct exec {
 	struct line *line; /* NULL: on the way to it */
 	bool attaching;    /* init has it already, we think */
 	bool started, paused, ended;
-	bool gone;    /* there is nobody left to ask */
-	bool telling; /* its end is recorded; init is to hear that, */
-	bool leaving; /* and is being told */
-	bool unwanted;        /* it is not to be started at all any more */
-	uint32_t kill_with;   /* as soon as there is somebody to tell */
-	uint64_t stdin_out;   /* bytes init has not passed on yet */
+	bool gone;          /* there is nobody left to ask */
+	bool telling;       /* its end is recorded; init is to hear that, */
+	bool leaving;       /* and is being told */
+	bool unwanted;      /* it is not to be started at all any more */
+	uint32_t kill_with; /* as soon as there is somebody to tell */
+	uint64_t stdin_out; /* bytes init has not passed on yet */
 	uint64_t acked;
 	uint64_t retry_ms;
-	uv_timer_t deadline;  /* to be started, then to end: past it, it is lost */
+	uv_timer_t deadline; /* to be started, then to end: past it, it is lost */
 	uv_timer_t retry;
 	int pending; /* handles and calls that will still come back to us */
 	struct exec_exit exit;

@@ -34,10 +34,11 @@ static void add_argv(struct buf *out, const struct strv *argv)
 	json_key(out, "argv");
 	json_open(out, '[');
 	for (size_t i = 0; i < argv->len; i++) {
+		const char *arg = argv->items[i];
+
 		if (i > 0)
 			buf_adds(out, ",");
-		json_add_text(out, argv->items[i], utf8_valid_prefix(argv->items[i],
-								     strlen(argv->items[i])));
+		json_add_text(out, arg, utf8_valid_prefix(arg, strlen(arg)));
 	}
 	buf_adds(out, "]");
 }

@@ -14,24 +14,27 @@ void journal_head_done(struct journal_head *h)
 
 void journal_slot_encode(struct buf *out, const struct journal_slot *s)
 {
-	static const uint8_t zeros[JOURNAL_SLOT];
-	struct exec_exit exit = s->exit;
-	size_t before = out->len;
+	cleanup(buf_done) struct buf exit = buf_make(EXEC_EXIT_MAX);
 
+	if (s->state != JOURNAL_RUNNING)
+		exec_exit_encode(&exit, &s->exit);
 	writer_u8(out, (uint8_t)s->state);
 	writer_u32(out, s->pid);
 	writer_u64(out, s->ended_ms);
 	writer_u64(out, s->offset[0]);
 	writer_u64(out, s->offset[1]);
 	writer_u64(out, s->recorded);
-	exec_exit_encode(out, &exit);
-	buf_add(out, zeros, JOURNAL_SLOT - (out->len - before));
+	writer_u32(out, (uint32_t)exit.len);
+	buf_add(out, exit.data, exit.len);
 }
 
 void journal_begin_encode(struct buf *out, const struct journal_head *h,
 			  const struct journal_slot *s)
 {
-	cleanup(buf_done) struct buf head = buf_make(JOURNAL_HEAD_MAX), ask = buf_make(JOURNAL_HEAD_MAX);
+	static const uint8_t zeros[JOURNAL_SLOT];
+	cleanup(buf_done) struct buf head = buf_make(JOURNAL_HEAD_MAX);
+	cleanup(buf_done) struct buf ask = buf_make(JOURNAL_HEAD_MAX);
+	cleanup(buf_done) struct buf slot = buf_make(JOURNAL_SLOT + 1);
 
 	writer_str(&head, h->sandbox);
 	writer_str(&head, h->owner);
@@ -46,7 +49,9 @@ void journal_begin_encode(struct buf *out, const struct journal_head *h,
 	buf_adds(out, MAGIC);
 	writer_u32(out, (uint32_t)head.len);
 	writer_u32(out, 0);
-	journal_slot_encode(out, s);
+	journal_slot_encode(&slot, s);
+	buf_add(&slot, zeros, JOURNAL_SLOT - slot.len);
+	buf_add(out, slot.data, slot.len);
 	buf_add(out, head.data, head.len);
 }
 
@@ -63,14 +68,6 @@ int journal_prelude_decode(struct bytes wire, uint32_t *head_len, struct err *e)
 	return 0;
 }
 
-static bool is_zero(struct bytes b)
-{
-	for (size_t i = 0; i < b.len; i++)
-		if (b.data[i])
-			return false;
-	return true;
-}
-
 int journal_slot_decode(struct bytes wire, struct journal_slot *ret, struct err *e)
 {
 	struct reader r = reader_make(wire.data, wire.len);
@@ -83,11 +80,11 @@ int journal_slot_decode(struct bytes wire, struct journal_slot *ret, struct err 
 	s.offset[0] = reader_u64(&r);
 	s.offset[1] = reader_u64(&r);
 	s.recorded = reader_u64(&r);
-	record = reader_bytes(&r, EXEC_EXIT_BYTES);
+	record = reader_bytes(&r, reader_u32(&r));
 	if (r.bad || wire.len != JOURNAL_SLOT || s.state >= JOURNAL_STATE_COUNT)
 		return err_set(e, ERR_INTERNAL, "a journal's state cannot be read");
 	ended = s.state != JOURNAL_RUNNING;
-	if (ended ? exec_exit_decode(record, &s.exit, e) < 0 : !is_zero(record))
+	if (ended ? exec_exit_decode(record, &s.exit, e) < 0 : record.len != 0)
 		return err_set(e, ERR_INTERNAL, "a journal's terminal record cannot be read");
 	*ret = s;
 	return 0;

@@ -17,7 +17,7 @@
 #include "proto/exec.h"
 
 #define JOURNAL_PRELUDE  16
-#define JOURNAL_SLOT     112
+#define JOURNAL_SLOT     4480
 #define JOURNAL_HEAD_AT  (JOURNAL_PRELUDE + JOURNAL_SLOT)
 #define JOURNAL_HEAD_MAX (EXEC_BYTES_MAX * 2 + 65536)
 #define JOURNAL_FRAME    24

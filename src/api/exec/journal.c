@@ -133,7 +133,7 @@ static void name_of(char to[NAME_SIZE], const char *sandbox, const char *id)
 int journal_create(struct journals *js, struct journal_head *h, struct journal **ret,
 		   struct err *e)
 {
-	cleanup(buf_done) struct buf out = buf_make(JOURNAL_HEAD_MAX + JOURNAL_HEAD_AT);
+	cleanup(buf_done) struct buf out = buf_make(JOURNAL_HEAD_MAX + JOURNAL_HEAD_AT + 1);
 	cleanup(close_fd) int fd = -1;
 	const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
 	char name[NAME_SIZE];
@@ -146,7 +146,7 @@ int journal_create(struct journals *js, struct journal_head *h, struct journal *
 		fd = openat(js->dir, name, flags, 0600);
 	}
 	if (fd < 0 && errno == EEXIST) {
-		err_set(e, ERR_CONFLICT, "there is an exec %s in %s already", h->ask.id, h->sandbox);
+		err_set(e, ERR_CONFLICT, "there is an exec %s already", h->ask.id);
 		return err_fix(e, "Choose another id, or give none.");
 	}
 	if (fd < 0)
@@ -341,7 +341,7 @@ void journal_settle(struct journal *j)
 	pthread_mutex_lock(&j->lock);
 	j->slot.state = JOURNAL_SETTLED;
 	pthread_mutex_unlock(&j->lock);
-	/* If it is not written, the next berthd asks init once more, and is told that it is over. */
+	/* If it is not written, the next berthd asks init once more, and no harm is done. */
 	(void)!write_slot(j, &ignored);
 }
 

@@ -23,7 +23,7 @@ struct exec;
 struct journals {
 	pthread_mutex_t lock;
 	int dir;
-	uint64_t cap; /* of one exec's output, in bytes */
+	uint64_t cap;                              /* of one exec's output, in bytes */
 	struct journal *buckets[JOURNALS_BUCKETS]; /* those that somebody holds */
 };
 

@@ -40,7 +40,7 @@ struct tail {
 	struct reactor *reactor;
 	struct journal *journal; /* held; NULL until there is one */
 	const struct tail_events *events;
-	void *data; /* the owner's */
+	void *data;        /* the owner's */
 	struct exec *exec; /* begun on its behalf, alive */
 
 	uint64_t from;      /* nothing before this position is passed on */
