@@ -6,6 +6,7 @@
 
 #include "api/berthd.h"
 #include "api/cell/pass.h"
+#include "api/cell/placing.h"
 #include "api/cell/routing.h"
 #include "http/target.h"
 #include "lib/hash.h"
@@ -54,6 +55,7 @@ static void request_free(struct request *rq)
 {
 	buf_done(&rq->body);
 	buf_done(&rq->reply);
+	placing_free(rq->placing);
 	free(rq);
 }
 
