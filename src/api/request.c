@@ -6,6 +6,7 @@
 
 #include "api/berthd.h"
 #include "api/cell/pass.h"
+#include "api/cell/placing.h"
 #include "api/cell/routing.h"
 #include "http/target.h"
 #include "lib/hash.h"
@@ -26,6 +27,8 @@ void request_error_text(const char *request_id, const struct err *e, struct buf 
 {
 	json_open(out, '{');
 	json_str(out, "code", err_name(e->code));
+	if (e->reason)
+		json_str(out, "reason", e->reason);
 	json_str(out, "message", e->msg);
 	json_str(out, "remediation", err_remediation(e));
 	json_str(out, "request_id", request_id);
@@ -52,6 +55,7 @@ static void request_free(struct request *rq)
 {
 	buf_done(&rq->body);
 	buf_done(&rq->reply);
+	placing_free(rq->placing);
 	free(rq);
 }
 
@@ -72,7 +76,7 @@ void request_reply(struct request *rq, int status, const struct buf *json)
 void request_fail(struct request *rq, const struct err *e)
 {
 	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
-	int status = err_http_status(e->code);
+	int status = err_status(e);
 
 	log_line(rq, status, e->msg);
 	request_error_json(rq, e, &body);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "init/exec.h"
+#include "init/files.h"
 #include "init/peer.h"
 
 #define FIRST_FRAME_MS 30000
@@ -27,6 +28,7 @@ static void hello_serve(struct peer *p, const struct frame *request)
 static void (*const verbs[FRAME_TYPE_END])(struct peer *, const struct frame *) = {
 	[FRAME_HELLO] = hello_serve,
 	[FRAME_EXEC] = exec_serve,
+	[FRAME_FILE] = files_serve,
 };
 
 /* 1: it is there; 0: the peer left or said nothing; -1: it is not one. */

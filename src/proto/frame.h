@@ -11,6 +11,9 @@
  *                                 <- EXITED          the one terminal record
  *                                 <- ERROR           instead of any of these
  *
+ *   -> FILE DATA* DATA_END        <- ENTRY* DATA* CHANGE* TICK*
+ *                                 <- DONE, or FAILED
+ *
  * The receiver that closes before EXITED wants the command and everything it
  * started killed.
  */
@@ -36,6 +39,14 @@ enum frame_type {
 	FRAME_STDERR,    /* bytes */
 	FRAME_EXITED,    /* struct exec_exit */
 	FRAME_ERROR,     /* u32 enum err_code, str message, str remediation */
+	FRAME_FILE,      /* struct file_request: begins an operation on files, see proto/files.h */
+	FRAME_DATA,      /* bytes of a file or an archive */
+	FRAME_DATA_END,  /* nothing; all of it was sent */
+	FRAME_ENTRY,     /* struct file_entry */
+	FRAME_CHANGE,    /* struct file_change */
+	FRAME_DONE,      /* struct file_done */
+	FRAME_FAILED,    /* struct file_failed */
+	FRAME_TICK,      /* nothing; it is still at work */
 	FRAME_TYPE_END
 };
 

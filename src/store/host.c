@@ -91,6 +91,17 @@ static const struct statement get = { "host-get",
 	"SELECT " HOST_COLUMNS " FROM host h" PROMISED "WHERE h.id = $1" };
 static const struct statement list = { "host-list",
 	"SELECT " HOST_COLUMNS " FROM host h" PROMISED "ORDER BY h.id" };
+/* The sums only of those that were drawn. */
+static const struct statement draw_some = { "hosts-draw",
+	"WITH drawn AS (SELECT h.id FROM host h, image i, image_copy c WHERE i.name = $1 "
+	"AND c.digest = i.digest AND c.host = h.id AND NOT h.draining AND h.lost_at IS NULL "
+	"AND h.removed_at IS NULL AND (h.lease_until IS NULL OR h.lease_until > now()) "
+	"AND (h.address <> '' OR h.id = $2) AND $4 IN ('', h.id) "
+	"ORDER BY random() LIMIT $3::bigint) "
+	"SELECT " HOST_COLUMNS " FROM drawn JOIN host h ON h.id = drawn.id LEFT JOIN LATERAL ("
+	"SELECT count(*) AS sandboxes, sum(memory_mb) AS memory_mb, sum(disk_mb) AS disk_mb, "
+	"sum(cpu_milli) AS cpu_milli, sum(pids) AS pids FROM sandbox WHERE host = h.id) p "
+	"ON true" };
 static const struct statement drain = { "host-drain",
 	"WITH h AS (UPDATE host SET draining = $2::int = 1 WHERE id = $1 AND removed_at IS NULL "
 	"RETURNING *) SELECT " HOST_COLUMNS " FROM h" PROMISED };
@@ -352,4 +363,12 @@ int store_host_remove(struct store *s, const struct host_removal *r, struct host
 		return not_removed(s, r, ret, e);
 	*ret = got;
 	return 0;
+}
+
+int store_hosts_draw(struct store *s, const struct host_draw *q, host_fn *on_row, void *arg,
+		     struct err *e)
+{
+	return each_host(s, &draw_some,
+			 ARGS(TEXT(q->image), TEXT(q->self), NUMBER(q->limit), TEXT(q->only)),
+			 on_row, arg, e);
 }

@@ -79,6 +79,18 @@ typedef void host_fn(const struct host *h, void *arg);
 must_check int store_host_get(struct store *s, const char *id, struct host *ret, struct err *e);
 must_check int store_host_list(struct store *s, host_fn *on_row, void *arg, struct err *e);
 
+/*
+ * At most `limit` of those that take new sandboxes and have this image, in no
+ * order: they live, are not draining, and can be reached (or are the one who asks).
+ */
+struct host_draw {
+	const char *image, *self;
+	const char *only; /* "": any */
+	uint32_t limit;
+};
+must_check int store_hosts_draw(struct store *s, const struct host_draw *q, host_fn *on_row,
+				void *arg, struct err *e);
+
 /* Whether it takes new sandboxes. ERR_NOT_FOUND, or ERR_CONFLICT for one that was removed. */
 must_check int store_host_drain(struct store *s, const char *id, bool draining, struct host *ret,
 				struct err *e);
