@@ -102,12 +102,13 @@ static void linger(struct peer *p)
 	}
 }
 
-void files_serve(struct peer *p, const struct frame *request)
+void files_serve(struct peer *p, const struct frame *request, int hub)
 {
 	struct file_op op = { .peer = p, .batch = buf_make(FRAME_PAYLOAD_MAX * 2) };
 	cleanup(buf_done) struct buf record = buf_make(4096);
 	struct err e;
 
+	(void)hub;
 	if (run(&op, request, &e) < 0) {
 		file_failed_encode(&record, &e);
 		frame_add(&op.batch, FRAME_FAILED, record.data, record.len);

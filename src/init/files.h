@@ -8,4 +8,4 @@
 
 #include "init/peer.h"
 
-void files_serve(struct peer *p, const struct frame *request);
+void files_serve(struct peer *p, const struct frame *request, int hub);

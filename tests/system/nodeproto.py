@@ -111,12 +111,15 @@ def frame(kind, payload=b""):
     return struct.pack(">BI", FRAMES[kind], len(payload)) + payload
 
 
-def exec_frame(argv, env=(), cwd="", timeout_ms=0, stdin=False):
+def exec_frame(argv, env=(), cwd="", timeout_ms=0, stdin=False, ident="", flags=0, cols=0, rows=0, shell=""):
+    def text(s):
+        return struct.pack(">H", len(s.encode())) + s.encode()
+
     def listed(items):
         return struct.pack(">I", len(items)) + b"".join(
             struct.pack(">I", len(i.encode())) + i.encode() for i in items)
-    return frame("exec", struct.pack(">IQH", int(stdin), timeout_ms, len(cwd)) + cwd.encode() +
-                 listed(argv) + listed(env))
+    return frame("exec", text(ident) + struct.pack(">III", int(stdin) | flags, cols, rows) + text(shell) +
+                 struct.pack(">Q", timeout_ms) + text(cwd) + listed(argv) + listed(env))
 
 
 def read_frames(sock):
@@ -137,7 +140,7 @@ def read_frames(sock):
 
 
 def decode_exit(payload):
-    kind, code, signum, wall, user, system, rss = struct.unpack(">BIIQQQQ", payload)
+    kind, code, signum, wall, user, system, rss = struct.unpack_from(">BIIQQQQ", payload)
     return {"kind": KINDS[kind], "code": code, "signum": signum, "wall_us": wall, "user_us": user,
             "system_us": system, "max_rss_kb": rss}
 
