@@ -176,4 +176,3 @@ TEST(no_link_leads_out)
 	snprintf(path, sizeof(path), "rm -rf %s", top);
 	CHECK_INT(system(path), 0);
 }
-
