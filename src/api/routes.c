@@ -1,4 +1,5 @@
 /* Every path of the API, who may use it and who answers. A test holds openapi.yaml equal. */
+#include "api/cell/hosts.h"
 #include "api/check/check.h"
 #include "api/events.h"
 #include "api/exec/exec.h"
@@ -16,6 +17,10 @@ static const struct route routes[] = {
 	/* method   path                       role         body   worker, loop */
 	{ "GET",    "/v1/health",              ROLE_ANYONE, false, NULL, host_health },
 	{ "GET",    "/v1/host",                ROLE_USER,   false, NULL, host_facts },
+	{ "GET",    "/v1/hosts",               ROLE_USER,   false, hosts_list, NULL },
+	{ "GET",    "/v1/hosts/{}",            ROLE_USER,   false, hosts_get, NULL },
+	{ "POST",   "/v1/hosts/{}/drain",      ROLE_ADMIN,  false, hosts_drain, NULL },
+	{ "POST",   "/v1/hosts/{}/undrain",    ROLE_ADMIN,  false, hosts_undrain, NULL },
 	{ "GET",    "/v1/events",              ROLE_USER,   false, NULL, events_follow },
 	{ "GET",    "/v1/check",               ROLE_ADMIN,  false, NULL, check_show },
 	{ "POST",   "/v1/check/repair",        ROLE_ADMIN,  false, NULL, check_repair },
@@ -35,6 +40,8 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/sandboxes/{}/files/stat",  ROLE_USER, false, NULL, files_stat },
 	{ "GET",    "/v1/sandboxes/{}/files/list",  ROLE_USER, false, NULL, files_list },
 	{ "GET",    "/v1/sandboxes/{}/files/watch", ROLE_USER, false, NULL, files_watch },
+	{ "GET",    "/v1/sandboxes/{}/files/tar",   ROLE_USER, false, NULL, files_pack },
+	{ "PUT",    "/v1/sandboxes/{}/files/tar",   ROLE_USER, false, NULL, files_unpack },
 	{ "POST",   "/v1/sandboxes/{}/files/mkdir", ROLE_USER, true,  NULL, files_mkdir },
 	{ "POST",   "/v1/sandboxes/{}/files/move",  ROLE_USER, true,  NULL, files_move },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
