@@ -29,7 +29,13 @@ const struct setting berthd_settings_table[] = {
 	SETTING(CONFIG_STR, berthd_settings, default_runtime, "crun",
 		"The engine of sandboxes that name none: crun or runsc."),
 	SETTING(CONFIG_INT, berthd_settings, timer_divisor, "1",
-		"For tests: the times of the deletion ladder are divided by this."),
+		"For tests: all times that decide are divided by this."),
+	SETTING(CONFIG_INT, berthd_settings, max_age_s, "86400",
+		"A sandbox older than these seconds is deleted, unless it is kept alive; 0: never."),
+	SETTING(CONFIG_INT, berthd_settings, cap_personal, "20",
+		"How many sandboxes one user (an identity without an org) may have; 0: any number."),
+	SETTING(CONFIG_INT, berthd_settings, cap_organisation, "50",
+		"How many sandboxes one org may have; 0: any number."),
 	SETTING_END
 };
 /* clang-format on */
@@ -88,6 +94,7 @@ int berthd_open(struct berthd *b, struct err *e)
 	key_cache_init(&b->keys);
 	places_init(&b->places);
 	changing_init(&b->changing);
+	addresses_init(&b->addresses);
 	if (workers_open(&b->workers, b->settings.database, b->settings.store_workers, e) < 0)
 		return -1;
 	for (size_t i = 0; i < b->settings.loops; i++) {
@@ -134,5 +141,6 @@ void berthd_close(struct berthd *b)
 	for (size_t i = 0; i < b->reactor_count; i++)
 		reactor_close(&b->reactors[i]);
 	places_done(&b->places);
+	addresses_done(&b->addresses);
 	key_cache_done(&b->keys);
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "api/key-cache.h"
+#include "api/life/address.h"
 #include "api/life/changing.h"
 #include "api/life/place.h"
 #include "api/reactor.h"
@@ -26,6 +27,8 @@ struct berthd_settings {
 	uint64_t store_workers;
 	char default_runtime[SANDBOX_RUNTIME_SIZE];
 	uint64_t timer_divisor;
+	uint64_t max_age_s;
+	uint64_t cap_personal, cap_organisation;
 };
 extern const struct setting berthd_settings_table[];
 
@@ -34,6 +37,7 @@ struct berthd {
 	struct workers workers;
 	struct key_cache keys;
 	struct places places;
+	struct addresses addresses;
 	struct changing changing;
 	struct reactor reactors[BERTHD_LOOPS_MAX];
 	size_t reactor_count;

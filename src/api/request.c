@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/life/address.h"
 #include "http/target.h"
 #include "lib/hash.h"
 #include "lib/id.h"
@@ -159,6 +160,15 @@ static void on_body(struct http_exchange *x, const char *body, size_t len, const
 	hand_over(rq);
 }
 
+/* The route, the key and the sandbox are known: the rest is the handler's. */
+static void proceed(struct request *rq)
+{
+	if (!rq->route->body)
+		return hand_over(rq);
+	rq->collecting = true;
+	http_collect(rq->x, REQUEST_BODY_MAX, on_body);
+}
+
 static void allowed(struct request *rq)
 {
 	struct err e;
@@ -168,10 +178,7 @@ static void allowed(struct request *rq)
 			role_name(rq->key.role));
 		return request_fail(rq, &e);
 	}
-	if (!rq->route->body)
-		return hand_over(rq);
-	rq->collecting = true;
-	http_collect(rq->x, REQUEST_BODY_MAX, on_body);
+	address_resolve(rq, proceed);
 }
 
 static int find_key(struct job *job, struct store *store, struct err *e)

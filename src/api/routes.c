@@ -5,7 +5,9 @@
 #include "api/image/images.h"
 #include "api/keys.h"
 #include "api/life/history.h"
+#include "api/life/policies.h"
 #include "api/life/sandboxes.h"
+#include "api/life/sleep.h"
 #include "api/request.h"
 
 /* clang-format off */
@@ -17,6 +19,9 @@ static const struct route routes[] = {
 	{ "POST",   "/v1/sandboxes",           ROLE_USER,   true,  NULL, sandboxes_create },
 	{ "GET",    "/v1/sandboxes",           ROLE_USER,   false, sandboxes_list, NULL },
 	{ "GET",    "/v1/sandboxes/{}",        ROLE_USER,   false, sandboxes_get, NULL },
+	{ "PATCH",  "/v1/sandboxes/{}",        ROLE_USER,   true,  sandboxes_patch, NULL },
+	{ "POST",   "/v1/sandboxes/{}/sleep",  ROLE_USER,   false, NULL, sleep_route },
+	{ "POST",   "/v1/sandboxes/{}/wake",   ROLE_USER,   false, NULL, wake_route },
 	{ "DELETE", "/v1/sandboxes/{}",        ROLE_USER,   false, NULL, sandboxes_delete },
 	{ "POST",   "/v1/sandboxes/{}/exec",   ROLE_USER,   true,  NULL, exec_route },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
@@ -25,6 +30,9 @@ static const struct route routes[] = {
 	{ "POST",   "/v1/images",              ROLE_ADMIN,  true,  NULL, images_pull },
 	{ "PUT",    "/v1/images/{}",           ROLE_ADMIN,  false, NULL, images_import },
 	{ "DELETE", "/v1/images/{}",           ROLE_ADMIN,  false, NULL, images_remove },
+	{ "GET",    "/v1/policies",            ROLE_ADMIN,  false, policies_list, NULL },
+	{ "POST",   "/v1/policies",            ROLE_ADMIN,  true,  policies_add, NULL },
+	{ "DELETE", "/v1/policies/{}",         ROLE_ADMIN,  false, policies_remove, NULL },
 	{ "POST",   "/v1/keys",                ROLE_ADMIN,  true,  keys_create, NULL },
 	{ "GET",    "/v1/keys",                ROLE_ADMIN,  false, keys_list, NULL },
 	{ "DELETE", "/v1/keys/{}",             ROLE_ADMIN,  false, keys_revoke, NULL },

@@ -15,7 +15,10 @@ struct resuming {
 
 bool resume_possible(struct reactor *r, const struct sandbox *sb)
 {
-	return sb->state == SANDBOX_CREATING && r->node.up &&
+	bool waits = sb->state == SANDBOX_CREATING || sb->state == SANDBOX_WAKING ||
+		     sb->state == SANDBOX_FALLING_ASLEEP;
+
+	return waits && r->node.up &&
 	       strcmp(sb->host, r->berthd->settings.host) == 0 &&
 	       !changing_has(&r->berthd->changing, sb->id);
 }
