@@ -16,6 +16,7 @@ _berth()
 		[key ls]=""
 		[key rm]=""
 		[events]=""
+		[check]="--repair"
 		[doctor]=""
 		[dev]="--dir --listen --runtime --pool-size --insecure-registry --quiet"
 		[init]="--image --no-image --listen --pool-size --dry-run"

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "api/cell/peers.h"
 #include "api/key-cache.h"
 #include "api/life/address.h"
 #include "api/life/changing.h"
@@ -23,6 +24,9 @@ struct berthd_settings {
 	char state_dir[1024];
 	char cell[SANDBOX_CELL_MAX + 1];
 	char host[SANDBOX_HOST_SIZE];
+	char peer_listen[128];
+	char peer_address[HOST_ADDRESS_SIZE];
+	char peer_proxy[128];
 	uint64_t loops;
 	uint64_t store_workers;
 	char default_runtime[SANDBOX_RUNTIME_SIZE];
@@ -38,12 +42,16 @@ struct berthd {
 	struct key_cache keys;
 	struct places places;
 	struct addresses addresses;
+	struct peers peers;
 	struct changing changing;
 	struct reactor reactors[BERTHD_LOOPS_MAX];
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;
 	struct reconcile *reconcile;
-	_Atomic size_t exec_held; /* bytes of output kept for JSON answers; see exec-json.c */
+	struct usage *usage;
+	_Atomic int image_works;    /* pulls and imports under way */
+	_Atomic bool image_tidying; /* files without a name are being removed: none may begin */
+	_Atomic size_t exec_held;   /* bytes of output kept for JSON answers; see exec-json.c */
 };
 
 must_check int berthd_open(struct berthd *b, struct err *e);

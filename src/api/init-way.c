@@ -5,7 +5,9 @@
 
 #include "api/berthd.h"
 #include "api/life/change.h"
+#include "api/life/sleep.h"
 #include "lib/str.h"
+#include "lib/time.h"
 #include "store/sandbox.h"
 
 /* One search, from its beginning to done(). */
@@ -144,12 +146,41 @@ static int check_place(struct search *s, const struct place *p, struct err *e)
 		return err_set(e, ERR_NOT_FOUND, "there is no sandbox %s", s->way.sandbox);
 	if (p->state == SANDBOX_GONE)
 		return err_set(e, ERR_NOT_FOUND, "sandbox %s was deleted", s->way.sandbox);
+	if (sleep_is_away(p->state))
+		return 0; /* it is woken first */
 	if (lifecycle_step(p->state, EV_USE, &step, e) < 0)
 		return p->state == SANDBOX_CREATING
 			       ? err_fix(e, "Wait until it is ready.")
 			       : err_fix(e, "Create another one; this one does not come back.");
 	s->way.generation = p->generation;
 	return 0;
+}
+
+static void on_awake(void *data, const struct sandbox *sb, const struct err *why)
+{
+	struct search *s = data;
+
+	if (why)
+		return search_end(s, why);
+	s->way.generation = sb->generation;
+	places_put(&s->reactor->berthd->places, sb);
+	search_connect(s, false);
+}
+
+static void go_on(struct search *s, const struct place *p)
+{
+	struct settle how = {
+		.reactor = s->reactor,
+		.request = s->request,
+		.sandbox = s->way.sandbox,
+		.done = on_awake,
+		.data = s,
+	};
+
+	places_use(&s->reactor->berthd->places, s->way.sandbox, time_mono_ms());
+	if (sleep_is_away(p->state))
+		return sleep_wake(&how, EV_USE);
+	search_connect(s, p->oom_known);
 }
 
 static int look_up(struct job *job, struct store *store, struct err *e)
@@ -172,7 +203,7 @@ static void on_looked_up(struct job *job)
 	memcpy(p.owner, s->sb.owner, sizeof(p.owner));
 	if (check_place(s, &p, &e) < 0)
 		return search_end(s, &e);
-	search_connect(s, false);
+	go_on(s, &p);
 }
 
 void init_way_find(const struct init_way_ask *ask, init_way_fn done, void *data)
@@ -200,5 +231,5 @@ void init_way_find(const struct init_way_ask *ask, init_way_fn done, void *data)
 	}
 	if (check_place(s, &p, &e) < 0)
 		return search_end(s, &e);
-	search_connect(s, p.oom_known);
+	go_on(s, &p);
 }

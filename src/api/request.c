@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/cell/pass.h"
+#include "api/cell/routing.h"
 #include "api/life/address.h"
 #include "http/target.h"
 #include "lib/hash.h"
@@ -160,13 +162,17 @@ static void on_body(struct http_exchange *x, const char *body, size_t len, const
 	hand_over(rq);
 }
 
-/* The route, the key and the sandbox are known: the rest is the handler's. */
-static void proceed(struct request *rq)
+static void take_body(struct request *rq)
 {
 	if (!rq->route->body)
 		return hand_over(rq);
 	rq->collecting = true;
 	http_collect(rq->x, REQUEST_BODY_MAX, on_body);
+}
+
+static void on_resolved(struct request *rq)
+{
+	routing_decide(rq, take_body);
 }
 
 static void allowed(struct request *rq)
@@ -178,7 +184,7 @@ static void allowed(struct request *rq)
 			role_name(rq->key.role));
 		return request_fail(rq, &e);
 	}
-	address_resolve(rq, proceed);
+	address_resolve(rq, on_resolved);
 }
 
 static int find_key(struct job *job, struct store *store, struct err *e)
@@ -278,6 +284,15 @@ static int route_find(struct request *rq, struct err *e)
 	return err_fix(e, "docs/openapi.yaml lists all paths; they begin with /v1/.");
 }
 
+/* Who speaks for others must be a host, and hosts have a door of their own. */
+static int refuse_pass(const struct http_exchange *x, struct err *e)
+{
+	if (!http_header(x, PASS_HEADER))
+		return 0;
+	err_set(e, ERR_DENIED, "%s is for the hosts of a cell among themselves", PASS_HEADER);
+	return err_fix(e, "Send a key of your own, and not this header.");
+}
+
 void request_begin(struct http_exchange *x)
 {
 	struct request *rq = xcalloc(1, sizeof(*rq));
@@ -296,8 +311,13 @@ void request_begin(struct http_exchange *x)
 	x->data = rq;
 	x->on_gone = on_gone;
 	x->on_drain = on_drain;
+	rq->from_peer = http_exchange_server(x) == &rq->reactor->peer_server;
+	if (rq->from_peer ? routing_admit(rq, &e) < 0 : refuse_pass(x, &e) < 0)
+		return request_fail(rq, &e);
 	(void)!http_reply_header(x, "X-Request-Id", rq->id);
 	if (route_find(rq, &e) < 0)
 		return request_fail(rq, &e);
+	if (rq->from_peer)
+		return allowed(rq);
 	authenticate(rq);
 }

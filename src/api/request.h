@@ -43,6 +43,7 @@ struct request {
 	struct buf body;
 	bool collecting;   /* the body is on its way */
 	bool wants_events; /* Accept: text/event-stream */
+	bool from_peer;    /* another host hands it on: it goes no further */
 	uint64_t started_us;
 	struct job job;
 	struct buf reply;

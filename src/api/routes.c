@@ -1,4 +1,5 @@
 /* Every path of the API, who may use it and who answers. A test holds openapi.yaml equal. */
+#include "api/check/check.h"
 #include "api/events.h"
 #include "api/exec/exec.h"
 #include "api/host.h"
@@ -16,6 +17,8 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/health",              ROLE_ANYONE, false, NULL, host_health },
 	{ "GET",    "/v1/host",                ROLE_USER,   false, NULL, host_facts },
 	{ "GET",    "/v1/events",              ROLE_USER,   false, NULL, events_follow },
+	{ "GET",    "/v1/check",               ROLE_ADMIN,  false, NULL, check_show },
+	{ "POST",   "/v1/check/repair",        ROLE_ADMIN,  false, NULL, check_repair },
 	{ "POST",   "/v1/sandboxes",           ROLE_USER,   true,  NULL, sandboxes_create },
 	{ "GET",    "/v1/sandboxes",           ROLE_USER,   false, sandboxes_list, NULL },
 	{ "GET",    "/v1/sandboxes/{}",        ROLE_USER,   false, sandboxes_get, NULL },

@@ -25,6 +25,7 @@ static const struct command *const commands[] = {
 	&cmd_key_ls,
 	&cmd_key_rm,
 	&cmd_events,
+	&cmd_check,
 	&cmd_doctor,
 	&cmd_dev,
 	&cmd_init,

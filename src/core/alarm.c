@@ -2,6 +2,9 @@
 
 #include "core/profile.h"
 
+#define BUSY_TIMES    3
+#define BUSY_LEAST_MS 5000 /* a slow database, whatever a divisor says */
+
 static const char *const names[ALARM_KIND_COUNT] = {
 	[ALARM_NONE] = "none",
 	[ALARM_IDLE] = "idle",
@@ -29,9 +32,16 @@ static uint64_t wall_ms(const struct sandbox *sb, const struct alarm_rules *rule
 	return wall + constant_ms(CONSTANT_STUCK_GRACE, rules->divisor);
 }
 
-struct alarm alarm_of(const struct sandbox *sb, const struct alarm_rules *rules)
+static bool is_busy(const struct sandbox *sb, const struct alarm_rules *rules, uint64_t now_ms)
+{
+	return sb->busy_ms &&
+	       now_ms < moment_add(sb->last_used_ms, BUSY_TIMES * rules->unwritten_ms + BUSY_LEAST_MS);
+}
+
+struct alarm alarm_of(const struct sandbox *sb, const struct alarm_rules *rules, uint64_t now_ms)
 {
 	struct alarm a = { ALARM_NONE, NEVER };
+	bool busy = is_busy(sb, rules, now_ms);
 	bool ready = sb->state == SANDBOX_READY;
 	uint64_t wall;
 
@@ -43,10 +53,13 @@ struct alarm alarm_of(const struct sandbox *sb, const struct alarm_rules *rules)
 		sooner(&a, ALARM_AGE, moment_add(sb->created_ms, rules->max_age_ms));
 	if (!ready)
 		return a;
-	if (sb->sleep_after_ms && !sb->busy_ms)
-		sooner(&a, ALARM_IDLE, moment_add(sb->last_used_ms, sb->sleep_after_ms));
+	/* A busy one may be idle soon: then is early enough to ask again. */
+	if (sb->sleep_after_ms)
+		sooner(&a, ALARM_IDLE,
+		       moment_add(busy ? now_ms : sb->last_used_ms,
+				  sb->sleep_after_ms + rules->unwritten_ms));
 	wall = wall_ms(sb, rules);
-	if (wall && sb->busy_ms)
+	if (wall && busy)
 		sooner(&a, ALARM_STUCK, moment_add(sb->busy_ms, wall));
 	return a;
 }

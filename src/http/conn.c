@@ -382,6 +382,7 @@ void conn_accept(struct http_server *server)
 		conn_break(c);
 		return;
 	}
+	(void)uv_tcp_keepalive(&c->tcp, 1, HTTP_QUIET_S); /* without it a stream is only older */
 	conn_set_deadline(c, server->limits.head_ms);
 	adjust_reading(c);
 	/* Saying so takes a moment, and must not become a flood of its own. */

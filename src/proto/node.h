@@ -110,6 +110,7 @@ struct node_observation {
 	uint32_t cgroup;
 	uint32_t disk;
 	uint32_t runtime; /* the engine's own record of it */
+	uint32_t record;  /* berth-node's own, with bundle and socket; no part of the sum */
 	uint32_t ready;   /* 1: init has answered */
 	uint64_t observed_ms;
 	char detail[200]; /* what was unknown, or what is still there */

@@ -10,7 +10,7 @@ PRESENCE = ["unknown", "absent", "present"]
 
 TARGET = [("request", "s"), ("sandbox", "s"), ("generation", "Q")]
 OBSERVATION = [("sandbox", "s"), ("generation", "Q"), ("presence", "I"), ("process", "I"),
-               ("cgroup", "I"), ("disk", "I"), ("runtime", "I"), ("ready", "I"),
+               ("cgroup", "I"), ("disk", "I"), ("runtime", "I"), ("record", "I"), ("ready", "I"),
                ("observed_ms", "Q"), ("detail", "s")]
 IMAGE = [("digest", "s"), ("bytes", "Q"), ("phase", "s"), ("done", "Q"), ("total", "Q")]
 FIELDS = {  # verb: request, part, reply

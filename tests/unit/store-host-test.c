@@ -152,7 +152,7 @@ TEST(nobody_is_taken_over_before_lease_and_margin)
 	enlist(w.s, "h2", SHORT);
 	CHECK_INT(take(w.s, "h1", 1, LONG), 0);
 	wait_over();
-	CHECK_INT(take(w.s, "h1", 1, LONG), 0); /* over, but not for the margin of 10 s */
+	CHECK_INT(take(w.s, "h1", 1, LONG), 0);  /* over, but not for the margin of 10 s */
 	CHECK_INT(take(w.s, "h1", 7, SHORT), 0); /* the taker's epoch is not its own */
 	CHECK_INT(take(w.s, "h2", 1, SHORT), 0); /* it has no lease itself */
 	CHECK_INT(take(w.s, "h1", 1, SHORT), 1);

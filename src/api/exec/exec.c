@@ -10,6 +10,7 @@
 #include "lib/log.h"
 #include "lib/loop.h"
 #include "lib/str.h"
+#include "lib/time.h"
 
 #define SMALL_MAX     8192
 #define START_MS      30000 /* for init to start the command, or say why not */
@@ -17,6 +18,8 @@
 
 static void exec_free(struct exec *x)
 {
+	if (x->busy)
+		places_busy(&x->reactor->berthd->places, x->sandbox, time_mono_ms(), -1);
 	exec_request_done(&x->ask);
 	buf_done(&x->small);
 	free(x);
@@ -364,6 +367,9 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 		return finish(x, NULL, why);
 	memcpy(x->sandbox, way->sandbox, sizeof(x->sandbox));
 	x->generation = way->generation;
+	x->busy = true;
+	places_busy(&x->reactor->berthd->places, x->sandbox, time_mono_ms(), 1);
+	places_env(&x->reactor->berthd->places, x->sandbox, &x->ask.env);
 	run(x, take_fd(way->fd));
 }
 

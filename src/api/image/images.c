@@ -24,6 +24,7 @@ struct image_work {
 	struct image image;
 	int fd; /* of an upload, an unnamed file */
 	uint64_t received;
+	bool making;    /* it is counted in berthd->image_works */
 	bool streaming; /* the answer is a stream of events, and it has begun */
 	bool unused;    /* nobody else needs the digest: the node may forget it */
 };
@@ -44,6 +45,8 @@ static void image_json(struct buf *out, const struct image *i)
 
 static void work_free(struct image_work *w)
 {
+	if (w->making)
+		w->reactor->berthd->image_works--;
 	close_fd(&w->fd);
 	free(w);
 }
@@ -147,7 +150,14 @@ static const struct node_call_events make_events = { .on_part = on_progress, .on
 static void make(struct image_work *w, enum image_op op)
 {
 	struct node_image_ask ask = { .op = op };
+	struct err e;
 
+	w->making = true;
+	w->reactor->berthd->image_works++; /* first: who tidies up looks at it last */
+	if (w->reactor->berthd->image_tidying) {
+		err_set(&e, ERR_BUSY, "images without a name are being removed: try again");
+		return work_fail(w, &e);
+	}
 	memcpy(ask.request, w->request, sizeof(w->request));
 	if (op == IMAGE_PULL)
 		memcpy(ask.source, w->image.source, sizeof(ask.source));

@@ -7,6 +7,7 @@
 
 #include "api/berthd.h"
 #include "api/events.h"
+#include "api/life/alarm.h"
 #include "api/life/intent.h"
 #include "api/request.h"
 #include "core/alarm.h"
@@ -86,10 +87,8 @@ static int write_intent(struct job *job, struct store *s, struct err *e)
 
 uint64_t change_deadline_ms(const struct change *c, enum sandbox_state to)
 {
-	const struct berthd_settings *set = &c->reactor->berthd->settings;
-	unsigned divisor = (unsigned)set->timer_divisor;
-	struct alarm_rules rules = { divisor, set->max_age_s * 1000 / divisor };
-	uint64_t ms = lifecycle_deadline_ms(to, divisor);
+	struct alarm_rules rules = alarm_rules_of(c->reactor->berthd);
+	uint64_t ms = lifecycle_deadline_ms(to, rules.divisor);
 	uint64_t now = c->sb.read_ms + (time_mono_ms() - c->read_mono_ms);
 	struct sandbox sb = c->sb;
 	struct alarm next;
@@ -101,7 +100,7 @@ uint64_t change_deadline_ms(const struct change *c, enum sandbox_state to)
 		sb.busy_ms = 0;
 	}
 	sb.state = to;
-	next = alarm_of(&sb, &rules);
+	next = alarm_of(&sb, &rules, now);
 	if (next.kind == ALARM_NONE)
 		return 0;
 	return next.at_ms > now ? next.at_ms - now : 1;

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/life/alarm.h"
 #include "api/life/change.h"
 #include "api/life/deletion.h"
 #include "lib/log.h"
+#include "lib/strv.h"
 
 #define DUE_EVERY_MS 2000 /* divided like all times, but no more often than */
 #define DUE_LEAST_MS 20
@@ -35,7 +37,10 @@ struct reconcile {
 	bool asking;  /* the job is under way */
 	bool listing; /* berth-node is telling what it has */
 	bool look_at_all;
-	struct queue found; /* by the job, on its worker */
+	bool follow;                  /* a new link: berth-node has to tell what ends from now on */
+	_Atomic bool wanted, looking; /* somebody asked for a look at everything; it is under way */
+	struct strv known;            /* the ids of all records, when they were read; sorted */
+	struct queue found;           /* by the job, on its worker */
 	struct queue todo;
 	size_t at_work;
 };
@@ -108,6 +113,9 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 		places_put(&p->rc->reactor->berthd->places, &p->sb);
 		return finished(p);
 	}
+	if (o->process == PRESENCE_ABSENT &&
+	    (p->sb.state == SANDBOX_ASLEEP || p->sb.state == SANDBOX_FAILED))
+		return finished(p); /* as it should be: nothing new */
 	if (o->process == PRESENCE_PRESENT)
 		return change(p, EV_SEEN, NULL);
 	change(p, EV_ABSENT, p->sb.state == SANDBOX_READY ? "its processes ended" : NULL);
@@ -125,9 +133,19 @@ static void look(struct pending *p)
 
 static void time_out(struct pending *p)
 {
-	bool creating = p->sb.state == SANDBOX_CREATING;
+	bool starting = p->sb.state == SANDBOX_CREATING || p->sb.state == SANDBOX_WAKING;
 
-	change(p, EV_TIMEOUT, creating ? "it did not come up in time" : NULL);
+	change(p, EV_TIMEOUT, starting ? "it did not come up in time" : NULL);
+}
+
+/* It rests, and its time may have come. */
+static void ring(struct pending *p)
+{
+	struct change *c = change_new(p->rc->reactor, "alarm");
+
+	c->sb = p->sb;
+	c->data = p;
+	alarm_ring(c, on_changed);
 }
 
 /* A deletion whose time has come. Also while its attempt is under way: that has a deadline. */
@@ -233,11 +251,21 @@ static void has_ended(struct pending *p)
 	node_call(&p->rc->reactor->node, NODE_STOP, &stop, -1, &ended_events, p);
 }
 
+static int by_id(const void *id, const void *item)
+{
+	return strcmp(id, *(char *const *)item);
+}
+
+static bool is_known(const struct reconcile *rc, const char *id)
+{
+	return rc->known.len > 0 &&
+	       bsearch(id, rc->known.items, rc->known.len, sizeof(*rc->known.items), by_id);
+}
+
 static void on_inventory_item(void *data, const union node_any *part)
 {
 	struct reconcile *rc = data;
 	struct sandbox sb = { .generation = part->observation.generation };
-	struct place place;
 
 	memcpy(sb.id, part->observation.sandbox, sizeof(sb.id));
 	if (!sb.id[0]) { /* the list is through; what comes now is news */
@@ -248,7 +276,7 @@ static void on_inventory_item(void *data, const union node_any *part)
 		add(rc, &rc->todo, &sb, has_ended);
 		return next(rc);
 	}
-	if (!places_get(&rc->reactor->berthd->places, sb.id, &place))
+	if (!is_known(rc, sb.id)) /* memory is no proof: the database is asked */
 		add(rc, &rc->todo, &sb, look_for_record);
 }
 
@@ -278,6 +306,8 @@ static void next(struct reconcile *rc)
 		rc->at_work++;
 		p->begin(p);
 	}
+	if (!rc->asking && !rc->listing && !rc->look_at_all && !rc->todo.first && !rc->at_work)
+		rc->looking = false;
 }
 
 static void take_row(const struct sandbox *sb, void *arg)
@@ -285,6 +315,7 @@ static void take_row(const struct sandbox *sb, void *arg)
 	struct reconcile *rc = arg;
 
 	places_put(&rc->reactor->berthd->places, sb);
+	strv_add(&rc->known, sb->id); /* they come in the order of strcmp() */
 	if (sb->state != SANDBOX_DELETING)
 		add(rc, &rc->found, sb, look);
 	else if (sb->stop.state == STOP_STOPPING)
@@ -295,7 +326,12 @@ static void take_due(const struct sandbox *sb, void *arg)
 {
 	struct reconcile *rc = arg;
 
-	add(rc, &rc->found, sb, sb->state == SANDBOX_DELETING ? climb : time_out);
+	if (sb->state == SANDBOX_DELETING)
+		add(rc, &rc->found, sb, climb);
+	else if (lifecycle_deadline_ms(sb->state, 1) > 0)
+		add(rc, &rc->found, sb, time_out);
+	else
+		add(rc, &rc->found, sb, ring);
 }
 
 static int read_records(struct job *job, struct store *s, struct err *e)
@@ -306,6 +342,10 @@ static int read_records(struct job *job, struct store *s, struct err *e)
 				   .limit = DUE_AT_ONCE,
 				   .again_ms = DUE_AGAIN_MS };
 
+	if (rc->look_at_all) {
+		strv_done(&rc->known);
+		rc->known = (struct strv){ 0 };
+	}
 	if (rc->look_at_all && store_sandboxes_of_host(s, host, take_row, rc, e) < 0)
 		return -1;
 	return store_sandboxes_due(s, &due, take_due, rc, e);
@@ -314,7 +354,7 @@ static int read_records(struct job *job, struct store *s, struct err *e)
 static void on_records(struct job *job)
 {
 	struct reconcile *rc = container_of(job, struct reconcile, job);
-	struct node_cursor all = { .request = "reconcile", .follow = 1 };
+	struct node_cursor all = { .request = "reconcile", .follow = rc->follow };
 	struct pending *p;
 
 	rc->asking = false;
@@ -324,6 +364,7 @@ static void on_records(struct job *job)
 	}
 	if (!job->failed && rc->look_at_all) {
 		rc->look_at_all = false;
+		rc->follow = false;
 		rc->listing = true;
 		node_call(&rc->reactor->node, NODE_INVENTORY, &all, -1, &inventory_events, rc);
 	}
@@ -337,6 +378,10 @@ static void on_timer(uv_timer_t *timer)
 
 	if (rc->asking || rc->todo.first || !rc->reactor->node.up)
 		return;
+	if (rc->wanted) {
+		rc->look_at_all = rc->looking = true;
+		rc->wanted = false;
+	}
 	if (rc->look_at_all && rc->at_work > 0)
 		return;
 	rc->asking = true;
@@ -349,8 +394,18 @@ static void on_node_up(struct node_link *link, void *data)
 	struct reconcile *rc = data;
 
 	(void)link;
-	rc->look_at_all = true;
+	rc->look_at_all = rc->follow = true;
 	on_timer(&rc->timer);
+}
+
+void reconcile_look(struct reconcile *rc)
+{
+	rc->wanted = true;
+}
+
+bool reconcile_looks(const struct reconcile *rc)
+{
+	return rc->wanted || rc->looking;
 }
 
 struct reconcile *reconcile_begin(struct reactor *r)
@@ -378,6 +433,7 @@ static void on_timer_closed(uv_handle_t *handle)
 
 	while ((p = take(&rc->todo)) || (p = take(&rc->found)))
 		free(p);
+	strv_done(&rc->known);
 	free(rc);
 }
 
