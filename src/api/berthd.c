@@ -40,9 +40,9 @@ const struct setting berthd_settings_table[] = {
 	SETTING(CONFIG_INT, berthd_settings, timer_divisor, "1",
 		"For tests: all times that decide are divided by this."),
 	SETTING(CONFIG_INT, berthd_settings, max_age_s, "86400",
-		"A sandbox older than these seconds is deleted, unless it is kept alive; 0: never."),
+		"A sandbox older than these seconds is deleted, unless kept alive; 0: never."),
 	SETTING(CONFIG_INT, berthd_settings, cap_personal, "20",
-		"How many sandboxes one user (an identity without an org) may have; 0: any number."),
+		"How many sandboxes a user (an identity without org) may have; 0: any number."),
 	SETTING(CONFIG_INT, berthd_settings, cap_organisation, "50",
 		"How many sandboxes one org may have; 0: any number."),
 	SETTING_END

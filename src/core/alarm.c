@@ -34,8 +34,9 @@ static uint64_t wall_ms(const struct sandbox *sb, const struct alarm_rules *rule
 
 static bool is_busy(const struct sandbox *sb, const struct alarm_rules *rules, uint64_t now_ms)
 {
-	return sb->busy_ms &&
-	       now_ms < moment_add(sb->last_used_ms, BUSY_TIMES * rules->unwritten_ms + BUSY_LEAST_MS);
+	uint64_t most = BUSY_TIMES * rules->unwritten_ms + BUSY_LEAST_MS;
+
+	return sb->busy_ms && now_ms < moment_add(sb->last_used_ms, most);
 }
 
 struct alarm alarm_of(const struct sandbox *sb, const struct alarm_rules *rules, uint64_t now_ms)
@@ -53,14 +54,14 @@ struct alarm alarm_of(const struct sandbox *sb, const struct alarm_rules *rules,
 		sooner(&a, ALARM_AGE, moment_add(sb->created_ms, rules->max_age_ms));
 	if (!ready)
 		return a;
-	/* A busy one may be idle soon: then is early enough to ask again. */
+	/* A busy one may be idle soon, an idle one busy: then is early enough to ask again. */
 	if (sb->sleep_after_ms)
 		sooner(&a, ALARM_IDLE,
 		       moment_add(busy ? now_ms : sb->last_used_ms,
 				  sb->sleep_after_ms + rules->unwritten_ms));
 	wall = wall_ms(sb, rules);
-	if (wall && busy)
-		sooner(&a, ALARM_STUCK, moment_add(sb->busy_ms, wall));
+	if (wall)
+		sooner(&a, ALARM_STUCK, moment_add(busy ? sb->busy_ms : now_ms, wall));
 	return a;
 }
 

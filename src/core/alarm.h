@@ -23,8 +23,8 @@ enum alarm_kind {
 };
 
 struct alarm_rules {
-	unsigned divisor;    /* of all constants */
-	uint64_t max_age_ms; /* 0: none; not divided */
+	unsigned divisor;      /* of all constants */
+	uint64_t max_age_ms;   /* 0: none; not divided */
 	uint64_t unwritten_ms; /* a use may be so old before the record knows of it */
 };
 

@@ -17,14 +17,14 @@
 #include "lib/err.h"
 
 enum sandbox_state {
-	SANDBOX_CREATING, /* promised; parts of it may exist */
-	SANDBOX_READY,    /* init has said hello */
+	SANDBOX_CREATING,       /* promised; parts of it may exist */
+	SANDBOX_READY,          /* init has said hello */
 	SANDBOX_FALLING_ASLEEP, /* its processes are to be ended and seen gone; the disk stays */
-	SANDBOX_ASLEEP,   /* no processes; any use wakes it */
-	SANDBOX_WAKING,   /* to be started again on its own disk */
-	SANDBOX_DELETING, /* to be destroyed and proven absent */
-	SANDBOX_FAILED,   /* no processes; disk kept until deleted */
-	SANDBOX_GONE,     /* the last state: only the tombstone is left */
+	SANDBOX_ASLEEP,         /* no processes; any use wakes it */
+	SANDBOX_WAKING,         /* to be started again on its own disk */
+	SANDBOX_DELETING,       /* to be destroyed and proven absent */
+	SANDBOX_FAILED,         /* no processes; disk kept until deleted */
+	SANDBOX_GONE,           /* the last state: only the tombstone is left */
 	SANDBOX_STATE_COUNT
 };
 

@@ -103,8 +103,8 @@ static int check_cap(struct store *s, const struct sandbox_spec *spec, struct er
 		return -1;
 	if (have.n < (uint64_t)spec->cap)
 		return 0;
-	err_set(e, ERR_LIMIT, "sandbox_limit_reached: %.200s has %" PRIu64
-			      " sandboxes, its limit is %" PRId64,
+	err_set(e, ERR_LIMIT,
+		"sandbox_limit_reached: %.200s has %" PRIu64 " sandboxes, its limit is %" PRId64,
 		spec->cap_subject, have.n, spec->cap);
 	return err_fix(e, "Delete one that is no longer needed; asleep and failed ones count too.");
 }

@@ -213,6 +213,7 @@ int store_sandboxes_due(struct store *s, const struct sandbox_due *due, sandbox_
 {
 	if (sandbox_limit_check(due->limit, e) < 0)
 		return -1;
-	return sandbox_each(s, &due_now, ARGS(TEXT(due->host), NUMBER(due->limit), NUMBER(due->again_ms)),
-		    on_row, arg, e);
+	return sandbox_each(s, &due_now,
+			    ARGS(TEXT(due->host), NUMBER(due->limit), NUMBER(due->again_ms)),
+			    on_row, arg, e);
 }

@@ -61,7 +61,7 @@ typedef void sandbox_fn(const struct sandbox *sb, void *arg);
 struct sandbox_page {
 	const char *owner; /* NULL: all */
 	const char *after;
-	uint32_t limit; /* 1 to STORE_LIST_MAX */
+	uint32_t limit;                  /* 1 to STORE_LIST_MAX */
 	const struct selector *selector; /* NULL: all */
 	const char *state;               /* NULL or "": any */
 };

@@ -177,7 +177,10 @@ TEST(it_sleeps_and_wakes_and_keeps_its_disk)
 TEST(files_are_destroyed_by_nothing_but_a_deletion)
 {
 	static const enum sandbox_state has_files[] = {
-		SANDBOX_READY, SANDBOX_FALLING_ASLEEP, SANDBOX_ASLEEP, SANDBOX_WAKING,
+		SANDBOX_READY,
+		SANDBOX_FALLING_ASLEEP,
+		SANDBOX_ASLEEP,
+		SANDBOX_WAKING,
 		SANDBOX_FAILED,
 	};
 	struct step step;

@@ -38,7 +38,7 @@ struct exec {
 
 	uv_pipe_t pipe; /* to init */
 	bool piped, reading, started, ended;
-	bool busy; /* its sandbox is, because of this */
+	bool busy;           /* its sandbox is, because of this */
 	size_t sends;        /* frames on their way to init */
 	uv_timer_t deadline; /* to be started, then to end: past it, it is lost */
 	bool timing;

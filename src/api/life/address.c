@@ -91,7 +91,7 @@ static void on_looked_up(struct job *job)
 {
 	struct lookup *l = container_of(job, struct lookup, job);
 	struct request *rq = l->rq;
-	void (*next)(struct request *rq) = l->next;
+	void (*next)(struct request * rq) = l->next;
 	struct err e;
 
 	if (job->failed) {

@@ -203,7 +203,7 @@ static void after_broken(struct change *c, const struct err *why)
 		return c->done(c, &c->why); /* whoever deletes it also removes this */
 	if (c->woken)
 		return end_processes(c); /* its files stay */
-	change_target(c, &t); /* written or not: what is there is of no use */
+	change_target(c, &t);            /* written or not: what is there is of no use */
 	node_call(&c->reactor->node, NODE_DESTROY, &t, -1, &destroyed_events, c);
 }
 
@@ -231,16 +231,16 @@ static void on_pause_over(uv_timer_t *timer)
 }
 
 /*
- * When it is built again, berth-node may still be at what was asked for before:
- * no reason to give the sandbox up. It is asked to start it, never to build it:
+ * When it is built again, or by another berthd of this host at the same time,
+ * berth-node may still be at what was asked for before: no reason to give the
+ * sandbox up. It is asked to start it, never to build it:
  * that could bring back one that was deleted meanwhile.
  */
 static bool still_at_it(struct change *c, const struct err *why)
 {
 	struct pause *p;
 
-	if ((c->step.action != ACT_BUILD && c->step.action != ACT_WAKE) || why->code != ERR_BUSY || !c->reactor->node.up ||
-	    c->pauses == PAUSES_MAX)
+	if (why->code != ERR_BUSY || !c->reactor->node.up || c->pauses == PAUSES_MAX)
 		return false;
 	c->pauses++;
 	p = xcalloc(1, sizeof(*p));
