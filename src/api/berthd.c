@@ -45,9 +45,17 @@ const struct setting berthd_settings_table[] = {
 		"How many sandboxes a user (an identity without org) may have; 0: any number."),
 	SETTING(CONFIG_INT, berthd_settings, cap_organisation, "50",
 		"How many sandboxes one org may have; 0: any number."),
+	SETTING(CONFIG_STR, berthd_settings, lease, "off",
+		"on: the host keeps a lease and freezes its sandboxes when it loses it. Every host "
+		"of a cell of several needs it; one alone does not."),
 	SETTING_END
 };
 /* clang-format on */
+
+static bool leased(const struct berthd *b)
+{
+	return strcmp(b->settings.lease, "on") == 0;
+}
 
 static int check_settings(struct berthd_settings *s, struct err *e)
 {
@@ -60,6 +68,8 @@ static int check_settings(struct berthd_settings *s, struct err *e)
 	if (s->timer_divisor < 1 || s->timer_divisor > BERTHD_TIMER_DIVISOR_MAX)
 		return err_set(e, ERR_INVALID, "timer_divisor must be from 1 to %d",
 			       BERTHD_TIMER_DIVISOR_MAX);
+	if (strcmp(s->lease, "on") != 0 && strcmp(s->lease, "off") != 0)
+		return err_set(e, ERR_INVALID, "lease must be on or off, not %s", s->lease);
 	return 0;
 }
 
@@ -86,7 +96,7 @@ static int prepare_database(struct berthd *b, struct err *e)
 
 	if (store_open(b->settings.database, &s, e) < 0 || store_migrate(s, e) < 0)
 		return -1;
-	if (store_host_put(s, b->settings.host, BERTH_VERSION, e) < 0)
+	if (store_host_put(s, b->settings.host, BERTH_VERSION, leased(b), e) < 0)
 		return -1;
 	return join_cell(b, s, e);
 }
@@ -133,6 +143,8 @@ int berthd_open(struct berthd *b, struct err *e)
 		if (reactor_serve(&b->reactors[i], e) < 0)
 			return -1;
 	}
+	if (leased(b) && host_keeper_begin(&b->reactors[0], &b->keeper, e) < 0)
+		return -1;
 	b->reconcile = reconcile_begin(&b->reactors[0]);
 	b->usage = usage_begin(&b->reactors[0]);
 	peers_begin(&b->peers, &b->reactors[0]);
@@ -170,6 +182,7 @@ void berthd_close(struct berthd *b)
 	uv_close((uv_handle_t *)&b->on_int, NULL);
 	reconcile_end(b->reconcile);
 	usage_end(b->usage);
+	host_keeper_end(b->keeper);
 	peers_end(&b->peers);
 	for (size_t i = 0; i < b->reactor_count; i++)
 		reactor_close(&b->reactors[i]);

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "api/cell/host-lease.h"
 #include "api/cell/peers.h"
 #include "api/key-cache.h"
 #include "api/life/address.h"
@@ -33,6 +34,7 @@ struct berthd_settings {
 	uint64_t timer_divisor;
 	uint64_t max_age_s;
 	uint64_t cap_personal, cap_organisation;
+	char lease[8];
 };
 extern const struct setting berthd_settings_table[];
 
@@ -49,6 +51,7 @@ struct berthd {
 	uv_signal_t on_term, on_int;
 	struct reconcile *reconcile;
 	struct usage *usage;
+	struct host_keeper *keeper; /* NULL: leases are off */
 	_Atomic int image_works;    /* pulls and imports under way */
 	_Atomic bool image_tidying; /* files without a name are being removed: none may begin */
 	_Atomic size_t exec_held;   /* bytes of output kept for JSON answers; see exec-json.c */

@@ -6,6 +6,7 @@
 
 #include "api/berthd.h"
 #include "api/cell/pass.h"
+#include "api/cell/placing.h"
 #include "api/cell/routing.h"
 #include "api/life/address.h"
 #include "http/target.h"
@@ -27,6 +28,8 @@ void request_error_text(const char *request_id, const struct err *e, struct buf 
 {
 	json_open(out, '{');
 	json_str(out, "code", err_name(e->code));
+	if (e->reason)
+		json_str(out, "reason", e->reason);
 	json_str(out, "message", e->msg);
 	json_str(out, "remediation", err_remediation(e));
 	json_str(out, "request_id", request_id);
@@ -53,6 +56,7 @@ static void request_free(struct request *rq)
 {
 	buf_done(&rq->body);
 	buf_done(&rq->reply);
+	placing_free(rq->placing);
 	free(rq);
 }
 
@@ -73,7 +77,7 @@ void request_reply(struct request *rq, int status, const struct buf *json)
 void request_fail(struct request *rq, const struct err *e)
 {
 	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
-	int status = err_http_status(e->code);
+	int status = err_status(e);
 
 	log_line(rq, status, e->msg);
 	request_error_json(rq, e, &body);
@@ -232,6 +236,8 @@ static void authenticate(struct request *rq)
 	hash_hex(secret, strlen(secret), rq->key_hash);
 	if (key_cache_get(&rq->reactor->berthd->keys, rq->key_hash, time_mono_ms(), &rq->key))
 		return allowed(rq);
+	if (host_keeper_cut_off(rq->reactor->berthd->keeper, &e) < 0)
+		return request_fail(rq, &e); /* it would wait for a database that does not answer */
 	rq->job = (struct job){ .reactor = rq->reactor, .run = find_key, .done = on_key_found };
 	worker_submit(&rq->reactor->berthd->workers, &rq->job);
 }

@@ -2,6 +2,7 @@
 #include "api/check/check.h"
 #include "api/events.h"
 #include "api/exec/exec.h"
+#include "api/files/files.h"
 #include "api/host.h"
 #include "api/image/images.h"
 #include "api/keys.h"
@@ -27,6 +28,14 @@ static const struct route routes[] = {
 	{ "POST",   "/v1/sandboxes/{}/wake",   ROLE_USER,   false, NULL, wake_route },
 	{ "DELETE", "/v1/sandboxes/{}",        ROLE_USER,   false, NULL, sandboxes_delete },
 	{ "POST",   "/v1/sandboxes/{}/exec",   ROLE_USER,   true,  NULL, exec_route },
+	{ "GET",    "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_read },
+	{ "PUT",    "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_write },
+	{ "DELETE", "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_remove },
+	{ "GET",    "/v1/sandboxes/{}/files/stat",  ROLE_USER, false, NULL, files_stat },
+	{ "GET",    "/v1/sandboxes/{}/files/list",  ROLE_USER, false, NULL, files_list },
+	{ "GET",    "/v1/sandboxes/{}/files/watch", ROLE_USER, false, NULL, files_watch },
+	{ "POST",   "/v1/sandboxes/{}/files/mkdir", ROLE_USER, true,  NULL, files_mkdir },
+	{ "POST",   "/v1/sandboxes/{}/files/move",  ROLE_USER, true,  NULL, files_move },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
 	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
 	{ "GET",    "/v1/images",              ROLE_USER,   false, images_list, NULL },

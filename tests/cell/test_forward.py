@@ -15,7 +15,7 @@ CELL = {"hosts": 2}
 
 def box_on(c, host):
     """A sandbox of that host, and the API of another one."""
-    ident = host.api.create()
+    ident = host.api.create(host=host.name)
     assert dict((i, h) for i, h, _, _ in c.rows())[ident] == host.name
     return ident, next(h for h in c.hosts if h is not host).api
 

@@ -174,7 +174,7 @@ TEST(a_host_without_a_lease_is_never_lost)
 	struct host h;
 	struct err e;
 
-	CHECK_OK(store_host_put(w.s, "h1", "1", &e), &e);
+	CHECK_OK(store_host_put(w.s, "h1", "1", false, &e), &e);
 	enlist(w.s, "h2", LONG);
 	CHECK_INT(take(w.s, "h2", 1, SHORT), 0);
 	h = look(w.s, "h1");

@@ -99,7 +99,7 @@ TEST(what_the_standard_forbids_is_refused)
 		ROW("\x82\x01x", "[bad:1002]"),                         /* not masked */
 		ROW("\xc2\x81" MASK "x", "[bad:1002]"),                 /* a reserved bit */
 		ROW("\x83\x81" MASK "x", "[bad:1002]"),                 /* an unknown opcode */
-		ROW("\x8b\x81" MASK "x", "[bad:1002]"),                 /* an unknown control opcode */
+		ROW("\x8b\x81" MASK "x", "[bad:1002]"),                 /* an unknown control */
 		ROW("\x09\x80" MASK, "[bad:1002]"),                     /* a ping in pieces */
 		ROW("\x89\xfe\x00\x7e" MASK, "[bad:1002]"),             /* a long ping */
 		ROW("\x80\x80" MASK, "[bad:1002]"),                     /* goes on with nothing */

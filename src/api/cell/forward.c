@@ -7,9 +7,11 @@
 
 #include "api/berthd.h"
 #include "api/cell/pass.h"
+#include "api/cell/placing.h"
 #include "http/call.h"
 #include "http/tunnel.h"
 #include "lib/crash.h"
+#include "lib/json.h"
 #include "lib/str.h"
 
 #define HEAD_MAX  (32UL * 1024)
@@ -25,6 +27,8 @@ struct forward {
 	struct buf whole;
 	int status;
 	bool streaming; /* the answer goes back as it comes */
+	bool placing;   /* it is a create: another host may take it */
+	bool refused;   /* this one did not */
 	bool events;    /* and is an event stream */
 };
 
@@ -34,6 +38,16 @@ static void forward_free(struct forward *f)
 {
 	buf_done(&f->whole);
 	free(f);
+}
+
+/* The request is somebody else's again, as it was. */
+static void give_back(struct forward *f)
+{
+	struct request *rq = f->rq;
+
+	rq->on_gone = rq->on_drain = NULL;
+	rq->data = NULL;
+	forward_free(f);
 }
 
 /* The client's side is over, too. */
@@ -144,6 +158,9 @@ static void on_head(void *data, struct http_call *call)
 	f->status = http_call_status(call);
 	if (f->sandbox[0] && http_call_find(call, FORWARD_MOVED))
 		places_forget(&f->rq->reactor->berthd->places, f->sandbox);
+	f->refused = f->placing && length >= 0 && http_call_find(call, FORWARD_REFUSED);
+	if (f->refused)
+		return;
 	copy_fields(f);
 	if (f->status == 101) {
 		f->tunnel = http_upgrade(take_ptr(f->rq->x), protocol ? protocol : "unnamed",
@@ -179,11 +196,29 @@ static void on_drain(void *data)
 		http_body_resume(f->rq->x);
 }
 
+/* In its own words, to be told if nobody takes it. */
+static void refused(struct forward *f)
+{
+	cleanup(json_free) struct json *said = NULL;
+	struct request *rq = f->rq;
+	struct err e, ignored;
+
+	err_set(&e, ERR_BUSY, "host %s did not take it", f->host);
+	if (json_parse(buf_str(&f->whole), f->whole.len, &said, &ignored) == 0)
+		err_set(&e, ERR_BUSY, "%s", json_get_str(said, "message"));
+	give_back(f);
+	if (!placing_refused(rq, &e))
+		request_fail(rq, &e);
+}
+
 static void on_end(void *data)
 {
 	struct forward *f = data;
-	struct http_exchange *x = take_ptr(f->rq->x);
+	struct http_exchange *x;
 
+	if (f->refused)
+		return refused(f);
+	x = take_ptr(f->rq->x);
 	if (f->tunnel)
 		http_tunnel_close(f->tunnel);
 	else if (f->streaming)
@@ -219,6 +254,12 @@ static void on_failed(void *data, enum http_call_reach reach, const struct err *
 	struct err e;
 
 	explain(f, reach, why, &e);
+	if (f->placing && reach == CALL_NOT_SENT) {
+		give_back(f);
+		if (!placing_refused(rq, &e))
+			request_fail(rq, &e);
+		return;
+	}
 	places_forget(&rq->reactor->berthd->places, f->sandbox); /* it may have moved */
 	if (f->tunnel) {
 		http_tunnel_close(f->tunnel); /* what speaks over it sees that an end is missing */
@@ -307,7 +348,7 @@ static void write_head(const struct request *rq, const struct peer *to, struct b
 	buf_adds(head, "\r\n");
 }
 
-void forward_request(struct request *rq, const struct peer *to)
+static void forward_to(struct request *rq, const struct peer *to, bool placing)
 {
 	struct berthd *b = rq->reactor->berthd;
 	cleanup(buf_done) struct buf head = buf_make(HEAD_MAX);
@@ -324,6 +365,7 @@ void forward_request(struct request *rq, const struct peer *to)
 	spec.head = buf_str(&head);
 	spec.head_len = head.len;
 	f->rq = rq;
+	f->placing = placing;
 	f->whole = buf_make(WHOLE_MAX + 1);
 	memcpy(f->host, to->id, sizeof(f->host));
 	if (strstr(rq->route->path, "/sandboxes/{}"))
@@ -343,4 +385,14 @@ void forward_request(struct request *rq, const struct peer *to)
 		(void)http_call_write(f->call, rq->body.data, rq->body.len);
 	else if (rq->x->content_length != 0)
 		http_body_read(rq->x, on_body, on_body_end);
+}
+
+void forward_request(struct request *rq, const struct peer *to)
+{
+	forward_to(rq, to, false);
+}
+
+void forward_create(struct request *rq, const struct peer *to)
+{
+	forward_to(rq, to, true);
 }

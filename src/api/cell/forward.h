@@ -14,5 +14,10 @@
 #define FORWARD_CONNECT_MS 3000
 #define FORWARD_MOVED      "Berth-Moved" /* the sandbox is not on that host (any more) */
 
+#define FORWARD_REFUSED    "Berth-Refused" /* that host did not take it, and wrote nothing */
+
 /* Takes the request over. Its body may have been collected already. */
 void forward_request(struct request *rq, const struct peer *to);
+
+/* A create: if that host does not take it, placing_refused() has the request again. */
+void forward_create(struct request *rq, const struct peer *to);

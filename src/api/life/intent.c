@@ -27,6 +27,7 @@ struct body {
 static const struct json_field body_fields[] = {
 	SPEC_FIELD(JSON_STR, image, .required = true),
 	SPEC_FIELD(JSON_STR, runtime),
+	SPEC_FIELD(JSON_STR, host),
 	SPEC_FIELD(JSON_INT, memory_mb),
 	SPEC_FIELD(JSON_INT, cpu_milli),
 	SPEC_FIELD(JSON_INT, pids),

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/cell/placing.h"
 #include "api/life/change.h"
 #include "api/life/deletion.h"
 #include "api/life/idempotency.h"
@@ -109,7 +110,7 @@ static void on_created(struct change *c, const struct err *why)
 	request_reply(rq, 201, &body);
 }
 
-void sandboxes_create(struct request *rq)
+static void create_here(struct request *rq)
 {
 	struct change *c = change_new(rq->reactor, rq->id);
 	char random[ID_RANDOM_CHARS + 1];
@@ -124,6 +125,11 @@ void sandboxes_create(struct request *rq)
 	memcpy(c->sb.owner, rq->key.owner, sizeof(c->sb.owner));
 	c->data = rq;
 	change_create(c, on_created);
+}
+
+void sandboxes_create(struct request *rq)
+{
+	placing_begin(rq, create_here);
 }
 
 /* The page, and one more row than asked for tells whether there is a next one. */
