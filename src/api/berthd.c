@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "api/exec/resume.h"
 #include "api/life/reconcile.h"
 #include "api/life/usage.h"
 #include "lib/crash.h"
@@ -45,6 +46,10 @@ const struct setting berthd_settings_table[] = {
 		"How many sandboxes a user (an identity without org) may have; 0: any number."),
 	SETTING(CONFIG_INT, berthd_settings, cap_organisation, "50",
 		"How many sandboxes one org may have; 0: any number."),
+	SETTING(CONFIG_SIZE, berthd_settings, journal_exec_bytes, "256m",
+		"Of one command's output, this much is kept; what is beyond is counted."),
+	SETTING(CONFIG_SIZE, berthd_settings, journal_host_bytes, "16g",
+		"Of all commands' output; past it the oldest that have ended are removed."),
 	SETTING(CONFIG_STR, berthd_settings, lease, "off",
 		"on: the host keeps a lease and freezes its sandboxes when it loses it. Every host "
 		"of a cell of several needs it; one alone does not."),
@@ -134,6 +139,9 @@ int berthd_open(struct berthd *b, struct err *e)
 	peers_init(&b->peers);
 	changing_init(&b->changing);
 	addresses_init(&b->addresses);
+	if (journals_open(&b->journals, b->settings.state_dir, b->settings.journal_exec_bytes, e) <
+	    0)
+		return -1;
 	if (workers_open(&b->workers, b->settings.database, b->settings.store_workers, e) < 0)
 		return -1;
 	for (size_t i = 0; i < b->settings.loops; i++) {
@@ -143,6 +151,7 @@ int berthd_open(struct berthd *b, struct err *e)
 		if (reactor_serve(&b->reactors[i], e) < 0)
 			return -1;
 	}
+	execs_resume(b);
 	if (leased(b) && host_keeper_begin(&b->reactors[0], &b->keeper, e) < 0)
 		return -1;
 	b->reconcile = reconcile_begin(&b->reactors[0]);
@@ -186,6 +195,7 @@ void berthd_close(struct berthd *b)
 	peers_end(&b->peers);
 	for (size_t i = 0; i < b->reactor_count; i++)
 		reactor_close(&b->reactors[i]);
+	journals_close(&b->journals);
 	places_done(&b->places);
 	addresses_done(&b->addresses);
 	peers_done(&b->peers);

@@ -16,6 +16,7 @@ struct search {
 	char request[NODE_REQUEST_SIZE];
 	char owner[SANDBOX_OWNER_SIZE];
 	bool all; /* an admin's */
+	bool only_awake;
 	struct init_way way;
 	init_way_fn done;
 	void *data;
@@ -146,6 +147,9 @@ static int check_place(struct search *s, const struct place *p, struct err *e)
 		return err_set(e, ERR_NOT_FOUND, "there is no sandbox %s", s->way.sandbox);
 	if (p->state == SANDBOX_GONE)
 		return err_set(e, ERR_NOT_FOUND, "sandbox %s was deleted", s->way.sandbox);
+	if (sleep_is_away(p->state) && s->only_awake)
+		return err_set(e, ERR_CONFLICT, "sandbox %s is %s", s->way.sandbox,
+			       sandbox_state_name(p->state));
 	if (sleep_is_away(p->state))
 		return 0; /* it is woken first */
 	if (lifecycle_step(p->state, EV_USE, &step, e) < 0)
@@ -153,6 +157,7 @@ static int check_place(struct search *s, const struct place *p, struct err *e)
 			       ? err_fix(e, "Wait until it is ready.")
 			       : err_fix(e, "Create another one; this one does not come back.");
 	s->way.generation = p->generation;
+	memcpy(s->way.owner, p->owner, sizeof(s->way.owner));
 	return 0;
 }
 
@@ -217,6 +222,7 @@ void init_way_find(const struct init_way_ask *ask, init_way_fn done, void *data)
 	s->data = data;
 	s->way.fd = -1;
 	s->all = !ask->owner;
+	s->only_awake = ask->only_awake;
 	(void)!str_copy(s->request, sizeof(s->request), ask->request);
 	(void)!str_copy(s->owner, sizeof(s->owner), ask->owner ? ask->owner : "");
 	if (sandbox_id_check(ask->sandbox, &e) < 0)

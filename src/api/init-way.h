@@ -15,11 +15,13 @@ struct init_way_ask {
 	const char *request; /* the request's id, for the logs */
 	const char *owner;   /* NULL: an admin, who may use all */
 	const char *sandbox;
+	bool only_awake; /* to look after something in it: what sleeps has nothing, and sleeps on */
 };
 
 struct init_way {
 	int fd; /* the callee's to take */
 	char sandbox[SANDBOX_ID_SIZE];
+	char owner[SANDBOX_OWNER_SIZE];
 	uint64_t generation;
 };
 

@@ -168,10 +168,10 @@ void places_env(struct places *p, const char *id, struct strv *env)
 
 void places_use(struct places *p, const char *id, uint64_t now_ms)
 {
-	places_busy(p, id, now_ms, 0);
+	(void)places_busy(p, id, now_ms, 0);
 }
 
-void places_busy(struct places *p, const char *id, uint64_t now_ms, int more)
+bool places_busy(struct places *p, const char *id, uint64_t now_ms, int more)
 {
 	struct place_entry *entry;
 
@@ -186,6 +186,7 @@ void places_busy(struct places *p, const char *id, uint64_t now_ms, int more)
 		entry->dirty = true;
 	}
 	pthread_mutex_unlock(&p->lock);
+	return entry;
 }
 
 void places_used(struct places *p, const char *id, uint64_t *last_ms, uint64_t *busy_ms)

@@ -43,9 +43,9 @@ void places_forget(struct places *p, const char *id);
  */
 void places_env(struct places *p, const char *id, struct strv *env);
 
-/* It was used now; begun and ended: and is busy in between. */
+/* It was used now; with more or less running in it, it is busy. False: it is not known. */
 void places_use(struct places *p, const char *id, uint64_t now_ms);
-void places_busy(struct places *p, const char *id, uint64_t now_ms, int more);
+bool places_busy(struct places *p, const char *id, uint64_t now_ms, int more);
 
 /* When it was last used and since when it is busy (0: not), as far as this berthd knows. */
 void places_used(struct places *p, const char *id, uint64_t *last_ms, uint64_t *busy_ms);
