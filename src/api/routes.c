@@ -1,4 +1,5 @@
 /* Every path of the API, who may use it and who answers. A test holds openapi.yaml equal. */
+#include "api/cell/hosts.h"
 #include "api/check/check.h"
 #include "api/events.h"
 #include "api/exec/exec.h"
@@ -15,6 +16,10 @@ static const struct route routes[] = {
 	/* method   path                       role         body   worker, loop */
 	{ "GET",    "/v1/health",              ROLE_ANYONE, false, NULL, host_health },
 	{ "GET",    "/v1/host",                ROLE_USER,   false, NULL, host_facts },
+	{ "GET",    "/v1/hosts",               ROLE_USER,   false, hosts_list, NULL },
+	{ "GET",    "/v1/hosts/{}",            ROLE_USER,   false, hosts_get, NULL },
+	{ "POST",   "/v1/hosts/{}/drain",      ROLE_ADMIN,  false, hosts_drain, NULL },
+	{ "POST",   "/v1/hosts/{}/undrain",    ROLE_ADMIN,  false, hosts_undrain, NULL },
 	{ "GET",    "/v1/events",              ROLE_USER,   false, NULL, events_follow },
 	{ "GET",    "/v1/check",               ROLE_ADMIN,  false, NULL, check_show },
 	{ "POST",   "/v1/check/repair",        ROLE_ADMIN,  false, NULL, check_repair },

@@ -79,3 +79,21 @@ def test_what_is_wrong_with_a_request_is_said(c):
         raise AssertionError("taken")
     except ApiError as e:
         assert e.status == 400, e
+
+
+def test_a_draining_host_takes_nothing_new(c):
+    there = c.hosts[0].api.create(host="h2")
+    assert c.hosts[2].api.call("POST", "/v1/hosts/h2/drain")["state"] == "draining"
+    for _ in range(8):
+        assert not c.hosts[1].pids(c.hosts[1].api.create(memory_mb=64))
+    assert c.hosts[0].api.request("POST", "/v1/sandboxes", {"image": "base", "host": "h2"})[0] == 503
+    assert c.hosts[0].api.exec(there, ["echo", "on"]).out == b"on\n", "what it has goes on"
+    states = {h["id"]: (h["state"], h["sandboxes"]) for h in c.hosts[0].api.get("/v1/hosts")["hosts"]}
+    assert states["h2"] == ("draining", 1), states
+    c.hosts[1].restart("berthd")
+    assert c.hosts[0].api.get("/v1/hosts/h2")["draining"], "also after a restart"
+    c.hosts[2].api.call("POST", "/v1/hosts/h2/undrain")
+    assert c.hosts[1].pids(c.hosts[0].api.create(host="h2"))
+    user = Api(PORT, c.make_key("someone", "user"), address=c.hosts[0].address)
+    assert user.request("POST", "/v1/hosts/h2/drain")[0] == 403
+    assert c.hosts[0].api.request("POST", "/v1/hosts/h9/drain")[0] == 404
