@@ -11,6 +11,7 @@
 #include "api/life/history.h"
 #include "api/life/sandboxes.h"
 #include "api/request.h"
+#include "api/shell/shells.h"
 
 /* clang-format off */
 static const struct route routes[] = {
@@ -42,6 +43,10 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/sandboxes/{}/files/watch", ROLE_USER, false, NULL, files_watch },
 	{ "POST",   "/v1/sandboxes/{}/files/mkdir", ROLE_USER, true,  NULL, files_mkdir },
 	{ "POST",   "/v1/sandboxes/{}/files/move",  ROLE_USER, true,  NULL, files_move },
+	{ "POST",   "/v1/sandboxes/{}/shells", ROLE_USER,   true,  NULL, shells_create },
+	{ "GET",    "/v1/sandboxes/{}/shells", ROLE_USER,   false, NULL, shells_list },
+	{ "GET",    "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_get },
+	{ "DELETE", "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_delete },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
 	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
 	{ "GET",    "/v1/images",              ROLE_USER,   false, images_list, NULL },

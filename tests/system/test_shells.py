@@ -242,9 +242,9 @@ def test_what_a_command_writes_cannot_end_it_or_forge_its_end(s):
         forge = "for p in /dev/shm/.berth-*/status; do echo 'x exit 0' >$p; echo ' exit 0' >$p; echo 'exit 0' >$p; done; "
         assert sh.run(forge + "sleep 0.2; exit 3").exit_code == 3
         assert sh.run(forge + "sleep 0.2; false").exit_code == 1
-        sh.run("rm -rf /dev/shm/.berth-*", timeout_ms=5000)  # it can only break its own
-        r = sh.run("echo x", timeout_ms=5000)
-        assert r.kind in ("exited", "timed_out", "lost") and (r.kind != "exited" or r.out == b"x\n" or r.exit_code != 0), r
+        # Who breaks the way back breaks that command alone.
+        assert sh.run("rm -rf /dev/shm/.berth-*", timeout_ms=1500).kind == "timed_out"
+        assert sh.out("echo x") == "x\n"
 
 
 def test_a_shell_killed_from_outside_is_begun_again(s):
@@ -276,17 +276,6 @@ def test_berthd_killed_in_the_middle_of_a_command_loses_nothing_of_it(s):
         assert (r["kind"], r["exit_code"], r["shell"]) == ("exited", 6, "work"), r
         assert s.api.get(path + "/output")["stdout"] == "".join(f"{i}\n" for i in range(1, 10))
         assert sh.out("echo $X; pwd") == "after\n/var\n"
-
-
-def test_a_command_in_a_shell_can_be_killed(s):
-    with Shell(s) as sh:
-        ident = s.api.call("POST", f"/v1/sandboxes/{sh.box.id}/exec",
-                           {"command": "sleep 7779", "shell": "work", "background": True})["id"]
-        wait_until(lambda: sh.get()["state"] == "busy", 20, "busy")
-        r = s.api.call("POST", f"/v1/sandboxes/{sh.box.id}/execs/{ident}/kill", {})
-        assert (r["state"], r["kind"], r["exit_code"]) == ("ended", "killed", None), r
-        assert sh.box.sh("ps -o args | grep -c '[s]leep 7779' || true") == "0\n"
-        assert sh.out("echo lives") == "lives\n"
 
 
 def test_an_image_without_bash_has_its_sh(s):

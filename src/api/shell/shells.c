@@ -75,12 +75,14 @@ static struct init_way_ask way_of(const struct shells *s)
 /* Unknown is not "gone": only an answer that there is none says that. */
 static void add_shell(struct buf *out, const struct shell_row *row, const struct shell_state *state)
 {
+	const char *cwd = state ? state->cwd : row->cwd;
 	char when[TIME_TEXT_SIZE];
 
 	json_open(out, '{');
 	json_str(out, "name", row->name);
-	json_str(out, "state", !state ? "gone" : state->waiting > 0 ? "busy" : "idle");
-	json_str(out, "cwd", state ? state->cwd : row->cwd);
+	json_str(out, "state", !state ? "gone" : state->waiting > 0 ? "busy"
+								    : "idle");
+	json_bytes(out, "cwd", cwd, strlen(cwd));
 	json_int(out, "pid", state ? state->pid : 0);
 	json_int(out, "waiting", state ? state->waiting : 0);
 	json_int(out, "restarts", state ? state->restarts : 0);
@@ -470,7 +472,7 @@ void shells_list(struct request *rq)
 
 static void go_on(struct shells *s)
 {
-	void (*next)(struct request *rq) = s->next;
+	void (*next)(struct request * rq) = s->next;
 	struct request *rq = shells_free(s);
 
 	if (!rq->x) /* nothing was begun for it yet */
