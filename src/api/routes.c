@@ -41,6 +41,8 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/sandboxes/{}/files/stat",  ROLE_USER, false, NULL, files_stat },
 	{ "GET",    "/v1/sandboxes/{}/files/list",  ROLE_USER, false, NULL, files_list },
 	{ "GET",    "/v1/sandboxes/{}/files/watch", ROLE_USER, false, NULL, files_watch },
+	{ "GET",    "/v1/sandboxes/{}/files/tar",   ROLE_USER, false, NULL, files_pack },
+	{ "PUT",    "/v1/sandboxes/{}/files/tar",   ROLE_USER, false, NULL, files_unpack },
 	{ "POST",   "/v1/sandboxes/{}/files/mkdir", ROLE_USER, true,  NULL, files_mkdir },
 	{ "POST",   "/v1/sandboxes/{}/files/move",  ROLE_USER, true,  NULL, files_move },
 	{ "POST",   "/v1/sandboxes/{}/shells", ROLE_USER,   true,  NULL, shells_create },
