@@ -1,6 +1,6 @@
 # The one page of commands. The build itself is meson's; this only names the
 # things a developer does.
-.PHONY: all test asan fuzz system cell bench soak check cover tidy format format-check valgrind clean
+.PHONY: all test asan fuzz system cell bench soak crash random guards check cover tidy format format-check valgrind clean
 
 all: build/build.ninja
 	ninja -C build
@@ -33,6 +33,18 @@ bench: all				# figures beside the bare engine: build/bench/figures.json
 SECONDS ?= 1800
 soak: all				# kill, restart, look for leftovers, again and again
 	python3 tests/system/soak.py --build build --seconds $(SECONDS)
+
+CRASH_PROGRAMS = src/api/berthd src/node/berth-node src/cli/berth src/init/berth-init src/image/berth-image
+crash: build-crash/build.ninja		# every scenario x every crash point; SLICE=4m ONLY=create:life.built SEED=1
+	ninja -C build-crash $(CRASH_PROGRAMS)
+	python3 tests/crash/run.py --build build-crash $(if $(SLICE),--slice $(SLICE)) $(if $(SEED),--seed $(SEED)) $(ONLY)
+
+HOSTS ?= 1
+random: all				# clients, and everything that can go wrong, for SECONDS
+	python3 tests/crash/random_mode.py --build build --seconds $(SECONDS) --hosts $(HOSTS)
+
+guards:					# take one guard out of the code at a time: make crash must see it
+	python3 tests/crash/guards.py $(ONLY)
 
 cover: build-cover/build.ninja		# needs gcovr
 	meson test -C build-cover

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/life/reconcile.h"
+#include "lib/crash.h"
 #include "lib/log.h"
 #include "lib/loop.h"
 #include "store/host.h"
@@ -85,6 +86,7 @@ int berthd_open(struct berthd *b, struct err *e)
 {
 	if (check_settings(&b->settings, e) < 0 || prepare_database(b, e) < 0)
 		return -1;
+	crash_point("api.database-ready");
 	key_cache_init(&b->keys);
 	places_init(&b->places);
 	changing_init(&b->changing);
@@ -98,6 +100,7 @@ int berthd_open(struct berthd *b, struct err *e)
 			return -1;
 	}
 	b->reconcile = reconcile_begin(&b->reactors[0]);
+	crash_point("api.serving");
 	return watch_signals(b, e);
 }
 

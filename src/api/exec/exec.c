@@ -6,6 +6,7 @@
 #include "api/berthd.h"
 #include "api/exec/sinks.h"
 #include "api/init-way.h"
+#include "lib/crash.h"
 #include "lib/json.h"
 #include "lib/log.h"
 #include "lib/loop.h"
@@ -58,6 +59,7 @@ static void finish(struct exec *x, const struct exec_exit *exit, const struct er
 		return;
 	x->ended = true;
 	x->sink->finished(x, exit, why);
+	crash_point("exec.answered");
 	exec_close(x);
 }
 
@@ -123,6 +125,7 @@ static uint64_t deadline_after(uint64_t timeout_ms)
 
 static void started(struct exec *x)
 {
+	crash_point("exec.started");
 	x->started = true;
 	uv_timer_stop(&x->deadline);
 	if (x->ask.timeout_ms > 0)
@@ -147,6 +150,7 @@ static void take_small(struct exec *x)
 	case FRAME_EXITED:
 		if (exec_exit_decode(f.payload, &x->exit, &e) < 0)
 			return finish(x, NULL, &e);
+		crash_point("exec.ended");
 		if (x->exit.kind == EXEC_OOM || x->exit.kind == EXEC_LOST)
 			return lost(x); /* not the guest's to say: the host looks for itself */
 		return settle(x);
@@ -213,6 +217,7 @@ static size_t take_payload(struct exec *x, uint8_t *data, size_t len)
 			x->reading = false;
 			uv_read_stop((uv_stream_t *)&x->pipe);
 		}
+		crash_point("exec.output-passed");
 		x->offset[x->head[0] == FRAME_STDERR] += n;
 	}
 	return n;
@@ -351,6 +356,7 @@ static void run(struct exec *x, int fd)
 	uv_timer_start(&x->deadline, on_deadline, START_MS, 0);
 	exec_request_encode(&ask, &x->ask);
 	exec_send(x, FRAME_EXEC, ask.data, ask.len);
+	crash_point("exec.asked");
 	exec_resume(x);
 }
 

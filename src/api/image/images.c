@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/berthd.h"
+#include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/json.h"
 #include "lib/str.h"
@@ -114,7 +115,10 @@ static int record(struct job *job, struct store *s, struct err *e)
 {
 	struct image_work *w = container_of(job, struct image_work, job);
 
-	return store_image_put(s, &w->image, &w->image, e);
+	if (store_image_put(s, &w->image, &w->image, e) < 0)
+		return -1;
+	crash_point("image.recorded");
+	return 0;
 }
 
 static void on_progress(void *data, const union node_any *part)
@@ -137,6 +141,7 @@ static void on_made(void *data, const union node_any *record_, int *fd, const st
 	struct image_work *w = data;
 
 	(void)fd;
+	crash_point("image.made");
 	if (why)
 		return work_fail(w, why);
 	memcpy(w->image.digest, record_->image.digest, sizeof(w->image.digest));
@@ -238,6 +243,7 @@ static void on_body_end(struct http_exchange *x)
 		return work_fail(w, &e);
 	}
 	rq->on_gone = on_gone;
+	crash_point("image.uploaded");
 	make(w, IMAGE_IMPORT);
 }
 
@@ -306,6 +312,7 @@ static void on_node_removed(void *data, const union node_any *record_, int *fd,
 			    const struct err *why)
 {
 	(void)record_, (void)fd;
+	crash_point("image.files-removed");
 	if (why)
 		return work_fail(data, why);
 	removed(data);
@@ -319,6 +326,7 @@ static int remove_record(struct job *job, struct store *s, struct err *e)
 
 	if (store_image_remove(s, w->image.name, &w->image, e) < 0)
 		return -1;
+	crash_point("image.name-removed");
 	return store_digest_is_unused(s, w->image.digest, &w->unused, e);
 }
 
