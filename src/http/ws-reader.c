@@ -51,14 +51,16 @@ static size_t head_length(uint8_t second)
 {
 	unsigned len = second & 0x7fU;
 
-	return 2 + 4 + (len == LEN_64 ? 8 : len == LEN_16 ? 2 : 0);
+	return 2 + 4 + (len == LEN_64 ? 8 : len == LEN_16 ? 2
+							  : 0);
 }
 
 /* False if it is not in its shortest form. */
 static bool read_length(struct ws_reader *r)
 {
 	unsigned len = r->head[1] & 0x7fU;
-	size_t more = len == LEN_64 ? 8 : len == LEN_16 ? 2 : 0;
+	size_t more = len == LEN_64 ? 8 : len == LEN_16 ? 2
+							: 0;
 
 	r->left = more ? 0 : len;
 	for (size_t i = 0; i < more; i++)
@@ -198,10 +200,12 @@ enum ws_event ws_reader_take(struct ws_reader *r, const void *data, size_t len, 
 
 size_t ws_head(uint8_t head[WS_HEAD_MAX], enum ws_opcode opcode, size_t len)
 {
-	size_t more = len > UINT16_MAX ? 8 : len >= LEN_16 ? 2 : 0;
+	size_t more = len > UINT16_MAX ? 8 : len >= LEN_16 ? 2
+							   : 0;
 
 	head[0] = (uint8_t)(FIN | opcode);
-	head[1] = (uint8_t)(more == 8 ? LEN_64 : more == 2 ? LEN_16 : len);
+	head[1] = (uint8_t)(more == 8 ? LEN_64 : more == 2 ? LEN_16
+							   : len);
 	for (size_t i = 0; i < more; i++)
 		head[2 + i] = (uint8_t)((uint64_t)len >> 8 * (more - 1 - i));
 	return 2 + more;

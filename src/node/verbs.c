@@ -217,10 +217,15 @@ static void (*const verbs[NODE_VERB_COUNT])(struct call *c) = {
 	[NODE_INVENTORY] = verb_inventory,
 	[NODE_CAPACITY]	 = verb_capacity,
 	[NODE_USAGE]	 = verb_usage,
+	[NODE_LEASE]	 = verb_lease,
 };
 /* clang-format on */
 
 void verb_begin(struct call *c)
 {
+	struct err e;
+
+	if (fence_check(c->node, c->verb, &e) < 0)
+		return call_fail(c, &e);
 	verbs[c->verb](c);
 }

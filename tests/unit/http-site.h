@@ -384,7 +384,7 @@ static void site_close(struct site *s)
 
 /* ---- the client ---- */
 
-static int dial(const struct site *s)
+static inline int dial(const struct site *s)
 {
 	struct sockaddr_in sa = { .sin_family = AF_INET,
 				  .sin_port = htons((uint16_t)http_server_port(&s->server)),
@@ -413,7 +413,7 @@ static void say(int fd, const void *data, size_t len)
 #define SAY(fd, text) say((fd), (text), sizeof(text) - 1)
 
 /* Read on until the text holds `until`, or (NULL) to the end. False: neither came. */
-static bool hear(int fd, struct buf *in, const char *until)
+static inline bool hear(int fd, struct buf *in, const char *until)
 {
 	char piece[16 * 1024];
 
@@ -427,7 +427,7 @@ static bool hear(int fd, struct buf *in, const char *until)
 	return true;
 }
 
-static bool wait_for(atomic_int *value, int want)
+static inline bool wait_for(atomic_int *value, int want)
 {
 	for (int i = 0; i < 500 && *value != want; i++)
 		usleep(10000);

@@ -80,7 +80,9 @@ TEST(messages_come_out_however_they_are_cut)
 	add(&wire, 0x82, long_text, 126);
 	add(&wire, 0x82, long_text, sizeof(long_text));
 	add(&wire, 0x8a, "", 0);
-	add(&wire, 0x88, "\x03\xe8" "bye", 5);
+	add(&wire, 0x88, "\x03\xe8"
+			 "bye",
+	    5);
 	check(&wire, "[text:5:gr\xc3\xbcn][binary:2:][binary:0:][ping:now][text:5:gr\xc3\xbcn]"
 		     "[binary:126:yyyyyyyyyyyyyyyyyyyy][binary:70000:yyyyyyyyyyyyyyyyyyyy]"
 		     "[pong:][close:1000]");
@@ -94,20 +96,20 @@ TEST(what_the_standard_forbids_is_refused)
 		const char *want;
 	} rows[] = {
 #define ROW(wire, want) { wire, sizeof(wire) - 1, want }
-		ROW("\x82\x01x", "[bad:1002]"),                      /* not masked */
-		ROW("\xc2\x81" MASK "x", "[bad:1002]"),              /* a reserved bit */
-		ROW("\x83\x81" MASK "x", "[bad:1002]"),              /* an unknown opcode */
-		ROW("\x8b\x81" MASK "x", "[bad:1002]"),              /* an unknown control opcode */
-		ROW("\x09\x80" MASK, "[bad:1002]"),                  /* a ping in pieces */
-		ROW("\x89\xfe\x00\x7e" MASK, "[bad:1002]"),          /* a long ping */
-		ROW("\x80\x80" MASK, "[bad:1002]"),                  /* goes on with nothing */
-		ROW("\x02\x80" MASK "\x82\x80" MASK, "[bad:1002]"),  /* a message in a message */
-		ROW("\x82\xfe\x00\x7d" MASK, "[bad:1002]"),          /* 125 in two bytes */
+		ROW("\x82\x01x", "[bad:1002]"),                         /* not masked */
+		ROW("\xc2\x81" MASK "x", "[bad:1002]"),                 /* a reserved bit */
+		ROW("\x83\x81" MASK "x", "[bad:1002]"),                 /* an unknown opcode */
+		ROW("\x8b\x81" MASK "x", "[bad:1002]"),                 /* an unknown control */
+		ROW("\x09\x80" MASK, "[bad:1002]"),                     /* a ping in pieces */
+		ROW("\x89\xfe\x00\x7e" MASK, "[bad:1002]"),             /* a long ping */
+		ROW("\x80\x80" MASK, "[bad:1002]"),                     /* goes on with nothing */
+		ROW("\x02\x80" MASK "\x82\x80" MASK, "[bad:1002]"),     /* a message in a message */
+		ROW("\x82\xfe\x00\x7d" MASK, "[bad:1002]"),             /* 125 in two bytes */
 		ROW("\x82\xff\0\0\0\0\0\0\xff\xff" MASK, "[bad:1002]"), /* 65535 in eight */
-		ROW("\x82\xff\x80\0\0\0\0\1\0\0" MASK, "[bad:1002]"), /* the highest bit */
-		ROW("\x82\xff\0\0\0\0\0\4\0\1" MASK, "[bad:1009]"),  /* one over the limit */
+		ROW("\x82\xff\x80\0\0\0\0\1\0\0" MASK, "[bad:1002]"),   /* the highest bit */
+		ROW("\x82\xff\0\0\0\0\0\4\0\1" MASK, "[bad:1009]"),     /* one over the limit */
 		ROW("\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xff" MASK, "[bad:1009]"),
-		ROW("\x88\x80" MASK, "[close:1005]"),                /* a close may be empty */
+		ROW("\x88\x80" MASK, "[close:1005]"), /* a close may be empty */
 #undef ROW
 	};
 

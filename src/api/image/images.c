@@ -12,6 +12,7 @@
 #include "lib/json.h"
 #include "lib/str.h"
 #include "lib/time.h"
+#include "store/cell.h"
 #include "store/image.h"
 
 #define IMPORT_MAX (64ULL << 30) /* bytes of one upload */
@@ -115,6 +116,10 @@ static int record(struct job *job, struct store *s, struct err *e)
 {
 	struct image_work *w = container_of(job, struct image_work, job);
 
+	/* The copy first: what has a name can be started somewhere. */
+	if (store_image_copy(s, w->image.digest, w->reactor->berthd->settings.host, true, e) < 0)
+		return -1;
+	crash_point("image.copy-recorded");
 	if (store_image_put(s, &w->image, &w->image, e) < 0)
 		return -1;
 	crash_point("image.recorded");
@@ -326,8 +331,12 @@ static int remove_record(struct job *job, struct store *s, struct err *e)
 
 	if (store_image_remove(s, w->image.name, &w->image, e) < 0)
 		return -1;
-	crash_point("image.name-removed");
-	return store_digest_is_unused(s, w->image.digest, &w->unused, e);
+	crash_point("image.removed");
+	if (store_digest_is_unused(s, w->image.digest, &w->unused, e) < 0)
+		return -1;
+	return w->unused ? store_image_copy(s, w->image.digest,
+					    w->reactor->berthd->settings.host, false, e)
+			 : 0;
 }
 
 static void on_record_removed(struct job *job)

@@ -21,6 +21,7 @@
 struct pending {
 	struct reconcile *rc;
 	struct sandbox sb; /* version 0: the record is not read yet */
+	bool superseded;   /* the record is of a later generation */
 	void (*begin)(struct pending *p);
 	struct pending *next;
 };
@@ -184,16 +185,20 @@ static int read_ghost(struct job *job, struct store *s, struct err *e)
 	if (store_sandbox_get(s, NULL, p->sb.id, &sb, e) < 0)
 		return -1;
 	p->sb.state = sb.state;
+	p->superseded = sb.generation > p->sb.generation;
 	return 0;
 }
 
-/* Only a tombstone proves that nobody wants it. Everything else is left alone and told. */
+/*
+ * Only a tombstone, or a record of a later generation, proves that nobody wants
+ * it. Everything else is left alone and told.
+ */
 static void on_ghost_read(struct job *job)
 {
 	struct ghost *g = container_of(job, struct ghost, job);
 	struct pending *p = g->p;
 	struct node_target t = { .request = "reconcile", .generation = p->sb.generation };
-	bool gone = !job->failed && p->sb.state == SANDBOX_GONE;
+	bool gone = !job->failed && (p->sb.state == SANDBOX_GONE || p->superseded);
 
 	if (job->failed)
 		log_event(LOG_WARN, "berth-node has a sandbox no record names: left alone",
@@ -362,7 +367,8 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct reconcile *rc = timer->data;
 
-	if (rc->asking || rc->todo.first || !rc->reactor->node.up)
+	if (rc->asking || rc->todo.first || !rc->reactor->node.up ||
+	    !host_keeper_runs(rc->reactor->berthd->keeper))
 		return;
 	if (rc->wanted) {
 		rc->look_at_all = rc->looking = true;
