@@ -139,12 +139,14 @@ class Run:
             raise
         except BaseException as why:
             self.done += 1
-            self.violations.append(label)
-            text = str(why) if isinstance(why, Violation) else traceback.format_exc()
-            self.say(f"VIOLATION {label}\n      " + text.replace("\n", "\n      "))
-            self.say("      " + self.world.logs().replace("\n", "\n      ") if self.world else "")
-            self.close()  # the next one begins on clean ground
+            self.accuse(label, str(why) if isinstance(why, Violation) else traceback.format_exc())
         return True
+
+    def accuse(self, label, text):
+        self.violations.append(label)
+        self.say(f"VIOLATION {label}\n      " + text.replace("\n", "\n      "))
+        self.say("      " + self.world.logs().replace("\n", "\n      ") if self.world else "")
+        self.close()  # the next one begins on clean ground
 
     # -- all of them --------------------------------------------------------------------------
 
@@ -155,7 +157,11 @@ class Run:
             assert o[0] in ALL, f"no scenario {o[0]}: {' '.join(ALL)}"
         out = []
         for n in names:
-            found = self.learn(n)
+            try:
+                found = self.learn(n)
+            except Violation as why:
+                self.accuse(f"{n}, where nobody dies", str(why))
+                continue
             self.say(f"# {n}: {len(found)} combinations, {len({f[1] for f in found})} points")
             out += [c for c in found if not only or any(n == o[0] and o[2] in ("", c[1]) for o in only)]
         return out
@@ -166,11 +172,11 @@ class Run:
         by_point = collections.defaultdict(list)
         for c in combinations:
             by_point[c[1]].append(c)
-        groups = list(by_point.values())
+        groups = sorted(by_point.values())
         rng.shuffle(groups)
         for g in groups:
             rng.shuffle(g)
-        return [g[i] for i in range(max(map(len, groups))) for g in groups if i < len(g)]
+        return [g[i] for i in range(max(map(len, groups), default=0)) for g in groups if i < len(g)]
 
     def all(self):
         start = time.monotonic()

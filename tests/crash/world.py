@@ -126,6 +126,13 @@ class World:
         except ValueError:
             return code, {"ok": False, "findings": [err.decode()]}
 
+    def sql(self, text):
+        conf = pathlib.Path(self.s.dir, "berthd.conf").read_text()
+        conninfo = next(line.split("=", 1)[1].strip() for line in conf.split("\n") if line.startswith("database"))
+        user = next(word.split("=")[1] for word in conninfo.split() if word.startswith("user="))
+        return subprocess.run(["psql", "-qAt", conninfo, "-c", text], check=True, capture_output=True, text=True,
+                              user=user, cwd="/").stdout
+
     def images_dir(self):
         return f"/proc/{self.s.pid('berth-node')}/root{self.s.dir}/node/pool/images"
 
