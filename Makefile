@@ -1,6 +1,7 @@
 # The one page of commands. The build itself is meson's; this only names the
 # things a developer does.
-.PHONY: all test asan fuzz system cell bench soak crash random guards check cover tidy format format-check valgrind clean
+.PHONY: all test asan fuzz system cell bench soak crash random guards vm vm-slice check cover tidy format \
+	format-check valgrind clean
 
 all: build/build.ninja
 	ninja -C build
@@ -45,6 +46,12 @@ random: all				# clients, and everything that can go wrong, for SECONDS
 
 guards:					# take one guard out of the code at a time: make crash must see it
 	python3 tests/crash/guards.py $(ONLY)
+
+vm: all build-crash/build.ninja		# on a kernel, systemd and cgroup v2 of its own, in qemu
+	ninja -C build-crash
+	python3 tests/vm/run.py --build build --full
+vm-slice: all
+	python3 tests/vm/run.py --build build
 
 cover: build-cover/build.ninja		# needs gcovr
 	meson test -C build-cover

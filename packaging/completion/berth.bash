@@ -5,7 +5,8 @@ _berth()
 	local common="--url --key --json --help"
 	local -A options=(
 		[run]="--runtime --memory --cpus --pids --disk --env --workdir --timeout --interactive --keep"
-		[exec]="--env --workdir --timeout --interactive"
+		[exec]="--env --workdir --timeout --shell --interactive"
+		[shell]="--env --workdir"
 		[ps]=""
 		[rm]="--all"
 		[image pull]="--name"

@@ -52,6 +52,7 @@ extern const struct command cmd_key_rm;
 extern const struct command cmd_ps;
 extern const struct command cmd_rm;
 extern const struct command cmd_run;
+extern const struct command cmd_shell;
 extern const struct command cmd_version;
 
 extern const struct option_row command_options[]; /* of struct context, for all commands */

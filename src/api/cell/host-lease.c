@@ -9,6 +9,7 @@
 
 #include "api/berthd.h"
 #include "api/cell/takeover.h"
+#include "api/life/reconcile.h"
 #include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/log.h"
@@ -245,6 +246,7 @@ static void good_news(struct host_keeper *k)
 		.epoch = k->row.epoch,
 		.sent_ms = k->sent_ms,
 	};
+	bool anew = k->lease.state == HOST_UNREGISTERED;
 
 	k->lease.draining = k->row.draining;
 	apply(k, &in);
@@ -252,6 +254,8 @@ static void good_news(struct host_keeper *k)
 		return;
 	k->next_ms = k->sent_ms + constant_ms(CONSTANT_HOST_RENEW, k->divisor);
 	tell(k, LEASE_HOLD);
+	if (anew) /* what is still here may have a record elsewhere by now */
+		reconcile_look(k->reactor->berthd->reconcile);
 	takeover_look(k->takeover, k->lease.epoch);
 }
 

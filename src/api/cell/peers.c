@@ -102,6 +102,13 @@ static bool find(struct peers *p, const char *id, struct peer *ret)
 	return found;
 }
 
+bool peers_lost(struct peers *p, const char *id)
+{
+	struct peer found;
+
+	return find(p, id, &found) && (found.state == HOST_LOST || found.state == HOST_GONE);
+}
+
 int peers_get(struct peers *p, const char *id, struct peer *ret, struct err *e)
 {
 	if (!find(p, id, ret))

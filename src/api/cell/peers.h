@@ -45,5 +45,8 @@ void peers_begin(struct peers *p, struct reactor *r);
 void peers_end(struct peers *p);
 void peers_done(struct peers *p);
 
+/* Lost or removed: what is remembered of its sandboxes is not true any more. */
+bool peers_lost(struct peers *p, const char *id);
+
 /* ERR_BUSY with a sentence if there is no such host, or no way to it. */
 must_check int peers_get(struct peers *p, const char *id, struct peer *ret, struct err *e);

@@ -88,12 +88,13 @@ static void on_found(struct job *job)
 
 void routing_decide(struct request *rq, void (*here)(struct request *rq))
 {
+	struct berthd *b = rq->reactor->berthd;
 	struct search *f;
 	struct place place;
 
 	if (!needs_its_host(rq))
 		return here(rq);
-	if (places_get(&rq->reactor->berthd->places, rq->param, &place))
+	if (places_get(&b->places, rq->param, &place) && !peers_lost(&b->peers, place.host))
 		return decide(rq, place.host, here);
 	f = xcalloc(1, sizeof(*f));
 	f->rq = rq;

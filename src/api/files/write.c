@@ -60,6 +60,34 @@ static const struct file_call_events events = {
 	.done = on_done,
 };
 
+/* ---- a whole tree ---- */
+
+static void unpack_done(struct file_call *c, const struct file_done *done)
+{
+	json_open(&c->json, '{');
+	json_int(&c->json, "entries", (int64_t)done->count);
+	buf_adds(&c->json, "}");
+	file_call_reply(c, 200);
+}
+
+static const struct file_call_events unpack_events = {
+	.opened = on_opened,
+	.drained = on_drained,
+	.done = unpack_done,
+};
+
+void files_unpack(struct request *rq)
+{
+	struct file_request ask = { .verb = FILE_UNPACK };
+	struct err e;
+
+	if (file_query(rq, &ask, &e) < 0)
+		return request_fail(rq, &e);
+	file_call_begin(rq, &ask, NULL, &unpack_events);
+}
+
+/* ---- one file ---- */
+
 void files_write(struct request *rq)
 {
 	struct file_request ask = { .verb = FILE_WRITE };
