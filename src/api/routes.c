@@ -3,6 +3,7 @@
 #include "api/check/check.h"
 #include "api/events.h"
 #include "api/exec/exec.h"
+#include "api/exec/execs.h"
 #include "api/files/files.h"
 #include "api/host.h"
 #include "api/image/images.h"
@@ -28,6 +29,11 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/sandboxes/{}",        ROLE_USER,   false, sandboxes_get, NULL },
 	{ "DELETE", "/v1/sandboxes/{}",        ROLE_USER,   false, NULL, sandboxes_delete },
 	{ "POST",   "/v1/sandboxes/{}/exec",   ROLE_USER,   true,  NULL, exec_route },
+	{ "GET",    "/v1/sandboxes/{}/execs",  ROLE_USER,   false, execs_list, NULL },
+	{ "DELETE", "/v1/sandboxes/{}/execs",  ROLE_USER,   false, execs_forget, NULL },
+	{ "GET",    "/v1/sandboxes/{}/execs/{}", ROLE_USER, false, execs_get, NULL },
+	{ "DELETE", "/v1/sandboxes/{}/execs/{}", ROLE_USER, false, execs_forget_one, NULL },
+	{ "GET",    "/v1/sandboxes/{}/execs/{}/output", ROLE_USER, false, NULL, execs_output },
 	{ "GET",    "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_read },
 	{ "PUT",    "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_write },
 	{ "DELETE", "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_remove },
