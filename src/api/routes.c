@@ -11,6 +11,7 @@
 #include "api/life/history.h"
 #include "api/life/sandboxes.h"
 #include "api/request.h"
+#include "api/shell/shells.h"
 
 /* clang-format off */
 static const struct route routes[] = {
@@ -19,6 +20,7 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/host",                ROLE_USER,   false, NULL, host_facts },
 	{ "GET",    "/v1/hosts",               ROLE_USER,   false, hosts_list, NULL },
 	{ "GET",    "/v1/hosts/{}",            ROLE_USER,   false, hosts_get, NULL },
+	{ "DELETE", "/v1/hosts/{}",            ROLE_ADMIN,  false, hosts_remove, NULL },
 	{ "POST",   "/v1/hosts/{}/drain",      ROLE_ADMIN,  false, hosts_drain, NULL },
 	{ "POST",   "/v1/hosts/{}/undrain",    ROLE_ADMIN,  false, hosts_undrain, NULL },
 	{ "GET",    "/v1/events",              ROLE_USER,   false, NULL, events_follow },
@@ -44,6 +46,10 @@ static const struct route routes[] = {
 	{ "PUT",    "/v1/sandboxes/{}/files/tar",   ROLE_USER, false, NULL, files_unpack },
 	{ "POST",   "/v1/sandboxes/{}/files/mkdir", ROLE_USER, true,  NULL, files_mkdir },
 	{ "POST",   "/v1/sandboxes/{}/files/move",  ROLE_USER, true,  NULL, files_move },
+	{ "POST",   "/v1/sandboxes/{}/shells", ROLE_USER,   true,  NULL, shells_create },
+	{ "GET",    "/v1/sandboxes/{}/shells", ROLE_USER,   false, NULL, shells_list },
+	{ "GET",    "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_get },
+	{ "DELETE", "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_delete },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
 	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
 	{ "GET",    "/v1/images",              ROLE_USER,   false, images_list, NULL },
