@@ -20,6 +20,7 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/host",                ROLE_USER,   false, NULL, host_facts },
 	{ "GET",    "/v1/hosts",               ROLE_USER,   false, hosts_list, NULL },
 	{ "GET",    "/v1/hosts/{}",            ROLE_USER,   false, hosts_get, NULL },
+	{ "DELETE", "/v1/hosts/{}",            ROLE_ADMIN,  false, hosts_remove, NULL },
 	{ "POST",   "/v1/hosts/{}/drain",      ROLE_ADMIN,  false, hosts_drain, NULL },
 	{ "POST",   "/v1/hosts/{}/undrain",    ROLE_ADMIN,  false, hosts_undrain, NULL },
 	{ "GET",    "/v1/events",              ROLE_USER,   false, NULL, events_follow },

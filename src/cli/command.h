@@ -40,6 +40,8 @@ extern const struct command cmd_exec;
 extern const struct command cmd_help;
 extern const struct command cmd_host_drain;
 extern const struct command cmd_host_ls;
+extern const struct command cmd_host_rm;
+extern const struct command cmd_host_show;
 extern const struct command cmd_host_undrain;
 extern const struct command cmd_image_import;
 extern const struct command cmd_image_ls;
