@@ -136,6 +136,7 @@ int berthd_open(struct berthd *b, struct err *e)
 		return -1;
 	key_cache_init(&b->keys);
 	places_init(&b->places);
+	busy_init(&b->busy);
 	peers_init(&b->peers);
 	changing_init(&b->changing);
 	addresses_init(&b->addresses);
@@ -198,6 +199,7 @@ void berthd_close(struct berthd *b)
 	journals_close(&b->journals);
 	places_done(&b->places);
 	addresses_done(&b->addresses);
+	busy_done(&b->busy);
 	peers_done(&b->peers);
 	key_cache_done(&b->keys);
 }

@@ -7,6 +7,7 @@
 
 #include "api/cell/host-lease.h"
 #include "api/cell/peers.h"
+#include "api/context/busy.h"
 #include "api/exec/journal.h"
 #include "api/key-cache.h"
 #include "api/life/address.h"
@@ -49,6 +50,7 @@ struct berthd {
 	struct addresses addresses;
 	struct peers peers;
 	struct changing changing;
+	struct busy busy;
 	struct reactor reactors[BERTHD_LOOPS_MAX];
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;
