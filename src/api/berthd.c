@@ -129,6 +129,7 @@ int berthd_open(struct berthd *b, struct err *e)
 		return -1;
 	key_cache_init(&b->keys);
 	places_init(&b->places);
+	busy_init(&b->busy);
 	peers_init(&b->peers);
 	changing_init(&b->changing);
 	if (journals_open(&b->journals, b->settings.state_dir, b->settings.journal_exec_bytes, e) <
@@ -187,6 +188,7 @@ void berthd_close(struct berthd *b)
 		reactor_close(&b->reactors[i]);
 	journals_close(&b->journals);
 	places_done(&b->places);
+	busy_done(&b->busy);
 	peers_done(&b->peers);
 	key_cache_done(&b->keys);
 }
