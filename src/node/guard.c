@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,7 +13,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lib/file.h"
@@ -42,9 +42,7 @@ int guard_open(struct guard *g, int run_fd, struct err *e)
 
 static void sleep_ms(uint64_t ms)
 {
-	struct timespec t = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
-
-	(void)nanosleep(&t, NULL);
+	(void)poll(NULL, 0, (int)ms); /* there is nothing to wait for but time */
 }
 
 /*
