@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/config.h"
+#include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/log.h"
 #include "lib/loop.h"
@@ -183,7 +184,11 @@ int node_open(struct node *n, struct err *e)
 	    pool_open(&n->pool, n->settings.pool, n->settings.pool_size, mountpoint, e) < 0 ||
 	    image_clean(n, e) < 0 || node_adopt(n, e) < 0 || watch_signals(n, e) < 0)
 		return -1;
-	return link_listen(n, e);
+	crash_point("node.adopted");
+	if (link_listen(n, e) < 0)
+		return -1;
+	crash_point("node.listening");
+	return 0;
 }
 
 /* What the kernel says about one record we found. */
