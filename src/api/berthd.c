@@ -134,6 +134,7 @@ int berthd_open(struct berthd *b, struct err *e)
 {
 	if (check_settings(&b->settings, e) < 0 || prepare_database(b, e) < 0)
 		return -1;
+	crash_point("api.database-ready");
 	key_cache_init(&b->keys);
 	places_init(&b->places);
 	busy_init(&b->busy);
@@ -158,6 +159,7 @@ int berthd_open(struct berthd *b, struct err *e)
 	b->reconcile = reconcile_begin(&b->reactors[0]);
 	b->usage = usage_begin(&b->reactors[0]);
 	peers_begin(&b->peers, &b->reactors[0]);
+	crash_point("api.serving");
 	return watch_signals(b, e);
 }
 

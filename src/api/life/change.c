@@ -56,6 +56,7 @@ static void announce(struct change *c)
 		  sandbox_state_name(c->sb.state), "event", c->event,
 		  "request_id", c->request, "why", c->sb.reason[0] ? c->sb.reason : NULL, NULL);
 	events_publish(b, &c->sb);
+	crash_point("life.announced");
 }
 
 static void on_written(struct job *job)
@@ -182,6 +183,7 @@ static void after_destroyed(void *data, const union node_any *record, int *fd,
 	struct change *c = data;
 
 	(void)record, (void)fd;
+	crash_point("life.half-destroyed");
 	if (why) /* a later attempt of the sweep, or the owner's delete, does it */
 		log_event(LOG_WARN, "half a sandbox is left", "sandbox", c->sb.id, "why", why->msg,
 			  "request_id", c->request, NULL);
@@ -255,10 +257,21 @@ static bool still_at_it(struct change *c, const struct err *why)
 	return true;
 }
 
+/*
+ * Nobody knows what berth-node has done of it: no reason to call it broken, if
+ * somebody comes back for it. The next look builds it again, or its deadline ends it.
+ */
+static bool is_taken_up_later(const struct change *c, const struct err *why)
+{
+	return why->code == ERR_BUSY && (c->use.key[0] || c->step.action == ACT_BUILD);
+}
+
 static void broken(struct change *c, const struct err *why)
 {
 	if (still_at_it(c, why))
 		return;
+	if (is_taken_up_later(c, why))
+		return c->done(c, why);
 	c->why = *why;
 	err_wrap(&c->why, "sandbox %s could not be started", c->sb.id);
 	if (c->use.key[0])
@@ -276,6 +289,7 @@ static void on_started(void *data, const union node_any *record, int *fd, const 
 	struct change *c = data;
 
 	(void)fd;
+	crash_point("life.started");
 	if (why)
 		return broken(c, why);
 	crash_point("life.started");
@@ -292,6 +306,7 @@ static void on_built(void *data, const union node_any *record, int *fd, const st
 	struct node_target t;
 
 	(void)record, (void)fd;
+	crash_point("life.built");
 	if (why)
 		return broken(c, why);
 	crash_point("life.built");

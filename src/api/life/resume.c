@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "lib/crash.h"
 #include "lib/log.h"
 
 #define RESUME_MS 2000 /* another berthd of this host may be at it: it has had its time */
@@ -61,6 +62,7 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 	const struct node_observation *o = &record->observation;
 
 	(void)fd;
+	crash_point("life.create-found");
 	if (why || o->process == PRESENCE_UNKNOWN)
 		return finish(r);
 	change_event(r->c, o->process == PRESENCE_PRESENT ? EV_SEEN : EV_ABSENT, NULL, on_changed);

@@ -108,6 +108,7 @@ static void on_created(struct change *c, const struct err *why)
 	sandbox_json(&body, &c->sb);
 	change_free(c);
 	request_reply(rq, 201, &body);
+	crash_point("life.create-answered");
 }
 
 static void create_here(struct request *rq)
@@ -250,6 +251,7 @@ static void on_deleted(struct change *c, const struct err *why)
 		sandbox_gone_json(&body, &c->tomb);
 	change_free(c);
 	request_reply(rq, pending ? 202 : 200, &body);
+	crash_point("life.delete-answered");
 }
 
 static void begin_delete(struct request *rq)
