@@ -12,6 +12,7 @@
 #include "api/life/sandboxes.h"
 #include "api/request.h"
 #include "api/shell/shells.h"
+#include "api/terminal/terminals.h"
 
 /* clang-format off */
 static const struct route routes[] = {
@@ -49,6 +50,12 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/sandboxes/{}/shells", ROLE_USER,   false, NULL, shells_list },
 	{ "GET",    "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_get },
 	{ "DELETE", "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_delete },
+	{ "POST",   "/v1/sandboxes/{}/terminals", ROLE_USER, true, NULL, terminals_create },
+	{ "GET",    "/v1/sandboxes/{}/terminals", ROLE_USER, false, terminals_list, NULL },
+	{ "GET",    "/v1/sandboxes/{}/terminals/{}", ROLE_USER, false, terminals_get, NULL },
+	{ "DELETE", "/v1/sandboxes/{}/terminals/{}", ROLE_USER, false, NULL, terminals_delete },
+	{ "POST",   "/v1/sandboxes/{}/terminals/{}/resize", ROLE_USER, true, NULL, terminals_resize },
+	{ "GET",    "/v1/sandboxes/{}/terminals/{}/attach", ROLE_USER, false, NULL, terminals_attach },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
 	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
 	{ "GET",    "/v1/images",              ROLE_USER,   false, images_list, NULL },

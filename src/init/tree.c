@@ -13,12 +13,12 @@
 
 #include "lib/buf.h"
 
-#define TREE_PIDS_MAX   65536UL
-#define TREE_ROUNDS_MAX 32
+#define TREE_PIDS_MAX    65536UL
+#define TREE_ROUNDS_MAX  32
 #define TREE_BLOWS_PLAIN 20
-#define CGROUP_ROOT     "/sys/fs/cgroup/cpu"
-#define CGROUP_PREFIX   "berth-exec-"
-#define CGROUPS_MAX     1000 /* of one process */
+#define CGROUP_ROOT      "/sys/fs/cgroup/cpu"
+#define CGROUP_PREFIX    "berth-exec-"
+#define CGROUPS_MAX      1000 /* of one process */
 
 struct pids {
 	pid_t *items;
