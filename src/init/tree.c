@@ -433,6 +433,11 @@ int tree_ticks(pid_t pid, uint64_t ret[4])
 	return 0;
 }
 
+bool tree_on_linux(const struct tree *t)
+{
+	return t->kind == &kinds[0];
+}
+
 void tree_adopt(struct tree *t, pid_t pid)
 {
 	t->adopted = pid;

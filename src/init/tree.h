@@ -48,6 +48,8 @@ void tree_widen(struct tree *t);
 /* Its time as a user and in the kernel, then that of its children that ended; 100 a second. */
 must_check int tree_ticks(pid_t pid, uint64_t ret[4]);
 
+bool tree_on_linux(const struct tree *t); /* and not on something that is only like it */
+
 void tree_signal(const struct tree *t, int signum);
 
 /*
