@@ -1,6 +1,8 @@
 /* Every path of the API, who may use it and who answers. A test holds openapi.yaml equal. */
 #include "api/cell/hosts.h"
 #include "api/check/check.h"
+#include "api/context/code.h"
+#include "api/context/contexts.h"
 #include "api/events.h"
 #include "api/exec/exec.h"
 #include "api/exec/execs.h"
@@ -21,6 +23,7 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/host",                ROLE_USER,   false, NULL, host_facts },
 	{ "GET",    "/v1/hosts",               ROLE_USER,   false, hosts_list, NULL },
 	{ "GET",    "/v1/hosts/{}",            ROLE_USER,   false, hosts_get, NULL },
+	{ "DELETE", "/v1/hosts/{}",            ROLE_ADMIN,  false, hosts_remove, NULL },
 	{ "POST",   "/v1/hosts/{}/drain",      ROLE_ADMIN,  false, hosts_drain, NULL },
 	{ "POST",   "/v1/hosts/{}/undrain",    ROLE_ADMIN,  false, hosts_undrain, NULL },
 	{ "GET",    "/v1/events",              ROLE_USER,   false, NULL, events_follow },
@@ -60,6 +63,11 @@ static const struct route routes[] = {
 	  terminals_attach },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
 	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
+	{ "POST",   "/v1/sandboxes/{}/contexts", ROLE_USER, true, NULL, contexts_create },
+	{ "GET",    "/v1/sandboxes/{}/contexts", ROLE_USER, false, contexts_list, NULL },
+	{ "GET",    "/v1/sandboxes/{}/contexts/{}", ROLE_USER, false, contexts_get, NULL },
+	{ "DELETE", "/v1/sandboxes/{}/contexts/{}", ROLE_USER, false, NULL, contexts_delete },
+	{ "POST",   "/v1/sandboxes/{}/code",   ROLE_USER,   true,  NULL, code_route },
 	{ "GET",    "/v1/images",              ROLE_USER,   false, images_list, NULL },
 	{ "POST",   "/v1/images",              ROLE_ADMIN,  true,  NULL, images_pull },
 	{ "PUT",    "/v1/images/{}",           ROLE_ADMIN,  false, NULL, images_import },
