@@ -16,6 +16,7 @@
 #include "api/life/sleep.h"
 #include "api/request.h"
 #include "api/shell/shells.h"
+#include "api/terminal/terminals.h"
 
 /* clang-format off */
 static const struct route routes[] = {
@@ -57,6 +58,14 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/sandboxes/{}/shells", ROLE_USER,   false, NULL, shells_list },
 	{ "GET",    "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_get },
 	{ "DELETE", "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_delete },
+	{ "POST",   "/v1/sandboxes/{}/terminals", ROLE_USER, true, NULL, terminals_create },
+	{ "GET",    "/v1/sandboxes/{}/terminals", ROLE_USER, false, terminals_list, NULL },
+	{ "GET",    "/v1/sandboxes/{}/terminals/{}", ROLE_USER, false, terminals_get, NULL },
+	{ "DELETE", "/v1/sandboxes/{}/terminals/{}", ROLE_USER, false, NULL, terminals_delete },
+	{ "POST",   "/v1/sandboxes/{}/terminals/{}/resize", ROLE_USER, true, NULL,
+	  terminals_resize },
+	{ "GET",    "/v1/sandboxes/{}/terminals/{}/attach", ROLE_USER, false, NULL,
+	  terminals_attach },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
 	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
 	{ "POST",   "/v1/sandboxes/{}/contexts", ROLE_USER, true, NULL, contexts_create },

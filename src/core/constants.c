@@ -44,6 +44,7 @@ static const struct {
 	[CONSTANT_HOST_FREEZE_BEFORE]	= { "host_freeze_before",	5 * SECOND },
 	[CONSTANT_HOST_MARGIN]		= { "host_margin",		10 * SECOND },
 	[CONSTANT_TURN]			= { "turn",			60 * MINUTE },
+	[CONSTANT_TERMINAL]		= { "terminal",			60 * MINUTE },
 	[CONSTANT_STALE_DIR]		= { "stale_dir",		20 * MINUTE },
 	[CONSTANT_RETENTION]		= { "retention",		90 * DAY },
 };

@@ -43,6 +43,7 @@ enum constant {
 	CONSTANT_HOST_FREEZE_BEFORE, /* a host freezes itself so long before its lease ends */
 	CONSTANT_HOST_MARGIN,        /* nobody takes over sooner after its end */
 	CONSTANT_TURN,
+	CONSTANT_TERMINAL, /* a terminal that names no limit */
 	CONSTANT_STALE_DIR,
 	CONSTANT_RETENTION,
 	CONSTANT_COUNT
