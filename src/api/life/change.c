@@ -289,7 +289,6 @@ static void on_started(void *data, const union node_any *record, int *fd, const 
 	struct change *c = data;
 
 	(void)fd;
-	crash_point("life.started");
 	if (why)
 		return broken(c, why);
 	crash_point("life.started");
@@ -306,7 +305,6 @@ static void on_built(void *data, const union node_any *record, int *fd, const st
 	struct node_target t;
 
 	(void)record, (void)fd;
-	crash_point("life.built");
 	if (why)
 		return broken(c, why);
 	crash_point("life.built");
