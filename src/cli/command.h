@@ -33,6 +33,7 @@ struct command {
 #define COMMAND_ARGS_ANY SIZE_MAX
 
 extern const struct command cmd_check;
+extern const struct command cmd_code;
 extern const struct command cmd_dev;
 extern const struct command cmd_doctor;
 extern const struct command cmd_events;
@@ -40,6 +41,8 @@ extern const struct command cmd_exec;
 extern const struct command cmd_help;
 extern const struct command cmd_host_drain;
 extern const struct command cmd_host_ls;
+extern const struct command cmd_host_rm;
+extern const struct command cmd_host_show;
 extern const struct command cmd_host_undrain;
 extern const struct command cmd_image_import;
 extern const struct command cmd_image_ls;
@@ -52,6 +55,7 @@ extern const struct command cmd_key_rm;
 extern const struct command cmd_ps;
 extern const struct command cmd_rm;
 extern const struct command cmd_run;
+extern const struct command cmd_shell;
 extern const struct command cmd_version;
 
 extern const struct option_row command_options[]; /* of struct context, for all commands */

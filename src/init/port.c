@@ -12,7 +12,8 @@
 /* Only a connection that is taken shows that it works, and it works on either kind of address. */
 static bool dial(const struct sockaddr *addr, socklen_t len)
 {
-	cleanup(close_fd) int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	const int how = SOCK_STREAM | SOCK_NONBLOCK;
+	cleanup(close_fd) int fd = socket(addr->sa_family, how | SOCK_CLOEXEC, 0);
 	struct pollfd done = { fd, POLLOUT, 0 };
 	int error = 0;
 	socklen_t size = sizeof(error);

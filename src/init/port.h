@@ -1,4 +1,4 @@
-/* FRAME_PORT: is somebody listening there? Answered when it is so; a peer that closes is answered. */
+/* FRAME_PORT: is somebody listening there? Answered when it is so, or the peer left. */
 #pragma once
 
 #include "init/peer.h"

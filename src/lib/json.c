@@ -2,8 +2,11 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "lib/str.h"
 
 static void json_unref(json_t **v)
 {
@@ -63,6 +66,14 @@ static int read_str(const struct json_field *f, const json_t *v, char *at, struc
 	return 0;
 }
 
+static int read_raw(const struct json_field *f, const json_t *v, char **at, struct err *e)
+{
+	if (!json_is_object(v))
+		return err_set(e, ERR_INVALID, "%s must be an object", f->name);
+	*at = json_dumps(v, JSON_COMPACT);
+	return *at ? 0 : err_set(e, ERR_INVALID, "%s cannot be read", f->name);
+}
+
 static int field_read(const struct json_field *f, json_t *v, void *record, struct err *e)
 {
 	void *at = (char *)record + f->offset;
@@ -89,6 +100,8 @@ static int field_read(const struct json_field *f, json_t *v, void *record, struc
 		return read_list(f, v, at, e);
 	case JSON_MAP:
 		return read_map(f, v, at, e);
+	case JSON_RAW:
+		return read_raw(f, v, at, e);
 	case JSON_END:
 		break;
 	}
@@ -195,6 +208,22 @@ void json_str(struct buf *out, const char *name, const char *value)
 	json_add_string(out, value);
 }
 
+void json_bytes(struct buf *out, const char *name, const void *data, size_t len)
+{
+	char key[64];
+
+	if (utf8_valid_prefix(data, len) == len) {
+		json_key(out, name);
+		json_add_text(out, data, len);
+		return;
+	}
+	snprintf(key, sizeof(key), "%s_base64", name);
+	json_key(out, key);
+	buf_adds(out, "\"");
+	base64_add(out, data, len);
+	buf_adds(out, "\"");
+}
+
 void json_int(struct buf *out, const char *name, int64_t value)
 {
 	json_key(out, name);
@@ -205,6 +234,18 @@ void json_bool(struct buf *out, const char *name, bool value)
 {
 	json_key(out, name);
 	buf_addf(out, value ? "true" : "false");
+}
+
+void json_map(struct buf *out, const struct strv *map)
+{
+	json_open(out, '{');
+	for (size_t i = 0; i < map->len; i++) {
+		const char *item = map->items[i];
+		cleanup(free_ptr) char *name = strndup(item, strcspn(item, "="));
+
+		json_str(out, name ? name : "", item + strcspn(item, "=") + 1);
+	}
+	buf_adds(out, "}");
 }
 
 /* struct json is jansson's json_t under a name of ours, never defined. */
@@ -250,6 +291,11 @@ const char *json_text(const struct json *value)
 	const char *s = json_string_value(tree(value));
 
 	return s ? s : "";
+}
+
+bool json_is_text(const struct json *value)
+{
+	return json_is_string(tree(value));
 }
 
 const char *json_get_str(const struct json *object, const char *name)

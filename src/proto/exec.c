@@ -57,6 +57,16 @@ int exec_size_check(const struct exec_size *size, struct err *e)
 	return 0;
 }
 
+/* One that a shell can assign to. */
+static bool is_variable(const char *var)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+				      "0123456789";
+
+	return (var[0] < '0' || var[0] > '9') && var[0] != '=' &&
+	       var[strspn(var, letters)] == '=';
+}
+
 int exec_request_check(const struct exec_request *q, struct err *e)
 {
 	if (q->id[0] && exec_id_check(q->id, e) < 0)
@@ -65,6 +75,10 @@ int exec_request_check(const struct exec_request *q, struct err *e)
 		return -1;
 	if (q->flags & EXEC_PTY && q->shell[0])
 		return err_set(e, ERR_INVALID, "a command in a shell has no terminal");
+	for (size_t i = 0; q->shell[0] && i < q->env.len; i++)
+		if (!is_variable(q->env.items[i]))
+			return err_set(e, ERR_INVALID, "not a variable's name: \"%.40s\"",
+				       q->env.items[i]);
 	if (q->argv.len == 0 || !q->argv.items[0][0])
 		return err_set(e, ERR_INVALID, "there is no command to run");
 	if (q->argv.len > EXEC_ARGS_MAX)
@@ -103,7 +117,7 @@ static uint16_t read_u16(struct reader *r)
 	return n > UINT16_MAX ? UINT16_MAX : (uint16_t)n; /* too much stays too much */
 }
 
-static struct exec_size read_size(struct reader *r)
+struct exec_size exec_size_read(struct reader *r)
 {
 	struct exec_size size = { .cols = read_u16(r) };
 
@@ -120,7 +134,7 @@ void exec_size_encode(struct buf *out, const struct exec_size *size)
 int exec_size_decode(struct bytes wire, struct exec_size *ret, struct err *e)
 {
 	struct reader r = reader_make(wire.data, wire.len);
-	struct exec_size size = read_size(&r);
+	struct exec_size size = exec_size_read(&r);
 
 	if (!reader_done(&r))
 		return err_set(e, ERR_INVALID, "a size that cannot be read");
@@ -136,7 +150,7 @@ int exec_request_decode(struct bytes wire, struct exec_request *ret, struct err 
 
 	reader_str(&r, ret->id, sizeof(ret->id));
 	ret->flags = reader_u32(&r);
-	ret->size = read_size(&r);
+	ret->size = exec_size_read(&r);
 	reader_str(&r, ret->shell, sizeof(ret->shell));
 	ret->timeout_ms = reader_u64(&r);
 	reader_str(&r, ret->cwd, sizeof(ret->cwd));

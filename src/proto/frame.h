@@ -11,6 +11,9 @@
  *                                 <- EXITED          the one terminal record
  *                                 <- ERROR           instead of any of these
  *
+ *   -> CONTEXT                    <- STARTED RUN     code runs in a context
+ *   -> STDIN* STDIN_END SIGNAL*   <- STDOUT* STDERR* NOTE* RUN EXITED
+ *
  *   -> FILE DATA* DATA_END        <- ENTRY* DATA* CHANGE* TICK*
  *                                 <- DONE, or FAILED
  *
@@ -64,6 +67,9 @@ enum frame_type {
 	FRAME_SHELL_STATE, /* struct shell_state */
 	FRAME_SIGNALLED,   /* u32: so many more SIGNAL frames have been carried out */
 	FRAME_PORT,        /* u32 port: tell me when somebody listens there. The same back: now */
+	FRAME_CONTEXT,     /* struct context_request */
+	FRAME_NOTE,        /* bytes of a code context's notes: results and errors, a line each */
+	FRAME_RUN,         /* struct context_run: after STARTED, and before EXITED */
 	FRAME_TYPE_END
 };
 

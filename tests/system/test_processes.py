@@ -32,6 +32,7 @@ def test_w12_kill_delivers_the_signal_that_was_given(s):
         assert kill(s, box.id, ident, signal="USR1")["state"] == "running"
         said(s, box.id, ident, "got usr1")
         assert kill(s, box.id, ident, signal=10)["state"] == "running"
+        said(s, box.id, ident, "got usr1\ngot usr1")
         end = kill(s, box.id, ident)
         assert (end["state"], end["kind"], end["exit_code"], end["signal"]) == ("ended", "killed", None, 9), end
         assert kill(s, box.id, ident, signal="TERM") == end  # it has ended: as it is

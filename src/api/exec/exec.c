@@ -25,6 +25,8 @@
 
 static void exec_free(struct exec *x)
 {
+	if (x->busy)
+		places_busy(&x->reactor->berthd->places, x->sandbox, time_mono_ms(), -1);
 	journal_head_done(&x->head);
 	journal_unref(x->journal);
 	free(x);
@@ -452,7 +454,7 @@ static void on_way_again(void *data, struct init_way *way, const struct err *why
 static void on_retry(uv_timer_t *timer)
 {
 	struct exec *x = timer->data;
-	struct init_way_ask way = { x->reactor, x->request, NULL, x->sandbox };
+	struct init_way_ask way = { x->reactor, x->request, NULL, x->sandbox, true };
 
 	x->pending++;
 	init_way_find(&way, on_way_again, x);
@@ -538,6 +540,7 @@ static void bind_journal(struct exec *x, struct journal *j)
 	j->reactor = x->reactor;
 	j->exec = x;
 	pthread_mutex_unlock(&j->lock);
+	x->busy = places_busy(&x->reactor->berthd->places, x->sandbox, time_mono_ms(), 1);
 }
 
 static int check_replay(const struct journal_head *want, struct journal *j, struct err *e)
@@ -602,6 +605,7 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 	x->head.ask.argv = (struct strv){ 0 };
 	for (size_t i = 0; i < ask.argv.len; i++)
 		strv_add(&x->head.ask.argv, ask.argv.items[i]);
+	places_env(&x->reactor->berthd->places, x->sandbox, &ask.env);
 	if (take_journal(x, &made, &there, &e) < 0)
 		return refuse(x, &e);
 	if (there) {
@@ -724,4 +728,8 @@ void exec_exit_json(struct buf *out, struct journal *j, const struct exec_exit *
 	json_int(out, "user_ms", (int64_t)(exit->user_us / 1000));
 	json_int(out, "system_ms", (int64_t)(exit->system_us / 1000));
 	json_int(out, "max_rss_kb", (int64_t)exit->max_rss_kb);
+	if (j->head.ask.shell[0] && exit->kind != EXEC_NONE) {
+		json_bytes(out, "cwd", exit->cwd, strlen(exit->cwd));
+		json_bool(out, "restarted", exit->restarted);
+	}
 }

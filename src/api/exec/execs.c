@@ -53,7 +53,10 @@ void exec_record_json(struct buf *out, struct journal *j)
 	json_open(out, '{');
 	json_str(out, "sandbox", j->head.sandbox);
 	add_argv(out, &j->head.ask.argv);
-	json_str(out, "cwd", j->head.ask.cwd);
+	if (j->head.ask.shell[0])
+		json_str(out, "shell", j->head.ask.shell);
+	if (!j->head.ask.shell[0] || v.slot.exit.kind == EXEC_NONE)
+		json_str(out, "cwd", j->head.ask.cwd);
 	json_bool(out, "background", j->head.background);
 	json_str(out, "state", v.slot.state == JOURNAL_RUNNING ? "running" : "ended");
 	json_int(out, "pid", v.slot.pid);

@@ -4,6 +4,7 @@
 
 #include "api/exec/sinks.h"
 #include "api/life/idempotency.h"
+#include "api/shell/shells.h"
 #include "http/tunnel.h"
 #include "lib/hash.h"
 #include "lib/json.h"
@@ -16,6 +17,7 @@ struct exec_body {
 	struct strv argv, env;
 	char *command;
 	char cwd[EXEC_CWD_SIZE];
+	char shell[EXEC_ID_SIZE];
 	char *stdin_text;
 	int64_t timeout_ms;
 };
@@ -25,6 +27,7 @@ static const struct json_field body_fields[] = {
 	JSON_FIELD_STRV(exec_body, argv),
 	JSON_FIELD_TEXT(exec_body, command),
 	JSON_FIELD_STR(exec_body, cwd),
+	JSON_FIELD_STR(exec_body, shell),
 	JSON_FIELD_MAP(exec_body, env),
 	{ "stdin", JSON_TEXT, offsetof(struct exec_body, stdin_text), sizeof(char *), false },
 	JSON_FIELD_BOOL(exec_body, stdin_open),
@@ -51,11 +54,14 @@ static int read_body(const struct request *rq, struct exec_body *b, struct exec_
 		return err_set(e, ERR_INVALID, "give either argv or command, and not both");
 	if (b->timeout_ms < 0)
 		return err_set(e, ERR_INVALID, "timeout_ms must not be negative");
-	if (b->command) {
+	if (b->shell[0] && !b->command)
+		return err_set(e, ERR_INVALID, "a shell runs a command, not an argv");
+	if (b->command && !b->shell[0]) {
 		strv_add(&b->argv, "/bin/sh");
 		strv_add(&b->argv, "-c");
-		strv_add(&b->argv, b->command);
 	}
+	if (b->command)
+		strv_add(&b->argv, b->command);
 	ask->argv = b->argv;
 	ask->env = b->env;
 	b->argv = b->env = (struct strv){ 0 };
@@ -63,6 +69,7 @@ static int read_body(const struct request *rq, struct exec_body *b, struct exec_
 	ask->flags = b->stdin_text || b->stdin_open ? EXEC_STDIN : 0;
 	memcpy(ask->id, b->id, sizeof(ask->id));
 	memcpy(ask->cwd, b->cwd, sizeof(ask->cwd));
+	memcpy(ask->shell, b->shell, sizeof(ask->shell));
 	return exec_request_check(ask, e);
 }
 
@@ -87,16 +94,24 @@ static void ask_done(struct exec_ask *a)
 	exec_input_done(&a->input);
 }
 
-void exec_route(struct request *rq)
+static void begin(struct request *rq, bool ready);
+
+static void begin_in_shell(struct request *rq)
+{
+	begin(rq, true);
+}
+
+/* `ready`: the shell it names is there. */
+static void begin(struct request *rq, bool ready)
 {
 	cleanup(body_done) struct exec_body body = { 0 };
 	cleanup(ask_done) struct exec_ask ask = { .begin.sandbox = rq->param };
 	struct err e;
 
-	if (rq->x && rq->x->upgrade && strcmp(rq->x->upgrade, STDIN_PROTOCOL) == 0)
-		return exec_tunnel(rq);
 	if (read_body(rq, &body, &ask.begin.ask, &e) < 0 || read_key(rq, &ask.begin, &e) < 0)
 		return request_fail(rq, &e);
+	if (body.shell[0] && !ready)
+		return shells_ensure(rq, body.shell, begin_in_shell);
 	exec_input_init(&ask.input, take_ptr(body.stdin_text));
 	ask.input.stay_open = body.stdin_open;
 	ask.begin.background = body.background;
@@ -107,4 +122,11 @@ void exec_route(struct request *rq)
 		exec_events(rq, &ask);
 	else
 		exec_json(rq, &ask);
+}
+
+void exec_route(struct request *rq)
+{
+	if (rq->x && rq->x->upgrade && strcmp(rq->x->upgrade, STDIN_PROTOCOL) == 0)
+		return exec_tunnel(rq);
+	begin(rq, false);
 }

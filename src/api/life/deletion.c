@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "lib/crash.h"
 #include "lib/json.h"
 #include "lib/log.h"
 #include "lib/time.h"
@@ -74,7 +75,10 @@ static int ask_once(struct change *c, struct store *s, struct err *e)
 	if (step(c, &stop, STOP_BEGIN, e) < 0)
 		return -1;
 	c->event = sandbox_event_name(EV_DELETE);
-	return store_step(c, s, &stop, e);
+	if (store_step(c, s, &stop, e) < 0)
+		return -1;
+	crash_point("life.deletion-written");
+	return 0;
 }
 
 static int write_wish(struct job *job, struct store *s, struct err *e)
@@ -107,7 +111,10 @@ static int write_due(struct job *job, struct store *s, struct err *e)
 	c->attempt = stop.attempt;
 	if (step(c, &stop, due, e) < 0)
 		return -1;
-	return store_step(c, s, &stop, e);
+	if (store_step(c, s, &stop, e) < 0)
+		return -1;
+	crash_point("life.attempt-written");
+	return 0;
 }
 
 static int write_fact(struct change *c, struct store *s, enum stop_event ev, struct err *e)
@@ -116,7 +123,10 @@ static int write_fact(struct change *c, struct store *s, enum stop_event ev, str
 
 	if (step(c, &stop, ev, e) < 0)
 		return -1;
-	return store_step(c, s, &stop, e);
+	if (store_step(c, s, &stop, e) < 0)
+		return -1;
+	crash_point("life.attempt-ended");
+	return 0;
 }
 
 static int write_present(struct job *job, struct store *s, struct err *e)
@@ -160,6 +170,7 @@ static int erase(struct job *job, struct store *s, struct err *e)
 	end.receipt = buf_str(&receipt);
 	if (store_sandbox_erase(s, &end, &c->tomb, e) < 0)
 		return -1;
+	crash_point("life.erased");
 	c->sb.state = SANDBOX_GONE;
 	c->sb.reason[0] = '\0';
 	c->wrote = true;
@@ -223,6 +234,7 @@ static void on_destroyed(void *data, const union node_any *record, int *fd, cons
 	struct change *c = data;
 
 	(void)fd;
+	crash_point("life.destroyed");
 	if (is_left(c, record, why))
 		return;
 	c->event = sandbox_event_name(EV_REMOVED);
@@ -290,10 +302,25 @@ static void (*const actions[STOP_ACTION_COUNT])(struct change *c) = {
 };
 /* clang-format on */
 
+/* What is on another host is seen by that host alone, and not here: not even as absent. */
+static bool elsewhere(struct change *c)
+{
+	struct err e;
+
+	if (c->sb.state == SANDBOX_GONE ||
+	    strcmp(c->sb.host, c->reactor->berthd->settings.host) == 0)
+		return false;
+	err_set(&e, ERR_BUSY, "it was on host %s, which tells when it is gone", c->sb.host);
+	c->done(c, &e);
+	return true;
+}
+
 static void act(struct change *c, const struct err *why)
 {
 	if (why)
 		return c->done(c, why);
+	if (elsewhere(c))
+		return;
 	actions[c->action](c);
 }
 
