@@ -170,14 +170,15 @@ int node_open(struct node *n, struct err *e)
 	int r;
 
 	n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = n->engine.fd = -1;
-	n->fence.alarm_fd = -1;
+	n->fence.alarm_fd = n->fence.guard.fd = n->fence.guard.home = -1;
 	n->filter = buf_make(SECCOMP_TEXT_MAX);
 	r = uv_loop_init(&n->loop);
 	if (r < 0)
 		return err_uv(e, r, "loop");
 	snprintf(mountpoint, sizeof(mountpoint), "%s/pool", n->settings.run_dir);
 	if (check_settings(n, e) < 0 || seccomp_compile(&n->filter, e) < 0 ||
-	    open_run_dir(n, e) < 0 || enter_mount_namespace(e) < 0 || keep_init(n, e) < 0 ||
+	    open_run_dir(n, e) < 0 || guard_open(&n->fence.guard, n->run_fd, e) < 0 ||
+	    enter_mount_namespace(e) < 0 || keep_init(n, e) < 0 ||
 	    cgroup_open(&n->cgroups, n->settings.instance, e) < 0 ||
 	    fence_open(n, e) < 0 ||
 	    pool_open(&n->pool, n->settings.pool, n->settings.pool_size, mountpoint, e) < 0 ||
