@@ -5,7 +5,10 @@ _berth()
 	local common="--url --key --json --help"
 	local -A options=(
 		[run]="--runtime --memory --cpus --pids --disk --env --workdir --timeout --interactive --keep"
-		[exec]="--env --workdir --timeout --shell --interactive"
+		[exec]="--env --workdir --timeout --shell --interactive --background"
+		[execs]=""
+		[logs]="--follow"
+		[kill]="--signal --grace"
 		[shell]="--env --workdir"
 		[ps]=""
 		[rm]="--all"

@@ -28,13 +28,14 @@ static void try_whole(const uint8_t *data, size_t size)
 {
 	cleanup(journal_head_done) struct journal_head h = { 0 };
 	cleanup(buf_done) struct buf again = buf_make(1 << 20);
+	struct bytes prelude = { data, JOURNAL_PRELUDE };
+	struct bytes slot = { data + JOURNAL_PRELUDE, JOURNAL_SLOT };
 	struct journal_slot s;
 	uint32_t head_len;
 	struct err e;
 
-	if (size < JOURNAL_HEAD_AT ||
-	    journal_prelude_decode((struct bytes){ data, JOURNAL_PRELUDE }, &head_len, &e) < 0 ||
-	    journal_slot_decode((struct bytes){ data + JOURNAL_PRELUDE, JOURNAL_SLOT }, &s, &e) < 0 ||
+	if (size < JOURNAL_HEAD_AT || journal_prelude_decode(prelude, &head_len, &e) < 0 ||
+	    journal_slot_decode(slot, &s, &e) < 0 ||
 	    size - JOURNAL_HEAD_AT < head_len ||
 	    journal_head_decode((struct bytes){ data + JOURNAL_HEAD_AT, head_len }, &h, &e) < 0)
 		return;

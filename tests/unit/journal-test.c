@@ -1,4 +1,4 @@
-/* The journal's file: what was appended is there, half a frame is not, and what is not kept is counted. */
+/* The journal: what was appended is there, half a frame is not, what is not kept is counted. */
 #include "api/exec/journal.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static void open_all(uint64_t cap)
 
 static struct journal *make(const char *id)
 {
-	struct journal_head h = { .sandbox = SANDBOX, .owner = "me", .generation = 7, .started_ms = 5 };
+	struct journal_head h = { .sandbox = SANDBOX, .owner = "me", .generation = 7 };
 	struct journal *j;
 	struct err e;
 
