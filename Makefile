@@ -1,6 +1,6 @@
 # The one page of commands. The build itself is meson's; this only names the
 # things a developer does.
-.PHONY: all test asan fuzz system bench soak check cover tidy format format-check valgrind clean
+.PHONY: all test asan fuzz system cell bench soak check cover tidy format format-check valgrind clean
 
 all: build/build.ninja
 	ninja -C build
@@ -23,6 +23,9 @@ fuzz: build-fuzz/build.ninja
 RUNTIME ?= crun
 system: all				# real PostgreSQL, real engines; needs root
 	python3 tests/system/run.py --build build --runtime $(RUNTIME) $(TESTS)
+
+cell: all				# several hosts on this machine, one database; needs root
+	python3 tests/cell/run.py --build build $(TESTS)
 
 bench: all				# figures beside the bare engine: build/bench/figures.json
 	python3 tests/bench/run.py --build build $(FIGURES)

@@ -246,6 +246,20 @@ bool host_takeover_allowed(uint64_t lease_end_ms, uint64_t now_ms, uint64_t marg
 	       lease_end_ms != NEVER;
 }
 
+enum host_lease_state host_lease_seen(const struct host_sight *h, unsigned divisor)
+{
+	uint64_t lease = constant_ms(CONSTANT_HOST_LEASE, divisor);
+	uint64_t renew = constant_ms(CONSTANT_HOST_RENEW, divisor);
+
+	if (h->removed || h->lost)
+		return h->removed ? HOST_GONE : HOST_LOST;
+	if (h->now_ms >= freeze_ms(h->lease_until_ms, divisor))
+		return HOST_FROZEN;
+	if (h->lease_until_ms != NEVER && h->lease_until_ms - h->now_ms < lease - renew - renew / 2)
+		return HOST_LATE;
+	return h->draining ? HOST_DRAINING : HOST_LIVE;
+}
+
 bool host_lease_event_is_fact(enum host_lease_event ev)
 {
 	return ev != HOST_DRAIN;

@@ -89,6 +89,16 @@ bool host_lease_takes_new(const struct host_lease *h);
 /* `lease_end_ms` and `now_ms` are the database's. NEVER as an end is never over. */
 bool host_takeover_allowed(uint64_t lease_end_ms, uint64_t now_ms, uint64_t margin_ms);
 
+/* What another sees of a host, in the database's time. */
+struct host_sight {
+	uint64_t lease_until_ms; /* NEVER: it has no lease and needs none */
+	uint64_t now_ms;
+	bool draining, lost, removed;
+};
+
+/* Frozen is what it must have done by now, if it still lives: it can be relied upon. */
+enum host_lease_state host_lease_seen(const struct host_sight *h, unsigned divisor);
+
 bool host_lease_event_is_fact(enum host_lease_event ev);
 const char *host_lease_state_name(enum host_lease_state s);
 const char *host_lease_event_name(enum host_lease_event ev);

@@ -3,14 +3,348 @@
 #include "store/row.h"
 
 /* clang-format off */
+#define HOST_COLUMNS \
+	"h.id, h.version, h.address, h.boot_id, h.epoch, " \
+	"coalesce(" SQL_MS("h.lease_until") ", 0) AS lease_until_ms, " \
+	"h.draining::int AS draining, coalesce(" SQL_MS("h.lost_at") ", 0) AS lost_ms, " \
+	"coalesce(" SQL_MS("h.removed_at") ", 0) AS removed_ms, h.lost_to, " \
+	"h.cpus AS \"capacity.cpus\", h.memory_mb AS \"capacity.memory_mb\", " \
+	"h.memory_free_mb AS \"capacity.memory_free_mb\", h.disk_mb AS \"capacity.disk_mb\", " \
+	"h.disk_free_mb AS \"capacity.disk_free_mb\", h.runtimes AS \"capacity.runtimes\", " \
+	"coalesce(p.sandboxes, 0) AS sandboxes, " \
+	"coalesce(p.memory_mb, 0) AS promised_memory_mb, " \
+	"coalesce(p.disk_mb, 0) AS promised_disk_mb, " \
+	"coalesce(p.cpu_milli, 0) AS promised_cpu_milli, coalesce(p.pids, 0) AS promised_pids, " \
+	SQL_MS("h.created_at") " AS created_ms, " SQL_MS("h.seen_at") " AS seen_ms, " \
+	SQL_MS("now()") " AS read_ms"
+/* What is promised is promised until its absence is proven. */
+#define PROMISED \
+	" LEFT JOIN (SELECT host, count(*) AS sandboxes, sum(memory_mb) AS memory_mb, " \
+	"sum(disk_mb) AS disk_mb, sum(cpu_milli) AS cpu_milli, sum(pids) AS pids " \
+	"FROM sandbox GROUP BY host) p ON p.host = h.id "
+/* What was just written has no need of the sums. */
+#define UNSUMMED \
+	" LEFT JOIN (SELECT 0 AS sandboxes, 0 AS memory_mb, 0 AS disk_mb, 0 AS cpu_milli, " \
+	"0 AS pids WHERE false) p ON true "
+#define SQL_MARGIN(n) n "::bigint * interval '1 millisecond'"
+
+static const struct column columns[] = {
+	COLUMN(COLUMN_STR, host, id),
+	COLUMN(COLUMN_STR, host, version),
+	COLUMN(COLUMN_STR, host, address),
+	COLUMN(COLUMN_STR, host, boot_id),
+	COLUMN(COLUMN_U64, host, epoch),
+	COLUMN(COLUMN_U64, host, lease_until_ms),
+	COLUMN(COLUMN_U64, host, draining),
+	COLUMN(COLUMN_U64, host, lost_ms),
+	COLUMN(COLUMN_U64, host, removed_ms),
+	COLUMN(COLUMN_STR, host, lost_to),
+	COLUMN(COLUMN_U64, host, capacity.cpus),
+	COLUMN(COLUMN_U64, host, capacity.memory_mb),
+	COLUMN(COLUMN_U64, host, capacity.memory_free_mb),
+	COLUMN(COLUMN_U64, host, capacity.disk_mb),
+	COLUMN(COLUMN_U64, host, capacity.disk_free_mb),
+	COLUMN(COLUMN_STR, host, capacity.runtimes),
+	COLUMN(COLUMN_U64, host, sandboxes),
+	COLUMN(COLUMN_U64, host, promised_memory_mb),
+	COLUMN(COLUMN_U64, host, promised_disk_mb),
+	COLUMN(COLUMN_U64, host, promised_cpu_milli),
+	COLUMN(COLUMN_U64, host, promised_pids),
+	COLUMN(COLUMN_U64, host, created_ms),
+	COLUMN(COLUMN_U64, host, seen_ms),
+	COLUMN(COLUMN_U64, host, read_ms),
+	COLUMNS_END
+};
+
+static const struct column moved_columns[] = {
+	COLUMN(COLUMN_STR, host_moved, sandbox),
+	COLUMN(COLUMN_STR, host_moved, host),
+	COLUMN(COLUMN_U64, host_moved, generation),
+	COLUMNS_END
+};
+
 static const struct statement put = { "host-put",
 	"INSERT INTO host (id, version) VALUES ($1, $2) "
 	"ON CONFLICT (id) DO UPDATE SET version = excluded.version, seen_at = now()" };
+#define SAYS \
+	"version = $2, address = $3, boot_id = $4, lease_until = " SQL_AFTER("$5") ", " \
+	"seen_at = now(), cpus = $6, memory_mb = $7, memory_free_mb = $8, disk_mb = $9, " \
+	"disk_free_mb = $10, runtimes = $11"
+/* Another machine's lease under this name must be over, as for anybody who takes it. */
+static const struct statement enlist = { "host-register",
+	"WITH h AS (INSERT INTO host (id, version, address, boot_id, epoch, lease_until, cpus, "
+	"memory_mb, memory_free_mb, disk_mb, disk_free_mb, runtimes) "
+	"VALUES ($1, $2, $3, $4, 1, " SQL_AFTER("$5") ", $6, $7, $8, $9, $10, $11) "
+	"ON CONFLICT (id) DO UPDATE SET " SAYS ", epoch = host.epoch + 1, lost_at = NULL, "
+	"lost_to = '', removed_at = NULL, draining = host.draining AND host.removed_at IS NULL "
+	"WHERE host.lease_until IS NULL OR host.boot_id = $4 OR host.lost_at IS NOT NULL "
+	"OR host.removed_at IS NOT NULL OR host.lease_until + " SQL_MARGIN("$12") " <= now() "
+	"RETURNING *) SELECT " HOST_COLUMNS " FROM h" UNSUMMED };
+static const struct statement renew = { "host-renew",
+	"WITH h AS (UPDATE host SET " SAYS " WHERE id = $1 AND epoch = $12 "
+	"AND lost_at IS NULL AND removed_at IS NULL RETURNING *) "
+	"SELECT " HOST_COLUMNS " FROM h" UNSUMMED };
+static const struct statement get = { "host-get",
+	"SELECT " HOST_COLUMNS " FROM host h" PROMISED "WHERE h.id = $1" };
+static const struct statement list = { "host-list",
+	"SELECT " HOST_COLUMNS " FROM host h" PROMISED "ORDER BY h.id" };
+static const struct statement drain = { "host-drain",
+	"WITH h AS (UPDATE host SET draining = $2::int = 1 WHERE id = $1 AND removed_at IS NULL "
+	"RETURNING *) SELECT " HOST_COLUMNS " FROM h" PROMISED };
+#define I_LIVE \
+	"EXISTS (SELECT 1 FROM host me WHERE me.id = $1 AND me.epoch = $2 " \
+	"AND me.lost_at IS NULL AND me.removed_at IS NULL AND me.lease_until > now())"
+static const struct statement take = { "hosts-take",
+	"WITH over AS (SELECT id FROM host WHERE lost_at IS NULL AND removed_at IS NULL "
+	"AND lease_until <= now() - " SQL_MARGIN("$3") " AND id <> $1 AND " I_LIVE
+	" ORDER BY lease_until LIMIT 100 FOR UPDATE SKIP LOCKED), "
+	"h AS (UPDATE host SET epoch = epoch + 1, lost_at = now(), lost_to = $1 "
+	"WHERE id IN (SELECT id FROM over) RETURNING *) "
+	"SELECT " HOST_COLUMNS " FROM h" UNSUMMED };
+/*
+ * The lost host's row is held: it cannot come back in between. Dealt out in turn
+ * to those who live long enough to begin.
+ */
+static const struct statement replace = { "hosts-replace",
+	"WITH lost AS (SELECT id FROM host WHERE lost_at IS NOT NULL AND removed_at IS NULL "
+	"AND EXISTS (SELECT 1 FROM sandbox s WHERE s.host = host.id "
+	"AND s.state NOT IN ('deleting', 'failed')) AND " I_LIVE
+	" ORDER BY lost_at LIMIT 1 FOR UPDATE SKIP LOCKED), "
+	"live AS (SELECT id, row_number() OVER (ORDER BY id) - 1 AS n, count(*) OVER () AS of "
+	"FROM host WHERE lost_at IS NULL AND removed_at IS NULL AND NOT draining "
+	"AND lease_until > now() + " SQL_MARGIN("$3") "), "
+	"todo AS (SELECT s.id, s.version, s.state, row_number() OVER (ORDER BY s.id) AS n "
+	"FROM sandbox s, lost WHERE s.host = lost.id AND s.state NOT IN ('deleting', 'failed') "
+	"ORDER BY s.id LIMIT $4::bigint), "
+	"moved AS (UPDATE sandbox s SET host = live.id, generation = s.generation + 1, "
+	"state = 'creating', version = s.version + 1, build_at = now(), "
+	"reason = 'host ' || s.host || ' was lost: begun anew on ' || live.id, "
+	"deadline_at = " SQL_AFTER("$5") " FROM todo, live WHERE s.id = todo.id "
+	"AND s.version = todo.version AND live.n = todo.n % live.of "
+	"RETURNING s.id, s.host, s.generation, s.version, s.reason, todo.state AS was), "
+	"told AS (INSERT INTO sandbox_event "
+	"(sandbox_id, seq, event, from_state, to_state, reason, attempt) "
+	"SELECT id, version, 'replaced', was, 'creating', reason, 0 FROM moved) "
+	"SELECT id AS sandbox, host, generation FROM moved" };
+static const struct statement arrivals = { "host-arrivals",
+	"UPDATE sandbox SET build_at = NULL WHERE id IN (SELECT id FROM sandbox "
+	"WHERE host = $1 AND build_at <= now() LIMIT 100 FOR UPDATE SKIP LOCKED) "
+	"RETURNING id AS sandbox, host, generation" };
+/* The sandboxes first: a host that still has some that must be replaced is not removed. */
+static const struct statement remove_it = { "host-remove",
+	"WITH h AS (UPDATE host SET removed_at = now(), epoch = epoch + 1, lease_until = NULL "
+	"WHERE id = $1 AND removed_at IS NULL "
+	"AND (lost_at IS NOT NULL OR lease_until <= now() - " SQL_MARGIN("$2") ") "
+	"AND NOT EXISTS (SELECT 1 FROM sandbox s WHERE s.host = $1 "
+	"AND s.state NOT IN ('deleting', 'failed')) RETURNING *), "
+	"gone AS (DELETE FROM sandbox s USING h WHERE s.host = h.id RETURNING s.*), "
+	"told AS (INSERT INTO sandbox_event "
+	"(sandbox_id, seq, event, from_state, to_state, reason, attempt) "
+	"SELECT id, version + 1, 'host_removed', state, 'gone', 'removed by ' || $4, stop_attempt "
+	"FROM gone), "
+	"left_of AS (INSERT INTO tombstone (id, owner, host, generation, receipt) "
+	"SELECT id, owner, host, generation, $3 FROM gone) "
+	"SELECT " HOST_COLUMNS " FROM h" UNSUMMED };
 /* clang-format on */
+
+enum host_lease_state host_state(const struct host *h, unsigned divisor)
+{
+	struct host_sight sight = {
+		.lease_until_ms = h->lease_until_ms ? h->lease_until_ms : NEVER,
+		.now_ms = h->read_ms,
+		.draining = h->draining,
+		.lost = h->lost_ms,
+		.removed = h->removed_ms,
+	};
+
+	return host_lease_seen(&sight, divisor);
+}
 
 int store_host_put(struct store *s, const char *id, const char *version, struct err *e)
 {
 	cleanup(result_clear) PGresult *res = NULL;
 
 	return store_run(s, &put, ARGS(TEXT(id), TEXT(version)), &res, e);
+}
+
+/* Both end with a number of their own: the margin, or the epoch. */
+static int claim_run(struct store *s, const struct statement *st, const struct host_claim *c,
+		     uint64_t last, struct host *ret, struct err *e)
+{
+	static const struct host_capacity unknown;
+	const struct host_capacity *has = c->capacity ? c->capacity : &unknown;
+	struct host got = { 0 };
+	int n = store_run_one(s, st,
+			      ARGS(TEXT(c->id), TEXT(c->version), TEXT(c->address),
+				   TEXT(c->boot_id),
+				   NUMBER(constant_ms(CONSTANT_HOST_LEASE, c->divisor)),
+				   NUMBER(has->cpus), NUMBER(has->memory_mb),
+				   NUMBER(has->memory_free_mb), NUMBER(has->disk_mb),
+				   NUMBER(has->disk_free_mb), TEXT(has->runtimes), NUMBER(last)),
+			      columns, &got, e);
+
+	if (n > 0)
+		*ret = got;
+	return n;
+}
+
+int store_host_register(struct store *s, const struct host_claim *claim, struct host *ret,
+			struct err *e)
+{
+	int n = claim_run(s, &enlist, claim, constant_ms(CONSTANT_HOST_MARGIN, claim->divisor), ret,
+			  e);
+
+	if (n == 0) {
+		err_set(e, ERR_CONFLICT, "another machine holds the lease of host %s", claim->id);
+		return err_fix(e, "Give every host a name of its own ('host' in berthd.conf). If "
+				  "this machine was restarted, wait until the old lease is over.");
+	}
+	return n < 0 ? -1 : 0;
+}
+
+static int no_host(const char *id, struct err *e)
+{
+	err_set(e, ERR_NOT_FOUND, "no host %.60s", id);
+	return err_fix(e, "'berth host ls' lists the hosts of this cell.");
+}
+
+int store_host_get(struct store *s, const char *id, struct host *ret, struct err *e)
+{
+	struct host got = { 0 };
+	int n = store_run_one(s, &get, ARGS(TEXT(id)), columns, &got, e);
+
+	if (n <= 0)
+		return n < 0 ? -1 : no_host(id, e);
+	*ret = got;
+	return 0;
+}
+
+int store_host_renew(struct store *s, const struct host_claim *claim, struct host *ret,
+		     struct err *e)
+{
+	int n = claim_run(s, &renew, claim, claim->epoch, ret, e);
+
+	if (n != 0)
+		return n;
+	return store_host_get(s, claim->id, ret, e);
+}
+
+/* Run it and hand over each row, read as the columns say. */
+static int each_host(struct store *s, const struct statement *st, struct args args,
+		     host_fn *on_row, void *arg, struct err *e)
+{
+	cleanup(result_clear) PGresult *res = NULL;
+
+	if (store_run(s, st, args, &res, e) < 0)
+		return -1;
+	for (int i = 0; i < PQntuples(res); i++) {
+		struct host got = { 0 };
+
+		if (row_read(res, i, columns, &got, e) < 0)
+			return -1;
+		on_row(&got, arg);
+	}
+	return 0;
+}
+
+static int each_moved(struct store *s, const struct statement *st, struct args args,
+		      host_moved_fn *on_row, void *arg, struct err *e)
+{
+	cleanup(result_clear) PGresult *res = NULL;
+
+	if (store_run(s, st, args, &res, e) < 0)
+		return -1;
+	for (int i = 0; i < PQntuples(res); i++) {
+		struct host_moved got = { 0 };
+
+		if (row_read(res, i, moved_columns, &got, e) < 0)
+			return -1;
+		on_row(&got, arg);
+	}
+	return 0;
+}
+
+int store_host_list(struct store *s, host_fn *on_row, void *arg, struct err *e)
+{
+	return each_host(s, &list, NO_ARGS, on_row, arg, e);
+}
+
+int store_host_drain(struct store *s, const char *id, bool draining, struct host *ret,
+		     struct err *e)
+{
+	struct host got = { 0 };
+	int n = store_run_one(s, &drain, ARGS(TEXT(id), NUMBER(draining)), columns, &got, e);
+
+	if (n < 0)
+		return -1;
+	if (n == 0)
+		return store_host_get(s, id, &got, e) < 0
+			       ? -1
+			       : err_set(e, ERR_CONFLICT, "host %s was removed", id);
+	*ret = got;
+	return 0;
+}
+
+int store_hosts_take(struct store *s, const struct host_taker *by, host_fn *on_row, void *arg,
+		     struct err *e)
+{
+	return each_host(s, &take,
+			 ARGS(TEXT(by->id), NUMBER(by->epoch),
+			      NUMBER(constant_ms(CONSTANT_HOST_MARGIN, by->divisor))),
+			 on_row, arg, e);
+}
+
+int store_hosts_replace(struct store *s, const struct host_taker *by, uint32_t limit,
+			host_moved_fn *on_row, void *arg, struct err *e)
+{
+	return each_moved(s, &replace,
+			  ARGS(TEXT(by->id), NUMBER(by->epoch),
+			       NUMBER(constant_ms(CONSTANT_HOST_FREEZE_BEFORE, by->divisor)),
+			       NUMBER(limit), NUMBER(lifecycle_deadline_ms(SANDBOX_CREATING))),
+			  on_row, arg, e);
+}
+
+int store_host_arrivals(struct store *s, const char *host, host_moved_fn *on_row, void *arg,
+			struct err *e)
+{
+	return each_moved(s, &arrivals, ARGS(TEXT(host)), on_row, arg, e);
+}
+
+/* It was not removed: was it before, does it live, or has it still something to replace? */
+static int not_removed(struct store *s, const struct host_removal *r, struct host *ret,
+		       struct err *e)
+{
+	struct host h;
+
+	if (store_host_get(s, r->id, &h, e) < 0)
+		return -1;
+	if (h.removed_ms) {
+		*ret = h;
+		return 0;
+	}
+	if (!h.lost_ms) {
+		err_set(e, ERR_CONFLICT, "host %s is not lost: it is %s", r->id,
+			host_lease_state_name(host_state(&h, r->divisor)));
+		return err_fix(e, "Drain it, stop it, and wait until its lease is over.");
+	}
+	err_set(e, ERR_BUSY, "sandboxes of host %s wait to be begun anew elsewhere", r->id);
+	return err_fix(e, "Another host must be live and not draining; then try again.");
+}
+
+int store_host_remove(struct store *s, const struct host_removal *r, struct host *ret,
+		      struct err *e)
+{
+	struct host got = { 0 };
+	int n = store_run_one(s, &remove_it,
+			      ARGS(TEXT(r->id),
+				   NUMBER(constant_ms(CONSTANT_HOST_MARGIN, r->divisor)),
+				   TEXT(r->receipt), TEXT(r->by)),
+			      columns, &got, e);
+
+	if (n < 0)
+		return -1;
+	if (n == 0)
+		return not_removed(s, r, ret, e);
+	*ret = got;
+	return 0;
 }

@@ -18,11 +18,11 @@ class ApiError(Exception):
 class Api:
     """One key at one server. Every call has a connection of its own, so threads may share it."""
 
-    def __init__(self, port, key, timeout=90):
-        self.port, self.key, self.timeout = port, key, timeout
+    def __init__(self, port, key, timeout=90, address="127.0.0.1"):
+        self.port, self.key, self.timeout, self.address = port, key, timeout, address
 
     def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout)
+        return http.client.HTTPConnection(self.address, self.port, timeout=self.timeout)
 
     def headers(self, more=None):
         auth = {"Authorization": "Bearer " + self.key} if self.key else {}
@@ -85,7 +85,7 @@ class Api:
 
     def upgrade(self, ident):
         """A socket that speaks frames: the caller sends exec_frame() first."""
-        sock = socket.create_connection(("127.0.0.1", self.port), timeout=self.timeout)
+        sock = socket.create_connection((self.address, self.port), timeout=self.timeout)
         sock.sendall((f"POST /v1/sandboxes/{ident}/exec HTTP/1.1\r\nHost: berth\r\nAuthorization: Bearer {self.key}\r\n"
                       "Connection: Upgrade\r\nUpgrade: berth-exec\r\n\r\n").encode())
         head = b""

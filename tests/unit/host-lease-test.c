@@ -283,3 +283,24 @@ TEST(every_name_comes_back)
 	}
 	CHECK(!host_lease_state_by_name("dead", &back));
 }
+
+TEST(others_see_what_can_be_relied_upon)
+{
+	struct host_sight h = { .lease_until_ms = T0 + 30000, .now_ms = T0 };
+
+	CHECK_INT(host_lease_seen(&h, 1), HOST_LIVE);
+	h.draining = true;
+	CHECK_INT(host_lease_seen(&h, 1), HOST_DRAINING);
+	h.now_ms = T0 + 15001; /* it should have renewed */
+	CHECK_INT(host_lease_seen(&h, 1), HOST_LATE);
+	h.now_ms = T0 + 24999;
+	CHECK_INT(host_lease_seen(&h, 1), HOST_LATE);
+	h.now_ms = T0 + 25000; /* it froze itself, wherever it is */
+	CHECK_INT(host_lease_seen(&h, 1), HOST_FROZEN);
+	h.lost = true;
+	CHECK_INT(host_lease_seen(&h, 1), HOST_LOST);
+	h.removed = true;
+	CHECK_INT(host_lease_seen(&h, 1), HOST_GONE);
+	h = (struct host_sight){ .lease_until_ms = NEVER, .now_ms = T0 };
+	CHECK_INT(host_lease_seen(&h, 1), HOST_LIVE);
+}

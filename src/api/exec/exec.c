@@ -5,7 +5,7 @@
 
 #include "api/berthd.h"
 #include "api/exec/sinks.h"
-#include "api/life/change.h"
+#include "api/init-way.h"
 #include "lib/json.h"
 #include "lib/log.h"
 #include "lib/loop.h"
@@ -83,20 +83,12 @@ static void on_usage(void *data, const union node_any *record, int *fd, const st
 
 static const struct node_call_events usage_events = { .on_done = on_usage };
 
-static void ask_usage(struct exec *x, const struct node_call_events *events, void *data)
-{
-	struct node_target t = { .generation = x->generation };
-
-	memcpy(t.request, x->request, sizeof(t.request));
-	memcpy(t.sandbox, x->sandbox, sizeof(t.sandbox));
-	node_call(&x->reactor->node, NODE_USAGE, &t, -1, events, data);
-}
-
 /* Killed by nobody we know of, or gone without a word: was it the kernel, for memory? */
 static void settle(struct exec *x)
 {
 	bool doubt = x->exit.kind == EXEC_LOST ||
 		     (x->exit.kind == EXEC_SIGNALLED && x->exit.signum == 9);
+	struct node_target t = { .generation = x->generation };
 
 	if (x->reading)
 		uv_read_stop((uv_stream_t *)&x->pipe);
@@ -104,40 +96,15 @@ static void settle(struct exec *x)
 	if (!doubt)
 		return finish(x, &x->exit, NULL);
 	x->pending++; /* the call counts as one: it comes back to us */
-	ask_usage(x, &usage_events, x);
+	memcpy(t.request, x->request, sizeof(t.request));
+	memcpy(t.sandbox, x->sandbox, sizeof(t.sandbox));
+	node_call(&x->reactor->node, NODE_USAGE, &t, -1, &usage_events, x);
 }
 
 static void lost(struct exec *x)
 {
 	x->exit = (struct exec_exit){ .kind = EXEC_LOST };
 	settle(x);
-}
-
-/* How many OOM kills there were before: needed to tell whether one is ours. */
-struct baseline {
-	struct berthd *berthd;
-	char sandbox[64];
-};
-
-static void on_baseline(void *data, const union node_any *record, int *fd, const struct err *why)
-{
-	struct baseline *b = data;
-
-	(void)fd;
-	if (!why)
-		places_oom(&b->berthd->places, b->sandbox, record->usage.oom_kills);
-	free(b);
-}
-
-static const struct node_call_events baseline_events = { .on_done = on_baseline };
-
-static void learn_baseline(struct exec *x)
-{
-	struct baseline *b = xcalloc(1, sizeof(*b));
-
-	b->berthd = x->reactor->berthd;
-	memcpy(b->sandbox, x->sandbox, sizeof(b->sandbox));
-	ask_usage(x, &baseline_events, b);
 }
 
 /* A command that never ends may run for ever; one that has a limit must end by it. */
@@ -387,163 +354,24 @@ static void run(struct exec *x, int fd)
 	exec_resume(x);
 }
 
-/* Its processes are gone: say so in the record, and to the caller. */
-static void on_seen_dead(struct change *c, const struct err *why)
-{
-	struct exec *x = c->data;
-	struct err e;
-
-	if (!why && c->sb.state == SANDBOX_GONE) {
-		err_set(&e, ERR_NOT_FOUND, "sandbox %s was deleted", x->sandbox);
-	} else {
-		err_set(&e, ERR_CONFLICT, "sandbox %s is not running: %s", x->sandbox,
-			why ? why->msg : c->sb.reason);
-		err_fix(&e, "Delete it and create another one.");
-	}
-	change_free(c);
-	if (!came_back_late(x))
-		finish(x, NULL, &e);
-}
-
-static void on_observed(void *data, const union node_any *record, int *fd, const struct err *why)
+static void on_way(void *data, struct init_way *way, const struct err *why)
 {
 	struct exec *x = data;
-	struct change *c;
-	struct err e;
 
-	(void)fd;
-	if (why || record->observation.process != PRESENCE_ABSENT) {
-		err_set(&e, ERR_BUSY, "sandbox %s does not answer", x->sandbox);
-		if (!came_back_late(x))
-			finish(x, NULL, why ? why : &e);
-		return;
-	}
-	c = change_new(x->reactor, x->request);
-	memcpy(c->sb.id, x->sandbox, sizeof(c->sb.id));
-	c->data = x;
-	change_event(c, EV_ABSENT, "its processes ended", on_seen_dead);
-}
-
-static const struct node_call_events observed_events = { .on_done = on_observed };
-
-static void on_connected(void *data, const union node_any *record, int *fd, const struct err *why)
-{
-	struct exec *x = data;
-	struct node_target t = { .generation = x->generation };
-
-	(void)record;
 	if (came_back_late(x))
 		return;
-	if (!why)
-		return run(x, take_fd(*fd));
-	places_forget(&x->reactor->berthd->places, x->sandbox);
-	if (why->code != ERR_CONFLICT && why->code != ERR_NOT_FOUND)
+	if (why)
 		return finish(x, NULL, why);
-	memcpy(t.request, x->request, sizeof(t.request));
-	memcpy(t.sandbox, x->sandbox, sizeof(t.sandbox));
-	x->pending++;
-	node_call(&x->reactor->node, NODE_OBSERVE, &t, -1, &observed_events, x);
-}
-
-static const struct node_call_events connected_events = { .on_done = on_connected };
-
-static void exec_connect(struct exec *x)
-{
-	struct node_target t = { .generation = x->generation };
-
-	memcpy(t.request, x->request, sizeof(t.request));
-	memcpy(t.sandbox, x->sandbox, sizeof(t.sandbox));
-	x->pending++;
-	node_call(&x->reactor->node, NODE_CONNECT, &t, -1, &connected_events, x);
-}
-
-/* Known, ours, and in a state in which it can be used? */
-static int check_place(struct exec *x, const struct place *p, struct err *e)
-{
-	const char *owner = request_owner(x->rq);
-	struct step step;
-
-	if (owner && strcmp(owner, p->owner) != 0)
-		return err_set(e, ERR_NOT_FOUND, "there is no sandbox %s", x->sandbox);
-	if (p->state == SANDBOX_GONE)
-		return err_set(e, ERR_NOT_FOUND, "sandbox %s was deleted", x->sandbox);
-	if (lifecycle_step(p->state, EV_USE, &step, e) < 0)
-		return p->state == SANDBOX_CREATING
-			       ? err_fix(e, "Wait until it is ready.")
-			       : err_fix(e, "Create another one; this one does not come back.");
-	x->generation = p->generation;
-	return 0;
-}
-
-struct lookup {
-	struct job job;
-	struct exec *x;
-	struct sandbox sb;
-	char id[SANDBOX_ID_SIZE];
-};
-
-static int run_lookup(struct job *job, struct store *s, struct err *e)
-{
-	struct lookup *l = container_of(job, struct lookup, job);
-
-	return store_sandbox_get(s, NULL, l->id, &l->sb, e);
-}
-
-static void on_lookup(struct job *job)
-{
-	struct lookup *l = container_of(job, struct lookup, job);
-	struct exec *x = l->x;
-	struct place p;
-	struct err e = job->e;
-	bool failed = job->failed;
-
-	if (!failed && l->sb.state != SANDBOX_GONE)
-		places_put(&x->reactor->berthd->places, &l->sb);
-	if (!failed) {
-		p = (struct place){ .generation = l->sb.generation, .state = l->sb.state };
-		memcpy(p.owner, l->sb.owner, sizeof(p.owner));
-	}
-	free(l);
-	if (came_back_late(x))
-		return;
-	if (failed || check_place(x, &p, &e) < 0)
-		return finish(x, NULL, &e);
-	learn_baseline(x);
-	exec_connect(x);
-}
-
-static void exec_lookup(struct exec *x)
-{
-	struct lookup *l = xcalloc(1, sizeof(*l));
-
-	l->x = x;
-	memcpy(l->id, x->sandbox, sizeof(l->id));
-	l->job = (struct job){ .reactor = x->reactor, .run = run_lookup, .done = on_lookup };
-	x->pending++;
-	worker_submit(&x->reactor->berthd->workers, &l->job);
-}
-
-static void begin(struct exec *x, const char *sandbox)
-{
-	struct place p;
-	struct err e;
-
-	if (sandbox_id_check(sandbox, &e) < 0)
-		return finish(x, NULL, &e);
-	(void)!str_copy(x->sandbox, sizeof(x->sandbox), sandbox); /* a checked id fits */
-	if (!places_get(&x->reactor->berthd->places, sandbox, &p))
-		return exec_lookup(x);
-	if (check_place(x, &p, &e) < 0)
-		return finish(x, NULL, &e);
-	if (!p.oom_known)
-		learn_baseline(x);
-	exec_connect(x);
+	memcpy(x->sandbox, way->sandbox, sizeof(x->sandbox));
+	x->generation = way->generation;
+	run(x, take_fd(way->fd));
 }
 
 struct exec *exec_begin(struct request *rq, const char *sandbox, struct exec_request *ask,
 			const struct exec_sink *sink, void *data)
 {
 	struct exec *x = xcalloc(1, sizeof(*x));
+	struct init_way_ask way = { rq->reactor, rq->id, request_owner(rq), sandbox };
 
 	x->rq = rq;
 	x->reactor = rq->reactor;
@@ -554,8 +382,8 @@ struct exec *exec_begin(struct request *rq, const char *sandbox, struct exec_req
 	*ask = (struct exec_request){ 0 };
 	x->small = buf_make(SMALL_MAX + 1);
 	rq->data = x;
-	x->pending = 1; /* until we are through here */
-	begin(x, sandbox);
+	x->pending = 2; /* the search, and until we are through here */
+	init_way_find(&way, on_way, x);
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): `pending` above holds it until here */
 	return came_back_late(x) ? NULL : x;
 }

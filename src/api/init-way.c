@@ -1,0 +1,204 @@
+#include "api/init-way.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/berthd.h"
+#include "api/life/change.h"
+#include "lib/str.h"
+#include "store/sandbox.h"
+
+/* One search, from its beginning to done(). */
+struct search {
+	struct reactor *reactor;
+	char request[NODE_REQUEST_SIZE];
+	char owner[SANDBOX_OWNER_SIZE];
+	bool all; /* an admin's */
+	struct init_way way;
+	init_way_fn done;
+	void *data;
+	struct job job;
+	struct sandbox sb; /* as the database has it, if it was asked */
+};
+
+static void search_end(struct search *s, const struct err *why)
+{
+	s->done(s->data, &s->way, why);
+	close_fd(&s->way.fd);
+	free(s);
+}
+
+static struct node_target target(const struct search *s)
+{
+	struct node_target t = { .generation = s->way.generation };
+
+	memcpy(t.request, s->request, sizeof(t.request));
+	memcpy(t.sandbox, s->way.sandbox, sizeof(t.sandbox));
+	return t;
+}
+
+/* ---- how many OOM kills there were before: needed to tell whether a later one is ours ---- */
+
+struct baseline {
+	struct berthd *berthd;
+	char sandbox[SANDBOX_ID_SIZE];
+};
+
+static void on_baseline(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct baseline *b = data;
+
+	(void)fd;
+	if (!why)
+		places_oom(&b->berthd->places, b->sandbox, record->usage.oom_kills);
+	free(b);
+}
+
+static const struct node_call_events baseline_events = { .on_done = on_baseline };
+
+static void learn_baseline(struct search *s)
+{
+	struct baseline *b = xcalloc(1, sizeof(*b));
+	struct node_target t = target(s);
+
+	b->berthd = s->reactor->berthd;
+	memcpy(b->sandbox, s->way.sandbox, sizeof(b->sandbox));
+	node_call(&s->reactor->node, NODE_USAGE, &t, -1, &baseline_events, b);
+}
+
+/* ---- the connection ---- */
+
+/* Its processes are gone: say so in the record, and to the caller. */
+static void on_seen_dead(struct change *c, const struct err *why)
+{
+	struct search *s = c->data;
+	struct err e;
+
+	if (!why && c->sb.state == SANDBOX_GONE) {
+		err_set(&e, ERR_NOT_FOUND, "sandbox %s was deleted", s->way.sandbox);
+	} else {
+		err_set(&e, ERR_CONFLICT, "sandbox %s is not running: %s", s->way.sandbox,
+			why ? why->msg : c->sb.reason);
+		err_fix(&e, "Delete it and create another one.");
+	}
+	change_free(c);
+	search_end(s, &e);
+}
+
+static void on_observed(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct search *s = data;
+	struct change *c;
+	struct err e;
+
+	(void)fd;
+	if (why)
+		return search_end(s, why);
+	if (record->observation.process != PRESENCE_ABSENT) {
+		err_set(&e, ERR_BUSY, "sandbox %s does not answer", s->way.sandbox);
+		return search_end(s, &e);
+	}
+	c = change_new(s->reactor, s->request);
+	memcpy(c->sb.id, s->way.sandbox, sizeof(c->sb.id));
+	c->data = s;
+	change_event(c, EV_ABSENT, "its processes ended", on_seen_dead);
+}
+
+static const struct node_call_events observed_events = { .on_done = on_observed };
+
+static void on_connected(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct search *s = data;
+	struct node_target t = target(s);
+
+	(void)record;
+	if (!why) {
+		s->way.fd = take_fd(*fd);
+		return search_end(s, NULL);
+	}
+	places_forget(&s->reactor->berthd->places, s->way.sandbox);
+	if (why->code != ERR_CONFLICT && why->code != ERR_NOT_FOUND)
+		return search_end(s, why);
+	node_call(&s->reactor->node, NODE_OBSERVE, &t, -1, &observed_events, s);
+}
+
+static const struct node_call_events connected_events = { .on_done = on_connected };
+
+static void search_connect(struct search *s, bool oom_known)
+{
+	struct node_target t = target(s);
+
+	if (!oom_known)
+		learn_baseline(s);
+	node_call(&s->reactor->node, NODE_CONNECT, &t, -1, &connected_events, s);
+}
+
+/* ---- the sandbox ---- */
+
+/* Known, ours, and in a state in which it can be used? */
+static int check_place(struct search *s, const struct place *p, struct err *e)
+{
+	struct step step;
+
+	if (!s->all && strcmp(s->owner, p->owner) != 0)
+		return err_set(e, ERR_NOT_FOUND, "there is no sandbox %s", s->way.sandbox);
+	if (p->state == SANDBOX_GONE)
+		return err_set(e, ERR_NOT_FOUND, "sandbox %s was deleted", s->way.sandbox);
+	if (lifecycle_step(p->state, EV_USE, &step, e) < 0)
+		return p->state == SANDBOX_CREATING
+			       ? err_fix(e, "Wait until it is ready.")
+			       : err_fix(e, "Create another one; this one does not come back.");
+	s->way.generation = p->generation;
+	return 0;
+}
+
+static int look_up(struct job *job, struct store *store, struct err *e)
+{
+	struct search *s = container_of(job, struct search, job);
+
+	return store_sandbox_get(store, NULL, s->way.sandbox, &s->sb, e);
+}
+
+static void on_looked_up(struct job *job)
+{
+	struct search *s = container_of(job, struct search, job);
+	struct place p = { .generation = s->sb.generation, .state = s->sb.state };
+	struct err e = job->e;
+
+	if (job->failed)
+		return search_end(s, &e);
+	if (s->sb.state != SANDBOX_GONE)
+		places_put(&s->reactor->berthd->places, &s->sb);
+	memcpy(p.owner, s->sb.owner, sizeof(p.owner));
+	if (check_place(s, &p, &e) < 0)
+		return search_end(s, &e);
+	search_connect(s, false);
+}
+
+void init_way_find(const struct init_way_ask *ask, init_way_fn done, void *data)
+{
+	struct search *s = xcalloc(1, sizeof(*s));
+	struct place p;
+	struct err e;
+
+	s->reactor = ask->reactor;
+	s->done = done;
+	s->data = data;
+	s->way.fd = -1;
+	s->all = !ask->owner;
+	(void)!str_copy(s->request, sizeof(s->request), ask->request);
+	(void)!str_copy(s->owner, sizeof(s->owner), ask->owner ? ask->owner : "");
+	if (sandbox_id_check(ask->sandbox, &e) < 0)
+		return search_end(s, &e);
+	(void)!str_copy(s->way.sandbox, sizeof(s->way.sandbox), ask->sandbox); /* it fits */
+	if (!places_get(&s->reactor->berthd->places, s->way.sandbox, &p)) {
+		s->job = (struct job){ .reactor = s->reactor,
+				       .run = look_up,
+				       .done = on_looked_up };
+		worker_submit(&s->reactor->berthd->workers, &s->job);
+		return;
+	}
+	if (check_place(s, &p, &e) < 0)
+		return search_end(s, &e);
+	search_connect(s, p.oom_known);
+}
