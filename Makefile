@@ -1,6 +1,6 @@
 # The one page of commands. The build itself is meson's; this only names the
 # things a developer does.
-.PHONY: all test asan fuzz system cell bench sdk soak check cover tidy format format-check valgrind clean
+.PHONY: all test asan fuzz system cell bench sdk soak vm vm-slice check cover tidy format format-check valgrind clean
 
 all: build/build.ninja
 	ninja -C build
@@ -36,6 +36,12 @@ sdk: all				# both SDKs against a real server; SUITES=typescript|python|examples
 SECONDS ?= 1800
 soak: all				# kill, restart, look for leftovers, again and again
 	python3 tests/system/soak.py --build build --seconds $(SECONDS)
+
+vm: all build-crash/build.ninja		# on a kernel, systemd and cgroup v2 of its own, in qemu
+	ninja -C build-crash
+	python3 tests/vm/run.py --build build --full
+vm-slice: all
+	python3 tests/vm/run.py --build build
 
 cover: build-cover/build.ninja		# needs gcovr
 	meson test -C build-cover

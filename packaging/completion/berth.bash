@@ -15,7 +15,11 @@ _berth()
 		[key create]="--role"
 		[key ls]=""
 		[key rm]=""
+		[host ls]=""
+		[host drain]=""
+		[host undrain]=""
 		[events]=""
+		[check]="--repair"
 		[doctor]=""
 		[dev]="--dir --listen --runtime --pool-size --insecure-registry --quiet"
 		[init]="--image --no-image --listen --pool-size --dry-run"
@@ -28,7 +32,7 @@ _berth()
 		[[ $word == -* ]] && continue
 		command=${command:+$command }$word
 		[[ -v options[$command] ]] && break
-		[[ $command == image || $command == key ]] || break
+		[[ $command == image || $command == key || $command == host ]] || break
 	done
 	if [[ -n $command && -v options[$command] ]]; then
 		[[ $cur == -* ]] && COMPREPLY=($(compgen -W "${options[$command]} $common" -- "$cur"))

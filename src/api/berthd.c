@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "api/life/reconcile.h"
+#include "lib/crash.h"
+#include "lib/id.h"
 #include "lib/log.h"
 #include "lib/loop.h"
 #include "store/host.h"
@@ -22,6 +24,12 @@ const struct setting berthd_settings_table[] = {
 		"The cell's short name, part of every id: 1 to 8 of a-z and 0-9."),
 	SETTING(CONFIG_STR, berthd_settings, host, "h1",
 		"This host's name in its cell."),
+	SETTING(CONFIG_STR, berthd_settings, peer_listen, "",
+		"Where other hosts of the cell hand requests on; empty: this is the only host."),
+	SETTING(CONFIG_STR, berthd_settings, peer_address, "",
+		"How they reach that: a numeric address and a port. Empty: peer_listen itself."),
+	SETTING(CONFIG_STR, berthd_settings, peer_proxy, "",
+		"Where requests to other hosts go through TLS: the local HAProxy. Empty: direct."),
 	SETTING(CONFIG_INT, berthd_settings, loops, "2",
 		"Loop threads; each serves connections on the same address."),
 	SETTING(CONFIG_INT, berthd_settings, store_workers, "4",
@@ -30,9 +38,17 @@ const struct setting berthd_settings_table[] = {
 		"The engine of sandboxes that name none: crun or runsc."),
 	SETTING(CONFIG_INT, berthd_settings, timer_divisor, "1",
 		"For tests: the times of the deletion ladder are divided by this."),
+	SETTING(CONFIG_STR, berthd_settings, lease, "off",
+		"on: the host keeps a lease and freezes its sandboxes when it loses it. Every host "
+		"of a cell of several needs it; one alone does not."),
 	SETTING_END
 };
 /* clang-format on */
+
+static bool leased(const struct berthd *b)
+{
+	return strcmp(b->settings.lease, "on") == 0;
+}
 
 static int check_settings(struct berthd_settings *s, struct err *e)
 {
@@ -45,7 +61,26 @@ static int check_settings(struct berthd_settings *s, struct err *e)
 	if (s->timer_divisor < 1 || s->timer_divisor > BERTHD_TIMER_DIVISOR_MAX)
 		return err_set(e, ERR_INVALID, "timer_divisor must be from 1 to %d",
 			       BERTHD_TIMER_DIVISOR_MAX);
+	if (strcmp(s->lease, "on") != 0 && strcmp(s->lease, "off") != 0)
+		return err_set(e, ERR_INVALID, "lease must be on or off, not %s", s->lease);
 	return 0;
+}
+
+/* The secret is made once for the whole cell; it only ever leaves the database to its hosts. */
+static int join_cell(struct berthd *b, struct store *s, struct err *e)
+{
+	struct berthd_settings *set = &b->settings;
+	char fresh[CELL_SECRET_SIZE];
+
+	if (!set->peer_listen[0])
+		return 0;
+	if (!set->peer_address[0])
+		memcpy(set->peer_address, set->peer_listen, sizeof(set->peer_address));
+	id_random(fresh, CELL_SECRET_SIZE - 1);
+	if (store_cell_secret(s, fresh, b->peers.secret, e) < 0)
+		return -1;
+	crash_point("cell.secret-made");
+	return store_host_address(s, set->host, set->peer_address, e);
 }
 
 static int prepare_database(struct berthd *b, struct err *e)
@@ -54,7 +89,9 @@ static int prepare_database(struct berthd *b, struct err *e)
 
 	if (store_open(b->settings.database, &s, e) < 0 || store_migrate(s, e) < 0)
 		return -1;
-	return store_host_put(s, b->settings.host, BERTH_VERSION, e);
+	if (store_host_put(s, b->settings.host, BERTH_VERSION, leased(b), e) < 0)
+		return -1;
+	return join_cell(b, s, e);
 }
 
 static void on_end_signal(uv_signal_t *handle, int signum)
@@ -87,6 +124,7 @@ int berthd_open(struct berthd *b, struct err *e)
 		return -1;
 	key_cache_init(&b->keys);
 	places_init(&b->places);
+	peers_init(&b->peers);
 	changing_init(&b->changing);
 	if (workers_open(&b->workers, b->settings.database, b->settings.store_workers, e) < 0)
 		return -1;
@@ -97,7 +135,10 @@ int berthd_open(struct berthd *b, struct err *e)
 		if (reactor_serve(&b->reactors[i], e) < 0)
 			return -1;
 	}
+	if (leased(b) && host_keeper_begin(&b->reactors[0], &b->keeper, e) < 0)
+		return -1;
 	b->reconcile = reconcile_begin(&b->reactors[0]);
+	peers_begin(&b->peers, &b->reactors[0]);
 	return watch_signals(b, e);
 }
 
@@ -131,8 +172,11 @@ void berthd_close(struct berthd *b)
 	uv_close((uv_handle_t *)&b->on_term, NULL);
 	uv_close((uv_handle_t *)&b->on_int, NULL);
 	reconcile_end(b->reconcile);
+	host_keeper_end(b->keeper);
+	peers_end(&b->peers);
 	for (size_t i = 0; i < b->reactor_count; i++)
 		reactor_close(&b->reactors[i]);
 	places_done(&b->places);
+	peers_done(&b->peers);
 	key_cache_done(&b->keys);
 }

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include "api/cell/host-lease.h"
+#include "api/cell/peers.h"
 #include "api/key-cache.h"
 #include "api/life/changing.h"
 #include "api/life/place.h"
@@ -22,10 +24,14 @@ struct berthd_settings {
 	char state_dir[1024];
 	char cell[SANDBOX_CELL_MAX + 1];
 	char host[SANDBOX_HOST_SIZE];
+	char peer_listen[128];
+	char peer_address[HOST_ADDRESS_SIZE];
+	char peer_proxy[128];
 	uint64_t loops;
 	uint64_t store_workers;
 	char default_runtime[SANDBOX_RUNTIME_SIZE];
 	uint64_t timer_divisor;
+	char lease[8];
 };
 extern const struct setting berthd_settings_table[];
 
@@ -34,12 +40,16 @@ struct berthd {
 	struct workers workers;
 	struct key_cache keys;
 	struct places places;
+	struct peers peers;
 	struct changing changing;
 	struct reactor reactors[BERTHD_LOOPS_MAX];
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;
 	struct reconcile *reconcile;
-	_Atomic size_t exec_held; /* bytes of output kept for JSON answers; see exec-json.c */
+	struct host_keeper *keeper; /* NULL: leases are off */
+	_Atomic int image_works;    /* pulls and imports under way */
+	_Atomic bool image_tidying; /* files without a name are being removed: none may begin */
+	_Atomic size_t exec_held;   /* bytes of output kept for JSON answers; see exec-json.c */
 };
 
 must_check int berthd_open(struct berthd *b, struct err *e);

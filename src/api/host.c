@@ -15,13 +15,15 @@ static void on_pinged(struct job *job)
 {
 	struct request *rq = container_of(job, struct request, job);
 	cleanup(buf_done) struct buf body = buf_make(1024);
-	bool ok = !job->failed && rq->reactor->node.up;
+	const struct host_keeper *keeper = rq->reactor->berthd->keeper;
+	bool ok = !job->failed && rq->reactor->node.up && host_keeper_runs(keeper);
 
 	json_open(&body, '{');
 	json_str(&body, "status", ok ? "ok" : "degraded");
 	json_str(&body, "version", BERTH_VERSION);
 	json_str(&body, "database", job->failed ? "unreachable" : "ok");
 	json_str(&body, "node", rq->reactor->node.up ? "ok" : "unreachable");
+	json_str(&body, "lease", host_keeper_word(keeper));
 	buf_adds(&body, "}");
 	request_reply(rq, ok ? 200 : 503, &body);
 }
@@ -29,6 +31,10 @@ static void on_pinged(struct job *job)
 void host_health(struct request *rq)
 {
 	rq->job = (struct job){ .reactor = rq->reactor, .run = ping, .done = on_pinged };
+	if (host_keeper_cut_off(rq->reactor->berthd->keeper, &rq->job.e) < 0) {
+		rq->job.failed = true; /* it does not answer; this must */
+		return on_pinged(&rq->job);
+	}
 	worker_submit(&rq->reactor->berthd->workers, &rq->job);
 }
 

@@ -26,8 +26,8 @@ static void on_closed(struct http_server *server)
 {
 	struct reactor *r = server->data;
 
-	r->serving = false;
-	uv_stop(&r->loop);
+	if (--r->serving == 0)
+		uv_stop(&r->loop);
 }
 
 static void on_wake(uv_async_t *async)
@@ -43,6 +43,8 @@ static void on_wake(uv_async_t *async)
 	if (stopping && r->serving && !r->server.closing) {
 		events_end(r);
 		http_server_close(&r->server, CLOSE_GRACE_MS, on_closed);
+		if (r->serving > 1)
+			http_server_close(&r->peer_server, CLOSE_GRACE_MS, on_closed);
 	}
 }
 
@@ -65,11 +67,19 @@ int reactor_open(struct reactor *r, struct berthd *b, struct err *e)
 
 int reactor_serve(struct reactor *r, struct err *e)
 {
+	const char *peer_listen = r->berthd->settings.peer_listen;
+
 	if (http_server_open(&r->server, &r->loop, r->berthd->settings.listen, NULL, request_begin,
 			     e) < 0)
 		return -1;
 	r->server.data = r;
-	r->serving = true;
+	r->serving++;
+	if (!peer_listen[0])
+		return 0;
+	if (http_server_open(&r->peer_server, &r->loop, peer_listen, NULL, request_begin, e) < 0)
+		return err_wrap(e, "peer_listen");
+	r->peer_server.data = r;
+	r->serving++;
 	return 0;
 }
 

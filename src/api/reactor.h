@@ -23,7 +23,8 @@ struct reactor {
 	pthread_t thread;
 	bool threaded;
 	struct http_server server;
-	bool serving;
+	struct http_server peer_server; /* for other hosts of the cell */
+	int serving;                    /* servers that are open */
 	struct node_link node;
 	struct follower *followers; /* of GET /v1/events */
 	uv_timer_t heartbeat;       /* keeps their connections from looking dead */

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/cell/pass.h"
+#include "api/cell/placing.h"
+#include "api/cell/routing.h"
 #include "http/target.h"
 #include "lib/hash.h"
 #include "lib/id.h"
@@ -24,6 +27,8 @@ void request_error_text(const char *request_id, const struct err *e, struct buf 
 {
 	json_open(out, '{');
 	json_str(out, "code", err_name(e->code));
+	if (e->reason)
+		json_str(out, "reason", e->reason);
 	json_str(out, "message", e->msg);
 	json_str(out, "remediation", err_remediation(e));
 	json_str(out, "request_id", request_id);
@@ -50,6 +55,7 @@ static void request_free(struct request *rq)
 {
 	buf_done(&rq->body);
 	buf_done(&rq->reply);
+	placing_free(rq->placing);
 	free(rq);
 }
 
@@ -70,7 +76,7 @@ void request_reply(struct request *rq, int status, const struct buf *json)
 void request_fail(struct request *rq, const struct err *e)
 {
 	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
-	int status = err_http_status(e->code);
+	int status = err_status(e);
 
 	log_line(rq, status, e->msg);
 	request_error_json(rq, e, &body);
@@ -159,6 +165,14 @@ static void on_body(struct http_exchange *x, const char *body, size_t len, const
 	hand_over(rq);
 }
 
+static void take_body(struct request *rq)
+{
+	if (!rq->route->body)
+		return hand_over(rq);
+	rq->collecting = true;
+	http_collect(rq->x, REQUEST_BODY_MAX, on_body);
+}
+
 static void allowed(struct request *rq)
 {
 	struct err e;
@@ -168,10 +182,7 @@ static void allowed(struct request *rq)
 			role_name(rq->key.role));
 		return request_fail(rq, &e);
 	}
-	if (!rq->route->body)
-		return hand_over(rq);
-	rq->collecting = true;
-	http_collect(rq->x, REQUEST_BODY_MAX, on_body);
+	routing_decide(rq, take_body);
 }
 
 static int find_key(struct job *job, struct store *store, struct err *e)
@@ -219,6 +230,8 @@ static void authenticate(struct request *rq)
 	hash_hex(secret, strlen(secret), rq->key_hash);
 	if (key_cache_get(&rq->reactor->berthd->keys, rq->key_hash, time_mono_ms(), &rq->key))
 		return allowed(rq);
+	if (host_keeper_cut_off(rq->reactor->berthd->keeper, &e) < 0)
+		return request_fail(rq, &e); /* it would wait for a database that does not answer */
 	rq->job = (struct job){ .reactor = rq->reactor, .run = find_key, .done = on_key_found };
 	worker_submit(&rq->reactor->berthd->workers, &rq->job);
 }
@@ -271,6 +284,15 @@ static int route_find(struct request *rq, struct err *e)
 	return err_fix(e, "docs/openapi.yaml lists all paths; they begin with /v1/.");
 }
 
+/* Who speaks for others must be a host, and hosts have a door of their own. */
+static int refuse_pass(const struct http_exchange *x, struct err *e)
+{
+	if (!http_header(x, PASS_HEADER))
+		return 0;
+	err_set(e, ERR_DENIED, "%s is for the hosts of a cell among themselves", PASS_HEADER);
+	return err_fix(e, "Send a key of your own, and not this header.");
+}
+
 void request_begin(struct http_exchange *x)
 {
 	struct request *rq = xcalloc(1, sizeof(*rq));
@@ -289,8 +311,13 @@ void request_begin(struct http_exchange *x)
 	x->data = rq;
 	x->on_gone = on_gone;
 	x->on_drain = on_drain;
+	rq->from_peer = http_exchange_server(x) == &rq->reactor->peer_server;
+	if (rq->from_peer ? routing_admit(rq, &e) < 0 : refuse_pass(x, &e) < 0)
+		return request_fail(rq, &e);
 	(void)!http_reply_header(x, "X-Request-Id", rq->id);
 	if (route_find(rq, &e) < 0)
 		return request_fail(rq, &e);
+	if (rq->from_peer)
+		return allowed(rq);
 	authenticate(rq);
 }

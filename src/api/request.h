@@ -41,8 +41,10 @@ struct request {
 	char key_hash[65];
 	struct key key;
 	struct buf body;
-	bool collecting;   /* the body is on its way */
-	bool wants_events; /* Accept: text/event-stream */
+	bool collecting;         /* the body is on its way */
+	bool wants_events;       /* Accept: text/event-stream */
+	bool from_peer;          /* another host hands it on: it goes no further */
+	struct placing *placing; /* of a create in a cell: where it was tried */
 	uint64_t started_us;
 	struct job job;
 	struct buf reply;

@@ -1,6 +1,9 @@
 /* Every path of the API, who may use it and who answers. A test holds openapi.yaml equal. */
+#include "api/cell/hosts.h"
+#include "api/check/check.h"
 #include "api/events.h"
 #include "api/exec/exec.h"
+#include "api/files/files.h"
 #include "api/host.h"
 #include "api/image/images.h"
 #include "api/keys.h"
@@ -13,12 +16,26 @@ static const struct route routes[] = {
 	/* method   path                       role         body   worker, loop */
 	{ "GET",    "/v1/health",              ROLE_ANYONE, false, NULL, host_health },
 	{ "GET",    "/v1/host",                ROLE_USER,   false, NULL, host_facts },
+	{ "GET",    "/v1/hosts",               ROLE_USER,   false, hosts_list, NULL },
+	{ "GET",    "/v1/hosts/{}",            ROLE_USER,   false, hosts_get, NULL },
+	{ "POST",   "/v1/hosts/{}/drain",      ROLE_ADMIN,  false, hosts_drain, NULL },
+	{ "POST",   "/v1/hosts/{}/undrain",    ROLE_ADMIN,  false, hosts_undrain, NULL },
 	{ "GET",    "/v1/events",              ROLE_USER,   false, NULL, events_follow },
+	{ "GET",    "/v1/check",               ROLE_ADMIN,  false, NULL, check_show },
+	{ "POST",   "/v1/check/repair",        ROLE_ADMIN,  false, NULL, check_repair },
 	{ "POST",   "/v1/sandboxes",           ROLE_USER,   true,  NULL, sandboxes_create },
 	{ "GET",    "/v1/sandboxes",           ROLE_USER,   false, sandboxes_list, NULL },
 	{ "GET",    "/v1/sandboxes/{}",        ROLE_USER,   false, sandboxes_get, NULL },
 	{ "DELETE", "/v1/sandboxes/{}",        ROLE_USER,   false, NULL, sandboxes_delete },
 	{ "POST",   "/v1/sandboxes/{}/exec",   ROLE_USER,   true,  NULL, exec_route },
+	{ "GET",    "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_read },
+	{ "PUT",    "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_write },
+	{ "DELETE", "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_remove },
+	{ "GET",    "/v1/sandboxes/{}/files/stat",  ROLE_USER, false, NULL, files_stat },
+	{ "GET",    "/v1/sandboxes/{}/files/list",  ROLE_USER, false, NULL, files_list },
+	{ "GET",    "/v1/sandboxes/{}/files/watch", ROLE_USER, false, NULL, files_watch },
+	{ "POST",   "/v1/sandboxes/{}/files/mkdir", ROLE_USER, true,  NULL, files_mkdir },
+	{ "POST",   "/v1/sandboxes/{}/files/move",  ROLE_USER, true,  NULL, files_move },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
 	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
 	{ "GET",    "/v1/images",              ROLE_USER,   false, images_list, NULL },

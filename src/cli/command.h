@@ -32,11 +32,15 @@ struct command {
 
 #define COMMAND_ARGS_ANY SIZE_MAX
 
+extern const struct command cmd_check;
 extern const struct command cmd_dev;
 extern const struct command cmd_doctor;
 extern const struct command cmd_events;
 extern const struct command cmd_exec;
 extern const struct command cmd_help;
+extern const struct command cmd_host_drain;
+extern const struct command cmd_host_ls;
+extern const struct command cmd_host_undrain;
 extern const struct command cmd_image_import;
 extern const struct command cmd_image_ls;
 extern const struct command cmd_image_pull;

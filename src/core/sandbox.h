@@ -38,6 +38,7 @@ struct sandbox {
 struct sandbox_spec {
 	char image[IMAGE_NAME_SIZE];
 	char runtime[SANDBOX_RUNTIME_SIZE]; /* "crun", "runsc"; empty: the host's default */
+	char host[SANDBOX_HOST_SIZE];       /* empty: any; decided before it is made */
 	int64_t memory_mb;
 	int64_t cpu_milli;
 	int64_t pids;

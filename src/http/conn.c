@@ -207,7 +207,7 @@ static void begin_exchange(struct http_conn *c)
 	c->keep_alive = p->keep_alive;
 	c->head_only = p->llhttp.method == HTTP_HEAD;
 	c->continue_due = !p->whole && expect && strcasecmp(expect, "100-continue") == 0;
-	c->streaming = c->chunked = false;
+	c->streaming = c->chunked = c->sized = false;
 	c->drained = 0;
 	c->deadline = 0;
 	c->server->on_request(x);
@@ -382,6 +382,7 @@ void conn_accept(struct http_server *server)
 		conn_break(c);
 		return;
 	}
+	(void)uv_tcp_keepalive(&c->tcp, 1, HTTP_QUIET_S); /* without it a stream is only older */
 	conn_set_deadline(c, server->limits.head_ms);
 	adjust_reading(c);
 	/* Saying so takes a moment, and must not become a flood of its own. */

@@ -49,11 +49,12 @@ struct http_conn {
 	uint64_t queued;   /* bytes ever given to the socket */
 	uint64_t moved;    /* of these sent, at `moved_at` */
 	uint64_t moved_at;
+	uint64_t stream_left; /* of a sized reply */
 	size_t drained;
 	uint8_t state; /* enum conn_state */
 	uint8_t body;  /* enum body_state */
 	bool reading, ready, full, eof;
-	bool keep_alive, head_only, continue_due, streaming, chunked, shut;
+	bool keep_alive, head_only, continue_due, streaming, chunked, sized, shut;
 };
 
 static inline struct http_conn *conn_of(const struct http_exchange *x)

@@ -256,21 +256,24 @@ void http_reply(struct http_exchange *x, int status, const char *type, const voi
 
 /* ---- a reply in pieces ---- */
 
-void http_stream_begin(struct http_exchange *x, int status, const char *type)
+static void stream_begin(struct http_exchange *x, int status, const char *type)
 {
 	struct http_conn *c = conn_of(x);
 	struct text t = { .len = 0 };
 	static char end[] = "\r\n";
 
-	if (c->state != CONN_EXCHANGE || c->streaming)
-		return;
 	c->streaming = true;
-	c->chunked = !http_parser_is_1_0(&c->parser);
-	if (!c->chunked && !c->head_only)
+	c->chunked = !c->sized && !http_parser_is_1_0(&c->parser);
+	if (!c->sized && !c->chunked && !c->head_only)
 		c->keep_alive = false; /* the end of the connection is the end of the body */
 	begin_head(c, &t, status, type);
 	if (c->chunked)
 		add(&t, "Transfer-Encoding: chunked\r\n");
+	if (c->sized) {
+		add(&t, "Content-Length: ");
+		add_number(&t, c->stream_left, 10);
+		add(&t, "\r\n");
+	}
 	if (type && strcmp(type, "text/event-stream") == 0)
 		add(&t, "Cache-Control: no-store\r\n");
 
@@ -284,6 +287,26 @@ void http_stream_begin(struct http_exchange *x, int status, const char *type)
 	http_parser_forget(&c->parser);
 }
 
+void http_stream_begin(struct http_exchange *x, int status, const char *type)
+{
+	struct http_conn *c = conn_of(x);
+
+	if (c->state == CONN_EXCHANGE && !c->streaming)
+		stream_begin(x, status, type);
+}
+
+void http_stream_begin_sized(struct http_exchange *x, int status, const char *type,
+			     uint64_t length)
+{
+	struct http_conn *c = conn_of(x);
+
+	if (c->state != CONN_EXCHANGE || c->streaming)
+		return;
+	c->sized = true;
+	c->stream_left = length;
+	stream_begin(x, status, type);
+}
+
 bool http_stream_data(struct http_exchange *x, const void *data, size_t len)
 {
 	struct http_conn *c = conn_of(x);
@@ -293,6 +316,11 @@ bool http_stream_data(struct http_exchange *x, const void *data, size_t len)
 
 	if (c->state != CONN_EXCHANGE || len == 0 || c->head_only)
 		return c->full;
+	if (c->sized && len > c->stream_left) { /* more than was promised is no answer either */
+		conn_break(c);
+		return false;
+	}
+	c->stream_left -= c->sized ? len : 0;
 	if (!c->chunked)
 		return conn_write(c, &body, 1);
 	add_number(&t, len, 16);
@@ -310,6 +338,8 @@ void http_stream_end(struct http_exchange *x)
 
 	if (c->state == CONN_EXCHANGE && c->chunked && !c->head_only)
 		(void)conn_write(c, &(uv_buf_t){ .base = end, .len = 5 }, 1);
+	if (c->sized && c->stream_left > 0 && !c->head_only)
+		return http_abort(x);
 	conn_disown(c);
 	conn_finish(c);
 }

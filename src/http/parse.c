@@ -87,6 +87,10 @@ static int on_headers_complete(llhttp_t *l)
 
 	p->head_done = true;
 	p->keep_alive = llhttp_should_keep_alive(l);
+	if (p->head_only)
+		return 1; /* llhttp's word for: no body follows */
+	if (p->reply && !l->upgrade && llhttp_message_needs_eof(l))
+		return fail(l, "a reply that does not tell its length");
 	return 0;
 }
 
@@ -126,6 +130,14 @@ void http_parser_init(struct http_parser *p, size_t head_max)
 	http_parser_next(p);
 }
 
+void http_parser_init_reply(struct http_parser *p, bool head_only)
+{
+	http_parser_init(p, HTTP_HEAD_MAX);
+	p->reply = true;
+	p->head_only = head_only;
+	http_parser_next(p);
+}
+
 void http_parser_done(struct http_parser *p)
 {
 	http_parser_forget(p);
@@ -141,7 +153,7 @@ void http_parser_forget(struct http_parser *p)
 
 void http_parser_next(struct http_parser *p)
 {
-	llhttp_init(&p->llhttp, HTTP_REQUEST, &settings);
+	llhttp_init(&p->llhttp, p->reply ? HTTP_RESPONSE : HTTP_REQUEST, &settings);
 	p->llhttp.data = p;
 	buf_clear(&p->head);
 	p->field_count = 0;
@@ -192,7 +204,8 @@ static void end_strings(struct http_parser *p)
 {
 	char *head = p->head.data;
 
-	head[p->target + p->target_len] = '\0';
+	if (!p->reply)
+		head[p->target + p->target_len] = '\0';
 	for (size_t i = 0; i < p->field_count; i++) {
 		struct http_field *f = &p->fields[i];
 		size_t len = f->value_len;
@@ -236,6 +249,15 @@ static enum parse_result check_head(struct http_parser *p)
 	return PARSE_DONE;
 }
 
+static enum parse_result check_reply(struct http_parser *p)
+{
+	if (p->llhttp.http_major != 1 || p->llhttp.http_minor != 1)
+		return refuse(p, 502, "only HTTP/1.1 is spoken here");
+	if (p->llhttp.status_code < 100 || p->llhttp.status_code > 599)
+		return refuse(p, 502, "a status that means nothing");
+	return PARSE_DONE;
+}
+
 static enum parse_result parse_head(struct http_parser *p)
 {
 	enum llhttp_errno error = llhttp_execute(&p->llhttp, p->head.data, p->head.len);
@@ -244,11 +266,11 @@ static enum parse_result parse_head(struct http_parser *p)
 		return refuse(p, 431, "too many headers");
 	if (error != HPE_OK && error != HPE_PAUSED && error != HPE_PAUSED_UPGRADE)
 		return refuse(p, 400, llhttp_get_error_reason(&p->llhttp));
-	if (!p->head_done || p->target_len == 0)
+	if (!p->head_done || (!p->reply && p->target_len == 0))
 		return refuse(p, 400, "not a request");
 	p->upgrade = p->llhttp.upgrade && p->whole;
 	end_strings(p);
-	return check_head(p);
+	return p->reply ? check_reply(p) : check_head(p);
 }
 
 enum parse_result http_parser_head(struct http_parser *p, const char *data, size_t len,
@@ -290,6 +312,11 @@ const char *http_parser_method(const struct http_parser *p)
 const char *http_parser_target(const struct http_parser *p)
 {
 	return p->head.data + p->target;
+}
+
+int http_parser_status(const struct http_parser *p)
+{
+	return p->llhttp.status_code;
 }
 
 bool http_parser_is_1_0(const struct http_parser *p)

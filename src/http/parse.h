@@ -1,5 +1,6 @@
 /*
- * The parser of one connection's requests. It knows bytes, not sockets.
+ * The parser of one connection's requests, or of the reply to ours. It knows
+ * bytes, not sockets.
  *
  * A head is gathered whole before anything is parsed, and scanned for what no
  * honest client sends (NUL, bare CR or LF, folded lines, an empty name). Only
@@ -12,6 +13,9 @@
  *
  * Bytes past the end of a message are never looked at: `used` says how far it
  * came. After PARSE_BAD the connection is to be closed.
+ *
+ * A reply goes the same way. One whose end only the end of the connection would
+ * tell is refused: cut off it would look complete.
  */
 #pragma once
 
@@ -54,6 +58,8 @@ struct http_parser {
 	uint16_t target_len;
 	bool field_open;
 	bool head_done;
+	bool reply;     /* not a request */
+	bool head_only; /* to a HEAD: it has no body, whatever it says */
 	bool whole;
 	bool keep_alive;
 	bool upgrade;
@@ -67,6 +73,7 @@ struct http_parser {
 };
 
 void http_parser_init(struct http_parser *p, size_t head_max);
+void http_parser_init_reply(struct http_parser *p, bool head_only);
 void http_parser_done(struct http_parser *p);
 void http_parser_next(struct http_parser *p);   /* ready for the next message */
 void http_parser_forget(struct http_parser *p); /* give the head's memory back */
@@ -78,6 +85,7 @@ enum parse_result http_parser_body(struct http_parser *p, const char *data, size
 
 const char *http_parser_method(const struct http_parser *p);
 const char *http_parser_target(const struct http_parser *p);
+int http_parser_status(const struct http_parser *p); /* of a reply */
 bool http_parser_is_1_0(const struct http_parser *p);
 
 /* -1 if the request does not say (chunked, or no body at all). */

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "http/address.h"
 #include "http/conn.h"
 #include "lib/loop.h"
 #include "lib/str.h"
@@ -29,27 +30,7 @@ static void fill_limits(struct http_limits *l)
 	LIMIT(l->output_total, HTTP_OUTPUT_TOTAL);
 }
 
-/* ---- the address ---- */
-
-static int parse_address(const char *text, struct sockaddr_storage *ret, struct err *e)
-{
-	const char *colon = strrchr(text, ':');
-	bool is_6 = text[0] == '[';
-	uint64_t port;
-	char host[64];
-	int bad;
-
-	if (!colon || (is_6 && (colon == text || colon[-1] != ']')) ||
-	    !str_copy_bytes(host, sizeof(host), text + is_6,
-			    (size_t)(colon - text) - (is_6 ? 2 : 0)) ||
-	    str_u64(colon + 1, &port, e) < 0 || port > UINT16_MAX)
-		return err_set(e, ERR_INVALID, "not an address like 127.0.0.1:7070: %.80s", text);
-	bad = is_6 ? uv_ip6_addr(host, (int)port, (struct sockaddr_in6 *)ret)
-		   : uv_ip4_addr(host, (int)port, (struct sockaddr_in *)ret);
-	if (bad)
-		return err_set(e, ERR_INVALID, "not a numeric address: %.80s", text);
-	return 0;
-}
+/* ---- the listener ---- */
 
 static int open_socket(const char *address, int *ret, struct err *e)
 {
@@ -58,7 +39,7 @@ static int open_socket(const char *address, int *ret, struct err *e)
 	const int on = 1;
 	socklen_t len;
 
-	if (parse_address(address, &sa, e) < 0)
+	if (http_address(address, &sa, e) < 0)
 		return -1;
 	len = sa.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 	fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "init/pty.h"
+
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define DEFAULT_HOME "/root"
 #define PIPE_BYTES   (1 << 20)
@@ -35,6 +37,7 @@ struct failure {
 
 struct pipes {
 	int in[2], out[2], err[2], status[2];
+	int slave; /* of a terminal, instead of the first three */
 };
 
 static void pair_close(int pair[2])
@@ -49,6 +52,18 @@ static void pipes_close(struct pipes *p)
 	pair_close(p->out);
 	pair_close(p->err);
 	pair_close(p->status);
+	close_fd(&p->slave);
+}
+
+/* Both our ends are the master: bytes for the terminal, and what it shows. */
+static int terminal_open(struct pipes *p, const struct exec_size *size, struct err *e)
+{
+	if (pipe2(p->status, O_CLOEXEC) < 0)
+		return err_sys(e, errno, "make pipes");
+	if (pty_open(size, &p->out[0], &p->slave, e) < 0)
+		return -1;
+	p->in[1] = fcntl(p->out[0], F_DUPFD_CLOEXEC, 0);
+	return p->in[1] < 0 ? err_sys(e, errno, "make a terminal") : 0;
 }
 
 static int pipes_open(struct pipes *p, bool with_stdin)
@@ -96,6 +111,8 @@ static int place_fds(const struct pipes *p)
 {
 	int want[3] = { p->in[0], p->out[1], p->err[1] };
 
+	if (p->slave >= 0)
+		want[0] = want[1] = want[2] = p->slave;
 	if (want[0] < 0)
 		want[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	for (int i = 0; i < 3; i++) {
@@ -126,7 +143,7 @@ static void reset_signals(void)
 static enum stage become(const struct exec_request *q, const struct tree *t,
 			 const struct pipes *p, struct strv *env)
 {
-	if (setsid() < 0 || place_fds(p) < 0)
+	if (setsid() < 0 || place_fds(p) < 0 || (p->slave >= 0 && pty_control(STDIN_FILENO) < 0))
 		return STAGE_SETUP;
 	if (tree_enter(t) < 0)
 		return STAGE_TREE;
@@ -185,12 +202,18 @@ static int wait_for_exec(int status, pid_t pid, const struct exec_request *q, st
 int command_start(const struct exec_request *q, struct tree *t, struct command *ret,
 		  struct err *e)
 {
-	cleanup(pipes_close) struct pipes p = { { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
+	cleanup(pipes_close) struct pipes p = {
+		{ -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 }, -1
+	};
 	cleanup(strv_done) struct strv env = { 0 };
 	pid_t pid;
 
-	if (pipes_open(&p, q->flags & EXEC_STDIN) < 0)
+	if (q->flags & EXEC_PTY) {
+		if (terminal_open(&p, &q->size, e) < 0)
+			return -1;
+	} else if (pipes_open(&p, q->flags & EXEC_STDIN) < 0) {
 		return err_sys(e, errno, "make pipes");
+	}
 	env_build(q, t, &env);
 	pid = fork();
 	if (pid < 0)

@@ -9,7 +9,7 @@
 
 struct command {
 	pid_t pid;
-	int in, out, err; /* our ends, non-blocking; `in` is -1 without EXEC_STDIN */
+	int in, out, err; /* our ends, non-blocking; -1: there is none */
 };
 
 /*

@@ -1,11 +1,9 @@
 #include "init/exec.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -14,10 +12,18 @@
 #include <unistd.h>
 
 #include "init/command.h"
+#include "init/hub.h"
+#include "init/outlet.h"
+#include "init/pty.h"
+#include "init/shell-link.h"
 
-#define FEED_MAX     (1UL << 20) /* standard input we hold for a command that does not read */
+#define FEED_MAX     (2UL << 20) /* standard input we hold for a command that does not read */
+#define TAKEN_STEP   (64 * 1024) /* of it, before we say that it was taken */
 #define LINGER_US    1000000     /* how long a peer may take to close after EXITED */
+#define SHELL_END_MS 10000       /* for a shell to kill a command and say so */
+#define INPUT_US     2000        /* between looks whether a shell has opened its input */
 #define KILL_WAIT_NS 10000000    /* between two blows, if no child ended sooner */
+#define PTY_QUIET_US 200000      /* a terminal that says nothing for so long, has said all */
 #define POLL_MAX_MS  3600000
 #define SIGNUM_MAX   64
 
@@ -28,22 +34,20 @@ enum phase {
 	PHASE_LEFT,  /* nobody listens: drain the pipes for whoever still writes */
 };
 
-struct stream {
-	int fd;
-	enum frame_type type;
-	size_t left; /* PHASE_ENDED: what the command itself has written */
-};
-
 struct exec {
-	struct peer *peer;
+	char id[EXEC_ID_SIZE]; /* empty: it belongs to its connection */
+	int hub;
 	struct command cmd;
 	struct tree tree;
-	struct stream streams[2];
-	int lane[2];     /* a pipe of our own on their way out; -1: they are copied */
+	struct shell_link link; /* if it runs in a shell: instead of a process and a tree of ours */
+	bool pty;
+	struct outlet out;
 	struct buf feed; /* bytes for its standard input */
+	uint32_t taken;  /* of it, since we last said so */
 	bool feed_end;
 	enum phase phase;
 	int sigfd;
+	uint32_t pid;
 	int asked; /* the last signal a SIGNAL frame asked for */
 	enum exec_kind killed_as;
 	bool childless;
@@ -53,10 +57,12 @@ struct exec {
 
 enum slot {
 	SLOT_SIGNALS,
+	SLOT_HUB,
 	SLOT_PEER,
 	SLOT_IN,
 	SLOT_OUT,
 	SLOT_ERR,
+	SLOT_SHELL,
 	SLOT_COUNT
 };
 
@@ -106,18 +112,18 @@ static void record_end(struct exec *x, int status, const struct rusage *use)
 	x->cmd.pid = 0;
 }
 
-/* All it wrote before it ended is in the pipes now. What comes later is not its own. */
 static void begin_drain(struct exec *x)
 {
-	for (size_t i = 0; i < array_len(x->streams); i++) {
-		int waiting = 0;
-
-		if (x->streams[i].fd >= 0 && ioctl(x->streams[i].fd, FIONREAD, &waiting) == 0)
-			x->streams[i].left = (size_t)waiting;
-	}
-	fd_end(&x->cmd.in);
+	outlet_drain(&x->out);
 	x->deadline_us = 0;
 	x->phase = PHASE_ENDED;
+	if (x->pty && x->out.streams[0].fd >= 0) {
+		/* The kernel may not have passed on all of it yet: read until the end shows. */
+		x->out.streams[0].left = SIZE_MAX;
+		x->deadline_us = now_us() + PTY_QUIET_US;
+	} else {
+		fd_end(&x->cmd.in);
+	}
 }
 
 static void reap(struct exec *x)
@@ -134,11 +140,47 @@ static void reap(struct exec *x)
 		begin_drain(x);
 }
 
+static bool in_shell(const struct exec *x)
+{
+	return x->link.peer.fd >= 0;
+}
+
+/* The shell's process says how it ended, or is gone and nobody can. */
+static void hear_shell(struct exec *x, int wait_ms)
+{
+	struct exec_exit r = { 0 };
+	int n = shell_link_end(&x->link, wait_ms, &r);
+
+	if (x->phase != PHASE_RUNNING || (n == 0 && wait_ms == 0))
+		return;
+	if (n <= 0)
+		r = (struct exec_exit){ .kind = EXEC_LOST, .wall_us = now_us() - x->started_us };
+	else if (r.kind == EXEC_KILLED && x->killed_as != EXEC_NONE)
+		r.kind = x->killed_as;
+	x->exit = r;
+	x->cmd.pid = 0;
+	shell_link_ended(&x->link, &x->cmd);
+	begin_drain(x);
+}
+
+static void kill_in_shell(struct exec *x)
+{
+	if (x->phase != PHASE_RUNNING)
+		return;
+	shell_link_signal(&x->link, SIGKILL);
+	hear_shell(x, SHELL_END_MS);
+}
+
 /* Ends everything it started, and returns when that has been seen. */
 static void kill_all(struct exec *x, enum exec_kind kind)
 {
 	sigset_t child;
 
+	if (in_shell(x)) {
+		x->killed_as = kind;
+		kill_in_shell(x);
+		return;
+	}
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	x->killed_as = kind;
@@ -152,22 +194,34 @@ static void kill_all(struct exec *x, enum exec_kind kind)
 	}
 }
 
-static void peer_left(struct exec *x)
+/* Nobody will ever ask for it again. */
+static void leave(struct exec *x)
 {
-	if (x->phase != PHASE_SAID || peer_busy(x->peer))
+	if (x->phase == PHASE_RUNNING)
 		kill_all(x, EXEC_KILLED);
-	peer_close(x->peer);
+	outlet_detach(&x->out);
 	x->phase = PHASE_LEFT;
 	x->deadline_us = 0;
 }
 
-/* The peer speaks nonsense: end everything, say so, and hang up. */
+static void peer_left(struct exec *x)
+{
+	if (x->id[0]) {
+		outlet_detach(&x->out); /* somebody else will come for it */
+		return;
+	}
+	if (x->phase != PHASE_SAID || peer_busy(x->out.peer))
+		kill_all(x, EXEC_KILLED);
+	leave(x);
+}
+
+/* The peer speaks nonsense: say so, and hang up. */
 static void give_up(struct exec *x, const struct err *why)
 {
-	kill_all(x, EXEC_KILLED);
-	peer_refuse(x->peer, why);
-	peer_close(x->peer);
-	x->phase = PHASE_LEFT;
+	if (!x->id[0])
+		kill_all(x, EXEC_KILLED);
+	peer_refuse(x->out.peer, why);
+	peer_left(x);
 }
 
 /* --- what the peer says --- */
@@ -181,23 +235,31 @@ static void feed_write(struct exec *x)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return;
-		if (n < 0)
+		if (n < 0) {
 			fd_end(&x->cmd.in); /* it has closed its end */
-		else
-			buf_drop(&x->feed, (size_t)n);
+			continue;
+		}
+		buf_drop(&x->feed, (size_t)n);
+		x->taken += (uint32_t)n;
 	}
-	if (x->cmd.in < 0)
+	if (x->link.input)
+		return;
+	if (x->cmd.in < 0) {
+		x->taken += (uint32_t)x->feed.len;
 		buf_clear(&x->feed);
-	else if (x->feed_end)
+	} else if (x->feed_end) {
 		fd_end(&x->cmd.in);
+	}
 }
 
 static int on_stdin(struct exec *x, const struct frame *f, struct err *e)
 {
 	if (x->feed_end)
 		return err_set(e, ERR_INVALID, "standard input after its end");
-	if (x->cmd.in < 0 || f->payload.len == 0)
+	if ((x->cmd.in < 0 && !x->link.input) || f->payload.len == 0) {
+		x->taken += (uint32_t)f->payload.len;
 		return 0;
+	}
 	buf_add(&x->feed, f->payload.data, f->payload.len);
 	feed_write(x);
 	return 0;
@@ -207,8 +269,21 @@ static int on_stdin_end(struct exec *x, const struct frame *f, struct err *e)
 {
 	(void)f;
 	(void)e;
+	if (x->pty) /* those who type come and go */
+		return 0;
 	x->feed_end = true;
 	feed_write(x);
+	return 0;
+}
+
+static int on_resize(struct exec *x, const struct frame *f, struct err *e)
+{
+	struct exec_size size;
+
+	if (exec_size_decode(f->payload, &size, e) < 0)
+		return -1;
+	if (x->pty && x->cmd.in >= 0)
+		pty_resize(x->cmd.in, &size);
 	return 0;
 }
 
@@ -225,8 +300,21 @@ static int on_signal(struct exec *x, const struct frame *f, struct err *e)
 	x->asked = (int)signum;
 	if (signum == SIGKILL)
 		kill_all(x, EXEC_KILLED);
+	else if (in_shell(x))
+		shell_link_signal(&x->link, signum);
 	else
 		tree_signal(&x->tree, (int)signum);
+	return 0;
+}
+
+static int on_ack(struct exec *x, const struct frame *f, struct err *e)
+{
+	struct exec_ack a;
+
+	if (exec_ack_decode(f->payload, &a, e) < 0 || outlet_ack(&x->out, &a, e) < 0)
+		return -1;
+	if (a.ended)
+		leave(x);
 	return 0;
 }
 
@@ -234,6 +322,8 @@ static int (*const handlers[FRAME_TYPE_END])(struct exec *, const struct frame *
 	[FRAME_STDIN] = on_stdin,
 	[FRAME_STDIN_END] = on_stdin_end,
 	[FRAME_SIGNAL] = on_signal,
+	[FRAME_ACK] = on_ack,
+	[FRAME_RESIZE] = on_resize,
 };
 
 static bool can_take(const struct exec *x)
@@ -247,115 +337,118 @@ static void listen_to_peer(struct exec *x)
 	struct err e;
 	int n = 0;
 
-	while (x->peer->fd >= 0 && can_take(x) && (n = peer_next(x->peer, &f, &e)) > 0) {
+	while (outlet_attached(&x->out) && can_take(x) &&
+	       (n = peer_next(x->out.peer, &f, &e)) > 0) {
 		if (!handlers[f.type])
 			n = err_set(&e, ERR_INVALID, "a frame of type %u is out of place", f.type);
 		else
 			n = handlers[f.type](x, &f, &e);
 		if (n < 0)
 			break;
-		peer_took(x->peer, &f);
+		if (outlet_attached(&x->out))
+			peer_took(x->out.peer, &f);
 	}
 	if (n < 0)
 		give_up(x, &e);
 }
 
-/* --- what the command says --- */
-
-static void discard(struct stream *s)
-{
-	char chunk[16 * 1024];
-	ssize_t n = read(s->fd, chunk, sizeof(chunk));
-
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		fd_end(&s->fd);
-}
-
-/*
- * One frame's worth. It is moved page by page into a pipe nobody else can read
- * from, so that its length can be promised, and from there to the socket.
- * Where that does not work it is read to behind the frame's head.
- */
-static ssize_t take_output(struct exec *x, struct stream *s, size_t most)
-{
-	ssize_t n;
-
-	if (x->lane[1] >= 0) {
-		n = splice(s->fd, NULL, x->lane[1], NULL, most, SPLICE_F_NONBLOCK);
-		if (n > 0)
-			peer_put_pipe(x->peer, s->type, x->lane[0], (size_t)n);
-		if (n >= 0 || (errno != EINVAL && errno != ENOSYS))
-			return n;
-		fd_end(&x->lane[1]);
-	}
-	n = read(s->fd, peer_payload(x->peer), most);
-	if (n > 0)
-		peer_put(x->peer, s->type, (size_t)n);
-	return n;
-}
-
-static void forward(struct exec *x, struct stream *s)
-{
-	size_t most = FRAME_PAYLOAD_MAX;
-	ssize_t n;
-
-	if (x->phase == PHASE_ENDED && s->left < most)
-		most = s->left;
-	if (most == 0)
-		return;
-	n = take_output(x, s, most);
-	if (n < 0 && errno == EINTR)
-		return;
-	if (n > 0) {
-		s->left -= x->phase == PHASE_ENDED ? (size_t)n : 0;
-		return;
-	}
-	s->left = 0;
-	if (n == 0 || errno != EAGAIN)
-		fd_end(&s->fd);
-}
-
-static void pump(struct exec *x, struct stream *s)
-{
-	if (x->phase >= PHASE_SAID) {
-		discard(s);
-		return;
-	}
-	if (peer_busy(x->peer))
-		return;
-	forward(x, s);
-	if (peer_flush(x->peer) < 0)
-		peer_left(x);
-}
+/* --- what we say --- */
 
 static void say_exited(struct exec *x)
 {
-	cleanup(buf_done) struct buf record = buf_make(256), frame = buf_make(512);
+	cleanup(buf_done) struct buf record = buf_make(EXEC_EXIT_MAX);
+	cleanup(buf_done) struct buf frame = buf_make(FRAME_HEAD + EXEC_EXIT_MAX);
 
 	exec_exit_encode(&record, &x->exit);
 	frame_add(&frame, FRAME_EXITED, record.data, record.len);
-	peer_put_frame(x->peer, &frame);
+	peer_put_frame(x->out.peer, &frame);
 	x->phase = PHASE_SAID;
+}
+
+static void say_u32(struct exec *x, enum frame_type type, uint32_t n)
+{
+	cleanup(buf_done) struct buf frame = buf_make(64);
+
+	frame_add_u32(&frame, type, n);
+	peer_put_frame(x->out.peer, &frame);
+}
+
+/* So that no more standard input is on its way than we can hold; see can_take(). */
+static void say_taken(struct exec *x)
+{
+	if (!x->id[0] || peer_busy(x->out.peer) ||
+	    (x->taken < TAKEN_STEP && (x->taken == 0 || x->feed.len > 0)))
+		return;
+	say_u32(x, FRAME_TAKEN, x->taken);
+	x->taken = 0;
 }
 
 /* Once everything is sent, the peer sees the end and may close in its own time. */
 static void step(struct exec *x)
 {
-	if (x->phase == PHASE_ENDED && !peer_busy(x->peer) && x->streams[0].left == 0 &&
-	    x->streams[1].left == 0)
-		say_exited(x);
-	if (x->phase < PHASE_LEFT && peer_flush(x->peer) < 0)
+	if (!outlet_attached(&x->out))
+		return;
+	if (outlet_flush(&x->out) < 0) {
 		peer_left(x);
-	if (x->phase == PHASE_SAID && !peer_busy(x->peer) && x->deadline_us == 0) {
-		(void)shutdown(x->peer->fd, SHUT_WR);
+		return;
+	}
+	say_taken(x);
+	if (x->phase == PHASE_ENDED && outlet_is_empty(&x->out))
+		say_exited(x);
+	if (peer_flush(x->out.peer) < 0) {
+		peer_left(x);
+		return;
+	}
+	if (!x->id[0] && x->phase == PHASE_SAID && !peer_busy(x->out.peer) && x->deadline_us == 0) {
+		(void)shutdown(x->out.peer->fd, SHUT_WR);
 		x->deadline_us = now_us() + LINGER_US;
 	}
+}
+
+/* --- who listens --- */
+
+static void attach(struct exec *x, int fd, const struct exec_attach *a)
+{
+	struct err e;
+
+	if (outlet_attach(&x->out, fd, a->offset, &e) < 0) {
+		give_up(x, &e);
+		return;
+	}
+	if (x->phase == PHASE_SAID)
+		x->phase = PHASE_ENDED; /* say it again, to this one */
+	x->taken = 0;
+	say_u32(x, FRAME_STARTED, x->pid);
+}
+
+static void on_hub(struct exec *x)
+{
+	struct hub_packet p;
+	int fd = -1;
+	int n = hub_receive(x->hub, &p, &fd);
+
+	if (n < 0)
+		fd_end(&x->hub);
+	else if (n > 0 && p.word == HUB_GIVE && fd >= 0)
+		attach(x, fd, &p.attach);
+	else
+		close_fd(&fd);
+}
+
+/* Of a terminal whose command ended while somebody else has it open. */
+static void on_quiet(struct exec *x)
+{
+	x->out.streams[0].left = 0;
+	x->deadline_us = 0;
+	fd_end(&x->cmd.in);
 }
 
 static void on_deadline(struct exec *x)
 {
 	if (x->phase == PHASE_RUNNING)
 		kill_all(x, EXEC_TIMED_OUT);
+	else if (x->phase == PHASE_ENDED && x->pty)
+		on_quiet(x);
 	else if (x->phase == PHASE_SAID)
 		peer_left(x);
 }
@@ -369,18 +462,20 @@ static short want(bool yes, short events)
 
 static void prepare(const struct exec *x, struct pollfd fds[SLOT_COUNT])
 {
-	bool sending = x->phase < PHASE_LEFT && peer_busy(x->peer);
+	const struct outlet *o = &x->out;
 
 	fds[SLOT_SIGNALS] = (struct pollfd){ x->sigfd, POLLIN };
-	fds[SLOT_PEER] = (struct pollfd){ x->peer->fd, want(can_take(x), POLLIN) };
-	fds[SLOT_PEER].events |= want(sending, POLLOUT);
+	fds[SLOT_HUB] = (struct pollfd){ x->phase < PHASE_LEFT ? x->hub : -1, POLLIN };
+	fds[SLOT_PEER] = (struct pollfd){ o->peer->fd, want(can_take(x), POLLIN) };
+	fds[SLOT_PEER].events |= want(peer_busy(o->peer), POLLOUT);
 	fds[SLOT_IN] = (struct pollfd){ x->feed.len > 0 ? x->cmd.in : -1, POLLOUT };
+	fds[SLOT_SHELL] = (struct pollfd){ x->link.peer.fd, POLLIN };
+	if (x->phase != PHASE_RUNNING)
+		fds[SLOT_SHELL].fd = -1;
 	for (int i = 0; i < 2; i++) {
-		const struct stream *s = &x->streams[i];
-		bool ready = x->phase >= PHASE_SAID ||
-			     (!sending && (x->phase == PHASE_RUNNING || s->left > 0));
+		bool ready = x->phase >= PHASE_SAID || outlet_wants(o, i);
 
-		fds[SLOT_OUT + i] = (struct pollfd){ ready ? s->fd : -1, POLLIN };
+		fds[SLOT_OUT + i] = (struct pollfd){ ready ? o->streams[i].fd : -1, POLLIN };
 	}
 }
 
@@ -388,6 +483,8 @@ static int timeout_ms(const struct exec *x)
 {
 	uint64_t now = now_us(), left_ms;
 
+	if (x->link.input)
+		return INPUT_US / 1000;
 	if (x->deadline_us == 0)
 		return -1;
 	if (x->deadline_us <= now)
@@ -396,23 +493,32 @@ static int timeout_ms(const struct exec *x)
 	return left_ms > POLL_MAX_MS ? POLL_MAX_MS : (int)left_ms;
 }
 
+/* What it said before it closed still counts: an acknowledgement is the last word of many. */
 static void on_peer(struct exec *x, short events)
 {
-	/* A closed connection shows even while we do not read from it. */
-	if (events & (POLLHUP | POLLERR | POLLNVAL)) {
-		peer_left(x);
-		return;
-	}
-	if (events & POLLOUT && peer_flush(x->peer) < 0) {
+	if (events & POLLOUT && outlet_flush(&x->out) < 0) {
 		peer_left(x);
 		return;
 	}
 	if (events & POLLIN) {
-		if (peer_read(x->peer) < 0)
+		int gone = peer_read(x->out.peer);
+
+		listen_to_peer(x);
+		if (gone < 0 && outlet_attached(&x->out))
 			peer_left(x);
-		else
-			listen_to_peer(x);
+		return;
 	}
+	/* A closed connection shows even while we do not read from it. */
+	if (events & (POLLHUP | POLLERR | POLLNVAL))
+		peer_left(x);
+}
+
+/* A shell opens its command's input when it comes to it. What was sent waits until then. */
+static void open_input(struct exec *x)
+{
+	x->cmd.in = shell_link_input(&x->link);
+	if (x->cmd.in >= 0)
+		feed_write(x);
 }
 
 static void on_signals(struct exec *x)
@@ -421,6 +527,16 @@ static void on_signals(struct exec *x)
 
 	(void)!read(x->sigfd, &info, sizeof(info)); /* many may be one: reap() asks the kernel */
 	reap(x);
+}
+
+static void take_output(struct exec *x, int i)
+{
+	if (x->phase >= PHASE_SAID)
+		outlet_discard(&x->out, i);
+	else if (outlet_take(&x->out, i) < 0)
+		peer_left(x);
+	if (x->pty && x->phase == PHASE_ENDED && x->deadline_us != 0)
+		x->deadline_us = now_us() + PTY_QUIET_US;
 }
 
 static void turn(struct exec *x)
@@ -434,11 +550,17 @@ static void turn(struct exec *x)
 		feed_write(x);
 		listen_to_peer(x);
 	}
-	if (fds[SLOT_PEER].revents && x->peer->fd >= 0)
+	if (fds[SLOT_PEER].revents && outlet_attached(&x->out))
 		on_peer(x, fds[SLOT_PEER].revents);
 	for (int i = 0; i < 2; i++)
-		if (fds[SLOT_OUT + i].revents && x->streams[i].fd >= 0)
-			pump(x, &x->streams[i]);
+		if (fds[SLOT_OUT + i].revents && x->out.streams[i].fd >= 0)
+			take_output(x, i);
+	if (x->link.input)
+		open_input(x);
+	if (fds[SLOT_SHELL].revents)
+		hear_shell(x, 0);
+	if (fds[SLOT_HUB].revents)
+		on_hub(x);
 	if (fds[SLOT_SIGNALS].revents)
 		on_signals(x);
 	if (x->deadline_us != 0 && now_us() >= x->deadline_us)
@@ -448,15 +570,41 @@ static void turn(struct exec *x)
 
 static bool is_over(const struct exec *x)
 {
-	return x->phase == PHASE_LEFT && x->streams[0].fd < 0 && x->streams[1].fd < 0;
+	return x->phase == PHASE_LEFT && x->out.streams[0].fd < 0 && x->out.streams[1].fd < 0;
 }
 
-static int start(struct exec *x, const struct frame *request, struct err *e)
+/* From now on it can be found by its id; nobody else can have it. */
+static int take_id(struct exec *x, const char *id, struct err *e)
+{
+	struct hub_packet p = { .word = HUB_TAKE };
+
+	memcpy(p.attach.id, id, sizeof(p.attach.id));
+	switch (hub_ask(x->hub, &p, -1)) {
+	case HUB_YES:
+		memcpy(x->id, id, sizeof(x->id));
+		return 0;
+	case HUB_NO:
+		return err_set(e, ERR_CONFLICT, "there is an exec %s already, or was", id);
+	default:
+		return err_set(e, ERR_BUSY, "the sandbox's init does not answer");
+	}
+}
+
+static int start_command(struct exec *x, const struct exec_request *q, struct err *e)
+{
+	if (q->shell[0])
+		return shell_link_open(&x->link, q, x->hub, &x->cmd, e);
+	tree_open(&x->tree);
+	return command_start(q, &x->tree, &x->cmd, e);
+}
+
+static int start(struct exec *x, struct peer *peer, const struct frame *request, struct err *e)
 {
 	cleanup(exec_request_done) struct exec_request q = { 0 };
 	sigset_t child;
 
-	if (exec_request_decode(request->payload, &q, e) < 0)
+	if (exec_request_decode(request->payload, &q, e) < 0 ||
+	    (q.id[0] && take_id(x, q.id, e) < 0))
 		return -1;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
@@ -464,47 +612,69 @@ static int start(struct exec *x, const struct frame *request, struct err *e)
 	x->sigfd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (x->sigfd < 0)
 		return err_sys(e, errno, "signalfd");
-	tree_open(&x->tree);
 	x->started_us = now_us();
-	if (command_start(&q, &x->tree, &x->cmd, e) < 0)
+	if (start_command(x, &q, e) < 0)
 		return -1;
-	if (pipe2(x->lane, O_CLOEXEC | O_NONBLOCK) == 0)
-		(void)fcntl(x->lane[1], F_SETPIPE_SZ, FRAME_PAYLOAD_MAX);
 	/* When the sandbox is told to end, the command hears it too: we stay to say how it did. */
 	(void)sigaction(SIGTERM, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
-	x->streams[0] = (struct stream){ x->cmd.out, FRAME_STDOUT };
-	x->streams[1] = (struct stream){ x->cmd.err, FRAME_STDERR };
+	x->pid = (uint32_t)x->cmd.pid;
+	x->pty = q.flags & EXEC_PTY;
+	outlet_open(&x->out, peer, x->cmd.out, x->cmd.err);
+	x->out.fleeting = !x->id[0];
 	if (q.timeout_ms > 0 && q.timeout_ms < UINT64_MAX / 2000)
 		x->deadline_us = x->started_us + q.timeout_ms * 1000;
 	return 0;
 }
 
-void exec_serve(struct peer *p, const struct frame *request)
+void exec_serve(struct peer *p, const struct frame *request, int hub)
 {
-	cleanup(buf_done) struct buf frame = buf_make(2048);
-	struct exec x = { .peer = p,
-			  .feed = buf_make(FEED_MAX + FRAME_PAYLOAD_MAX + 1),
+	struct exec x = { .feed = buf_make(FEED_MAX + FRAME_PAYLOAD_MAX + 1),
+			  .hub = hub,
 			  .cmd = { .in = -1 },
-			  .lane = { -1, -1 },
+			  .link = { .peer = { .fd = -1 } },
 			  .sigfd = -1 };
 	struct err e;
 
-	if (start(&x, request, &e) < 0) {
+	if (start(&x, p, request, &e) < 0) {
 		peer_refuse(p, &e);
 		tree_close(&x.tree);
 		return;
 	}
 	peer_took(p, request);
-	frame_add_u32(&frame, FRAME_STARTED, (uint32_t)x.cmd.pid);
-	peer_put_frame(p, &frame);
-	if (peer_flush(p) < 0)
-		peer_left(&x);
+	say_u32(&x, FRAME_STARTED, x.pid);
+	step(&x);
 	listen_to_peer(&x); /* what came together with the request */
 	while (!is_over(&x))
 		turn(&x);
 	tree_close(&x.tree);
+	shell_link_close(&x.link);
 	buf_done(&x.feed);
 	fd_end(&x.sigfd);
-	fd_end(&x.lane[0]);
-	fd_end(&x.lane[1]);
+	outlet_close(&x.out);
+}
+
+void exec_attach_serve(struct peer *p, const struct frame *request, int hub)
+{
+	struct hub_packet packet = { .word = HUB_GIVE };
+	enum hub_word answer;
+	struct err e;
+
+	if (exec_attach_decode(request->payload, &packet.attach, &e) < 0) {
+		peer_refuse(p, &e);
+		return;
+	}
+	peer_took(p, request);
+	if (p->in.len > 0) {
+		err_set(&e, ERR_INVALID, "nothing may follow ATTACH before STARTED");
+		peer_refuse(p, &e);
+		return;
+	}
+	answer = hub_ask(hub, &packet, p->fd);
+	if (answer == HUB_YES)
+		return; /* our end of it closes, the other process has its own */
+	if (answer == HUB_NO)
+		err_set(&e, ERR_NOT_FOUND, "nobody runs exec %s", packet.attach.id);
+	else
+		err_set(&e, ERR_BUSY, "exec %s takes no connection now", packet.attach.id);
+	peer_refuse(p, &e);
 }

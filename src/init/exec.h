@@ -3,5 +3,8 @@
 
 #include "init/peer.h"
 
-/* Serves it on this connection and returns when this process is no longer needed. */
-void exec_serve(struct peer *p, const struct frame *request);
+/* Serves it on this connection, and on those it is given later; returns when nobody needs us. */
+void exec_serve(struct peer *p, const struct frame *request, int hub);
+
+/* ATTACH: give the connection to the process that serves this exec. */
+void exec_attach_serve(struct peer *p, const struct frame *request, int hub);

@@ -8,15 +8,18 @@
 #include <unistd.h>
 
 #include "init/exec.h"
+#include "init/files.h"
 #include "init/peer.h"
+#include "init/shell.h"
 
 #define FIRST_FRAME_MS 30000
 
-static void hello_serve(struct peer *p, const struct frame *request)
+static void hello_serve(struct peer *p, const struct frame *request, int hub)
 {
 	cleanup(buf_done) struct buf frame = buf_make(64);
 
 	(void)request;
+	(void)hub;
 	frame_add_u32(&frame, FRAME_HELLO, FRAME_VERSION);
 	peer_put_frame(p, &frame);
 	if (peer_flush(p) < 0)
@@ -24,9 +27,14 @@ static void hello_serve(struct peer *p, const struct frame *request)
 }
 
 /* What a connection can begin with. */
-static void (*const verbs[FRAME_TYPE_END])(struct peer *, const struct frame *) = {
+static void (*const verbs[FRAME_TYPE_END])(struct peer *, const struct frame *, int hub) = {
 	[FRAME_HELLO] = hello_serve,
 	[FRAME_EXEC] = exec_serve,
+	[FRAME_ATTACH] = exec_attach_serve,
+	[FRAME_SHELL] = shell_serve,
+	[FRAME_SHELL_ASK] = shell_ask_serve,
+	[FRAME_SHELL_END] = shell_end_serve,
+	[FRAME_FILE] = files_serve,
 };
 
 /* 1: it is there; 0: the peer left or said nothing; -1: it is not one. */
@@ -45,7 +53,7 @@ static int first_frame(struct peer *p, struct frame *ret, struct err *e)
 	return n;
 }
 
-void operation_run(int conn)
+void operation_run(int conn, int hub)
 {
 	cleanup(peer_close) struct peer p = { .fd = -1 };
 	struct frame f;
@@ -55,7 +63,7 @@ void operation_run(int conn)
 	peer_open(&p, conn);
 	n = first_frame(&p, &f, &e);
 	if (n > 0)
-		verbs[f.type](&p, &f);
+		verbs[f.type](&p, &f, hub);
 	else if (n < 0)
 		peer_refuse(&p, &e);
 }

@@ -4,4 +4,4 @@
  */
 #pragma once
 
-void operation_run(int conn); /* takes the descriptor */
+void operation_run(int conn, int hub); /* takes the connection; `hub` leads to pid 1 */

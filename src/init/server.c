@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "init/hub.h"
 #include "init/operation.h"
 #include "init/tree.h"
 #include "proto/frame.h"
@@ -99,45 +100,116 @@ static void refuse(int conn, enum err_code code, const char *msg)
 	(void)send(conn, frame.data, frame.len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static no_return void serve(struct server *s, int conn)
+static no_return void serve(struct server *s, int conn, int hub)
 {
 	sigset_t none;
 
 	close_fd(&s->listener);
 	close_fd(&s->sigfd);
+	for (size_t i = 0; i < s->count; i++)
+		close_fd(&s->operations[i].hub);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	operation_run(conn);
+	operation_run(conn, hub);
 	_exit(0);
 }
 
 static void take_connection(struct server *s)
 {
 	cleanup(close_fd) int conn = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int hub[2];
 	pid_t pid;
 
 	if (conn < 0)
 		return; /* it went away again */
-	if (s->count == SERVER_OPERATIONS_MAX) {
+	if (s->count == SERVER_OPERATIONS_MAX || hub_pair(hub) < 0) {
 		refuse(conn, ERR_BUSY, "the sandbox serves as many operations as it can");
 		return;
 	}
 	pid = fork();
-	if (pid == 0)
-		serve(s, take_fd(conn));
-	if (pid < 0)
-		refuse(conn, ERR_LIMIT, "the sandbox has no room for another process");
-	else
-		s->operations[s->count++] = pid;
+	if (pid == 0) {
+		close_fd(&hub[0]);
+		serve(s, take_fd(conn), hub[1]);
+	}
+	close_fd(&hub[1]);
+	if (pid > 0) {
+		s->operations[s->count++] = (struct server_operation){ .pid = pid, .hub = hub[0] };
+		return;
+	}
+	close_fd(&hub[0]);
+	refuse(conn, ERR_LIMIT, "the sandbox has no room for another process");
 }
 
 static void forget(struct server *s, pid_t pid)
 {
 	for (size_t i = 0; i < s->count; i++)
-		if (s->operations[i] == pid) {
+		if (s->operations[i].pid == pid) {
+			close_fd(&s->operations[i].hub);
 			s->operations[i] = s->operations[--s->count];
 			return;
 		}
+}
+
+/* --- who runs which exec --- */
+
+static struct server_operation *find(struct server *s, const char *id)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (strcmp(s->operations[i].id, id) == 0)
+			return &s->operations[i];
+	return NULL;
+}
+
+static bool is_spent(const struct server *s, const char *id)
+{
+	for (size_t i = 0; i < SERVER_SPENT_MAX; i++)
+		if (strcmp(s->spent[i], id) == 0)
+			return true;
+	return false;
+}
+
+static enum hub_word give(struct server *s, const struct hub_packet *p, int fd)
+{
+	const struct server_operation *to = find(s, p->attach.id);
+
+	if (to && to->hub >= 0 && hub_send(to->hub, p, fd) == 0)
+		return HUB_YES;
+	if (to)
+		return HUB_BUSY; /* or it has just ended, and will be reaped */
+	if (p->attach.id[0] == '.')
+		return HUB_NO; /* a shell's name may be used again */
+	memcpy(s->spent[s->spent_next], p->attach.id, EXEC_ID_SIZE);
+	s->spent_next = (s->spent_next + 1) % SERVER_SPENT_MAX;
+	return HUB_NO;
+}
+
+static enum hub_word take_id(struct server *s, struct server_operation *op, const char *id)
+{
+	if (find(s, id) || is_spent(s, id))
+		return HUB_NO;
+	memcpy(op->id, id, sizeof(op->id));
+	return HUB_YES;
+}
+
+static void on_hub(struct server *s, struct server_operation *op)
+{
+	struct hub_packet p, answer = { 0 };
+	int fd = -1;
+	int n = hub_receive(op->hub, &p, &fd);
+
+	if (n < 0) {
+		close_fd(&op->hub);
+		op->hub = -1;
+		return;
+	}
+	if (n == 0)
+		return;
+	if (p.word == HUB_GIVE && fd >= 0)
+		answer.word = give(s, &p, fd);
+	else if (p.word == HUB_TAKE && p.attach.id[0])
+		answer.word = take_id(s, op, p.attach.id);
+	close_fd(&fd);
+	(void)!hub_send(op->hub, &answer, -1); /* it asks one thing at a time: there is room */
 }
 
 /* True if there is nobody left at all. */
@@ -177,23 +249,34 @@ static void on_signals(struct server *s)
 	}
 }
 
+enum slot {
+	SLOT_SIGNALS,
+	SLOT_LISTENER,
+	SLOT_HUBS,
+};
+
 /* Returns whether to go on. */
 static bool turn(struct server *s)
 {
-	struct pollfd fds[2] = {
-		{ s->sigfd, POLLIN, 0 },
-		{ s->stopping ? -1 : s->listener, POLLIN, 0 },
-	};
+	struct pollfd fds[SLOT_HUBS + SERVER_OPERATIONS_MAX];
+	size_t count = s->count;
 	uint64_t now = now_ms();
 	int wait = -1;
 
+	fds[SLOT_SIGNALS] = (struct pollfd){ s->sigfd, POLLIN, 0 };
+	fds[SLOT_LISTENER] = (struct pollfd){ s->stopping ? -1 : s->listener, POLLIN, 0 };
+	for (size_t i = 0; i < count; i++)
+		fds[SLOT_HUBS + i] = (struct pollfd){ s->operations[i].hub, POLLIN, 0 };
 	if (s->stopping)
 		wait = s->stop_by_ms > now ? (int)(s->stop_by_ms - now) : 0;
-	if (poll(fds, 2, wait) == 0 && s->stopping)
+	if (poll(fds, SLOT_HUBS + count, wait) == 0 && s->stopping)
 		return false;
-	if (fds[0].revents)
+	for (size_t i = 0; i < count; i++) /* before anybody is forgotten */
+		if (fds[SLOT_HUBS + i].revents)
+			on_hub(s, &s->operations[i]);
+	if (fds[SLOT_SIGNALS].revents)
 		on_signals(s);
-	if (fds[1].revents)
+	if (fds[SLOT_LISTENER].revents)
 		take_connection(s);
 	return !reap(s) || !s->stopping;
 }

@@ -1,14 +1,24 @@
 /*
  * pid 1: takes connections, hands each to a process of its own, reaps every
- * orphan, and ends the sandbox when told to. It parses nothing.
+ * orphan, and ends the sandbox when told to. It parses nothing but what its own
+ * processes ask of it (hub.h).
  */
 #pragma once
 
 #include <sys/types.h>
 
 #include "lib/err.h"
+#include "proto/exec.h"
 
 #define SERVER_OPERATIONS_MAX 1024
+
+#define SERVER_SPENT_MAX      256
+
+struct server_operation {
+	pid_t pid;
+	int hub;               /* -1: it hung up */
+	char id[EXEC_ID_SIZE]; /* of the exec it runs */
+};
 
 struct server {
 	int listener;
@@ -16,7 +26,11 @@ struct server {
 	bool stopping;
 	uint64_t stop_by_ms;
 	size_t count;
-	pid_t operations[SERVER_OPERATIONS_MAX];
+	struct server_operation operations[SERVER_OPERATIONS_MAX];
+
+	/* Ids that were asked for in vain: the last so many. A ring. */
+	char spent[SERVER_SPENT_MAX][EXEC_ID_SIZE];
+	size_t spent_next;
 };
 
 /* A socket that somebody else bound and listens on. */

@@ -17,10 +17,22 @@
 #define TREE_ROUNDS_MAX 32
 #define CGROUP_ROOT     "/sys/fs/cgroup/cpu"
 #define CGROUP_PREFIX   "berth-exec-"
+#define CGROUPS_MAX     1000 /* of one process */
 
 struct pids {
 	pid_t *items;
 	size_t len;
+};
+
+/* A process: its number alone may be another's by now. */
+struct spared {
+	pid_t pid;
+	uint64_t started;
+};
+
+struct tree_spared {
+	size_t len;
+	struct spared items[];
 };
 
 struct tree_kind {
@@ -28,6 +40,7 @@ struct tree_kind {
 	int (*enter)(const struct tree *t);
 	void (*list)(const struct tree *t, struct pids *ret);
 	void (*close)(struct tree *t);
+	void (*adopt)(struct tree *t, pid_t pid);
 	bool marked; /* members carry t->name in their environment */
 };
 
@@ -109,16 +122,55 @@ static int subreaper_open(struct tree *t)
 }
 
 /* A command's name may hold anything, so what follows it starts at the last ')'. */
-static pid_t parent_of(int proc, const char *pid)
+static const char *stat_of(int proc, const char *pid, char stat[512])
 {
-	char path[64], stat[512];
+	char path[64];
 	const char *after;
 
 	snprintf(path, sizeof(path), "%.20s/stat", pid);
-	if (read_at(proc, path, stat, sizeof(stat)) < 0)
-		return 0;
+	if (read_at(proc, path, stat, 512) < 0)
+		return NULL;
 	after = strrchr(stat, ')');
-	return after && strlen(after) > 4 ? pid_of(after + 4) : 0;
+	return after && strlen(after) > 4 ? after + 4 : NULL;
+}
+
+static pid_t parent_of(int proc, const char *pid)
+{
+	char stat[512];
+	const char *parent = stat_of(proc, pid, stat);
+
+	return parent ? pid_of(parent) : 0;
+}
+
+/* That field of its stat as a number; the parent is field 4. 0: there is none. */
+static uint64_t field_of(int proc, pid_t pid, int field)
+{
+	char name[16], stat[512];
+	const char *at;
+	uint64_t n = 0;
+
+	snprintf(name, sizeof(name), "%d", pid);
+	at = stat_of(proc, name, stat);
+	for (int i = 4; at && i < field; i++) {
+		at = strchr(at, ' ');
+		at = at ? at + 1 : NULL;
+	}
+	for (; at && *at >= '0' && *at <= '9'; at++)
+		n = n * 10 + (uint64_t)(*at - '0');
+	return n;
+}
+
+static uint64_t start_of(int proc, pid_t pid)
+{
+	return field_of(proc, pid, 22); /* in ticks since boot */
+}
+
+static bool is_spared(const struct tree *t, pid_t pid)
+{
+	for (size_t i = 0; t->spared && i < t->spared->len; i++)
+		if (t->spared->items[i].pid == pid)
+			return t->spared->items[i].started == start_of(t->dir, pid);
+	return false;
 }
 
 static bool pids_has(const struct pids *p, pid_t pid)
@@ -160,12 +212,25 @@ static void subreaper_list(const struct tree *t, struct pids *ret)
 	while (d && (ent = readdir(d))) {
 		pid_t pid = pid_of(ent->d_name);
 
-		if (pid <= 1)
+		if (pid <= 1 || is_spared(t, pid))
 			continue;
 		pids_add(&all, pid);
 		pids_add(&parents, parent_of(t->dir, ent->d_name));
 	}
 	descend(&all, &parents, ret);
+}
+
+/* Those that are there now stay out of it, and so does what they start. */
+static void subreaper_adopt(struct tree *t, pid_t but)
+{
+	cleanup(pids_done) struct pids now = { 0 };
+
+	subreaper_list(t, &now);
+	t->spared = xcalloc(1, sizeof(*t->spared) + now.len * sizeof(t->spared->items[0]));
+	for (size_t i = 0; i < now.len; i++)
+		if (now.items[i] != but)
+			t->spared->items[t->spared->len++] =
+				(struct spared){ now.items[i], start_of(t->dir, now.items[i]) };
 }
 
 /* --- cgroup --- */
@@ -188,9 +253,11 @@ static int cgroup_open(struct tree *t)
 	if (root < 0)
 		return -1;
 	cgroup_sweep(root);
-	snprintf(t->name, sizeof(t->name), CGROUP_PREFIX "%d", getpid());
-	if (mkdirat(root, t->name, 0700) < 0)
-		return -1;
+	for (int i = 0; i < CGROUPS_MAX; i++) { /* a shell has one for each command */
+		snprintf(t->name, sizeof(t->name), CGROUP_PREFIX "%d.%d", getpid(), i);
+		if (mkdirat(root, t->name, 0700) == 0 || errno != EEXIST)
+			break;
+	}
 	t->dir = openat(root, t->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (t->dir >= 0 && faccessat(t->dir, "cgroup.procs", W_OK, 0) == 0)
 		return 0;
@@ -200,18 +267,29 @@ static int cgroup_open(struct tree *t)
 	return -1;
 }
 
-static int cgroup_enter(const struct tree *t)
+static int cgroup_add(const struct tree *t, pid_t pid)
 {
 	cleanup(close_fd) int fd = openat(t->dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
 	char text[16];
-	int n = snprintf(text, sizeof(text), "%d", getpid());
+	int n = snprintf(text, sizeof(text), "%d", pid);
 
 	return fd >= 0 && write(fd, text, (size_t)n) == n ? 0 : -1;
 }
 
-static void cgroup_list(const struct tree *t, struct pids *ret)
+static int cgroup_enter(const struct tree *t)
 {
-	cleanup(close_fd) int fd = openat(t->dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+	return cgroup_add(t, getpid());
+}
+
+/* Only ours write there, and the process is one of ours: it cannot fail. */
+static void cgroup_adopt(struct tree *t, pid_t pid)
+{
+	(void)cgroup_add(t, pid);
+}
+
+static void cgroup_list_one(int dir, struct pids *ret)
+{
+	cleanup(close_fd) int fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
 	cleanup(buf_done) struct buf text = buf_make(TREE_PIDS_MAX * 8);
 	char chunk[4096];
 	ssize_t n;
@@ -226,6 +304,29 @@ static void cgroup_list(const struct tree *t, struct pids *ret)
 		s = strchr(s, '\n');
 		if (!s)
 			break;
+	}
+}
+
+static void cgroup_list(const struct tree *t, struct pids *ret)
+{
+	cleanup(close_fd) int root = openat(t->dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup(dir_closep) DIR *d = t->wide ? dir_stream(root) : NULL;
+	const struct dirent *ent;
+	char prefix[64];
+
+	if (!t->wide) {
+		cgroup_list_one(t->dir, ret);
+		return;
+	}
+	snprintf(prefix, sizeof(prefix), CGROUP_PREFIX "%d.", getpid());
+	while (d && (ent = readdir(d))) {
+		cleanup(close_fd) int dir = -1;
+
+		if (strncmp(ent->d_name, prefix, strlen(prefix)) != 0)
+			continue;
+		dir = openat(root, ent->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (dir >= 0)
+			cgroup_list_one(dir, ret);
 	}
 }
 
@@ -275,13 +376,19 @@ static void session_list(const struct tree *t, struct pids *ret)
 	}
 }
 
+/* Of a session there is no part to be told from the rest. */
+static void no_adopt(struct tree *t, pid_t pid)
+{
+	t->session = pid;
+}
+
 /* --- the tree --- */
 
 /* clang-format off */
 static const struct tree_kind kinds[] = {
-	{ subreaper_open,	no_enter,	subreaper_list,	no_close,	false },
-	{ cgroup_open,		cgroup_enter,	cgroup_list,	cgroup_close,	false },
-	{ session_open,		no_enter,	session_list,	no_close,	true },
+	{ subreaper_open, no_enter,     subreaper_list, no_close,     subreaper_adopt, false },
+	{ cgroup_open,    cgroup_enter, cgroup_list,    cgroup_close, cgroup_adopt,    false },
+	{ session_open,   no_enter,     session_list,   no_close,     no_adopt,        true },
 };
 /* clang-format on */
 
@@ -299,6 +406,7 @@ void tree_close(struct tree *t)
 {
 	if (t->kind)
 		t->kind->close(t);
+	free(t->spared);
 	*t = (struct tree){ .dir = -1 };
 }
 
@@ -311,6 +419,28 @@ void tree_mark(const struct tree *t, struct strv *env)
 int tree_enter(const struct tree *t)
 {
 	return t->kind->enter(t);
+}
+
+int tree_ticks(pid_t pid, uint64_t ret[4])
+{
+	cleanup(close_fd) int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (proc < 0 || field_of(proc, pid, 4) == 0)
+		return -1;
+	for (int i = 0; i < 4; i++)
+		ret[i] = field_of(proc, pid, 14 + i);
+	return 0;
+}
+
+void tree_adopt(struct tree *t, pid_t pid)
+{
+	t->kind->adopt(t, pid);
+}
+
+void tree_widen(struct tree *t)
+{
+	free(take_ptr(t->spared));
+	t->wide = true;
 }
 
 static size_t strike(const struct tree *t, int signum)

@@ -18,9 +18,11 @@
 
 struct tree {
 	const struct tree_kind *kind;
-	int dir;       /* /proc, or the cgroup's directory */
-	char name[64]; /* the cgroup, or the marker */
-	pid_t session; /* of the command; 0 until it runs */
+	int dir;                    /* /proc, or the cgroup's directory */
+	char name[64];              /* the cgroup, or the marker */
+	pid_t session;              /* of the command; 0 until it runs */
+	struct tree_spared *spared; /* see tree_adopt() */
+	bool wide;                  /* see tree_widen() */
 };
 
 void tree_open(struct tree *t);
@@ -31,6 +33,18 @@ void tree_mark(const struct tree *t, struct strv *env);
 
 /* Join, in the new process before execve(). -1 with errno. */
 must_check int tree_enter(const struct tree *t);
+
+/*
+ * For a shell that runs one command after another: from now on this process and
+ * what it starts are the tree. What was started before is not.
+ */
+void tree_adopt(struct tree *t, pid_t pid);
+
+/* Everything that any tree of this process was ever about. */
+void tree_widen(struct tree *t);
+
+/* Its time as a user and in the kernel, then that of its children that ended; 100 a second. */
+must_check int tree_ticks(pid_t pid, uint64_t ret[4]);
 
 void tree_signal(const struct tree *t, int signum);
 

@@ -44,6 +44,8 @@ int err_set(struct err *e, enum err_code code, const char *fmt, ...)
 
 	e->code = code;
 	e->fix[0] = '\0';
+	e->reason = NULL;
+	e->status = 0;
 	va_start(ap, fmt);
 	vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
 	va_end(ap);
@@ -84,6 +86,13 @@ int err_fix(struct err *e, const char *fmt, ...)
 	return -1;
 }
 
+int err_reason(struct err *e, const char *reason, int status)
+{
+	e->reason = reason;
+	e->status = status;
+	return -1;
+}
+
 const char *err_name(enum err_code code)
 {
 	return codes[code].name;
@@ -92,6 +101,11 @@ const char *err_name(enum err_code code)
 int err_http_status(enum err_code code)
 {
 	return codes[code].http_status;
+}
+
+int err_status(const struct err *e)
+{
+	return e->status ? e->status : err_http_status(e->code);
 }
 
 const char *err_remediation(const struct err *e)

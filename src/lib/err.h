@@ -34,7 +34,9 @@ enum err_code {
 struct err {
 	enum err_code code;
 	char msg[320];
-	char fix[200]; /* what to do; empty: the code's own sentence */
+	char fix[200];      /* what to do; empty: the code's own sentence */
+	const char *reason; /* a finer word than the code, for programs; NULL: none. Never freed */
+	int status;         /* another HTTP status than the code's; 0: none */
 };
 
 /* All of these return -1, so a failing function ends in `return err_...`. */
@@ -47,8 +49,12 @@ int err_wrap(struct err *e, const char *fmt, ...) printf_like(2, 3);
 /* Say what the reader should do about it. Comes after err_set() or err_sys(). */
 int err_fix(struct err *e, const char *fmt, ...) printf_like(2, 3);
 
+/* Give it a finer word, and unless 0 another HTTP status. Comes after err_set(). */
+int err_reason(struct err *e, const char *reason, int status);
+
 const char *err_name(enum err_code code); /* "not_found", for JSON */
 int err_http_status(enum err_code code);
+int err_status(const struct err *e);              /* its own HTTP status, or the code's */
 const char *err_remediation(const struct err *e); /* never NULL, may be "" */
 
 /* The code of that name or number; ERR_INTERNAL for anything else. */

@@ -26,6 +26,11 @@ uint64_t time_mono_us(void)
 	return clock_us(CLOCK_MONOTONIC);
 }
 
+uint64_t time_boot_ms(void)
+{
+	return clock_us(CLOCK_BOOTTIME) / 1000;
+}
+
 void time_text(uint64_t wall_ms, char out[TIME_TEXT_SIZE])
 {
 	time_t seconds = (time_t)(wall_ms / 1000);

@@ -6,6 +6,7 @@
 uint64_t time_wall_ms(void); /* since 1970 */
 uint64_t time_mono_ms(void); /* never jumps */
 uint64_t time_mono_us(void);
+uint64_t time_boot_ms(void); /* never jumps, and counts while the machine sleeps */
 
 #define TIME_TEXT_SIZE 32
 void time_text(uint64_t wall_ms, char out[TIME_TEXT_SIZE]); /* 2026-11-15T01:55:07.123Z */

@@ -169,6 +169,7 @@ int node_open(struct node *n, struct err *e)
 	int r;
 
 	n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = n->engine.fd = -1;
+	n->fence.alarm_fd = -1;
 	n->filter = buf_make(SECCOMP_TEXT_MAX);
 	r = uv_loop_init(&n->loop);
 	if (r < 0)
@@ -177,6 +178,7 @@ int node_open(struct node *n, struct err *e)
 	if (check_settings(n, e) < 0 || seccomp_compile(&n->filter, e) < 0 ||
 	    open_run_dir(n, e) < 0 || enter_mount_namespace(e) < 0 || keep_init(n, e) < 0 ||
 	    cgroup_open(&n->cgroups, n->settings.instance, e) < 0 ||
+	    fence_open(n, e) < 0 ||
 	    pool_open(&n->pool, n->settings.pool, n->settings.pool_size, mountpoint, e) < 0 ||
 	    image_clean(n, e) < 0 || node_adopt(n, e) < 0 || watch_signals(n, e) < 0)
 		return -1;
@@ -235,6 +237,7 @@ void node_close(struct node *n)
 {
 	image_jobs_end(n);
 	link_close_all(n);
+	fence_close(n);
 	free_allocations(n);
 	if (n->on_term.data) {
 		uv_close((uv_handle_t *)&n->on_term, NULL);

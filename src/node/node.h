@@ -10,6 +10,7 @@
 #include "lib/config.h"
 #include "node/allocation.h"
 #include "node/cgroup.h"
+#include "node/fence.h"
 #include "node/pool.h"
 #include "node/program.h"
 
@@ -40,6 +41,7 @@ struct node {
 	struct pool pool;
 	struct cgroup_host cgroups;
 	struct allocations all;
+	struct fence fence;
 	struct buf filter;     /* of system calls, as the bundle takes it */
 	struct program engine; /* of the runtime that seals itself */
 	struct image_job *image_jobs;

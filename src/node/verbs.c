@@ -1,6 +1,5 @@
 #include "node/verbs.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -72,6 +71,7 @@ void allocation_observe(const struct node *n, const char *sandbox, uint64_t gene
 		o.process = process;
 		o.disk = pool_observe(&n->pool, name);
 		o.runtime = engine_presence(n, a, name);
+		o.record = presence_at(n->alloc_fd, name);
 	}
 	o.presence = sum_up(&o);
 	o.ready = a && a->phase == PHASE_RUNNING && o.process == PRESENCE_PRESENT;
@@ -131,62 +131,6 @@ static void verb_connect(struct call *c)
 	if (guest_connect(a, &fd, &e) < 0)
 		return call_fail(c, &e);
 	call_reply(c, &nothing, fd);
-}
-
-static void inventory_of_records(struct call *c)
-{
-	const struct allocations *all = &c->node->all;
-	struct node_observation o;
-
-	for (size_t i = 0; i < ALLOCATION_BUCKETS; i++)
-		for (const struct allocation *a = all->buckets[i]; a; a = a->next) {
-			allocation_observe(c->node, a->spec.sandbox, a->spec.generation, &o);
-			call_part(c, &o);
-		}
-}
-
-/* "sb_c1_x.3" to its two parts. */
-static bool name_parse(const char *name, char sandbox[NODE_NAME_SIZE], uint64_t *generation)
-{
-	const char *dot = strrchr(name, '.');
-	struct err e;
-
-	return dot && str_copy_bytes(sandbox, NODE_NAME_SIZE, name, (size_t)(dot - name)) &&
-	       str_u64(dot + 1, generation, &e) == 0;
-}
-
-/* After a power cut: disks whose record, in the run directory, is gone. */
-static void inventory_of_disks(struct call *c)
-{
-	int fd = openat(c->node->pool.sandboxes, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	cleanup(dir_closep) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	char sandbox[NODE_NAME_SIZE];
-	struct node_observation o;
-	struct dirent *entry;
-	uint64_t generation;
-
-	while (dir && (entry = readdir(dir))) {
-		if (!name_parse(entry->d_name, sandbox, &generation) ||
-		    allocation_find(&c->node->all, sandbox))
-			continue;
-		allocation_observe(c->node, sandbox, generation, &o);
-		call_part(c, &o);
-	}
-}
-
-static void verb_inventory(struct call *c)
-{
-	static const struct node_nothing nothing;
-
-	inventory_of_records(c);
-	inventory_of_disks(c);
-	if (c->ask.cursor.follow && c->link) {
-		call_part(c, &(struct node_observation){ 0 }); /* the list is through */
-		c->next_waiter = c->node->followers;
-		c->node->followers = c;
-		return;
-	}
-	call_reply(c, &nothing, -1);
 }
 
 void verb_tell_ended(const struct allocation *a)
@@ -271,10 +215,15 @@ static void (*const verbs[NODE_VERB_COUNT])(struct call *c) = {
 	[NODE_INVENTORY] = verb_inventory,
 	[NODE_CAPACITY]	 = verb_capacity,
 	[NODE_USAGE]	 = verb_usage,
+	[NODE_LEASE]	 = verb_lease,
 };
 /* clang-format on */
 
 void verb_begin(struct call *c)
 {
+	struct err e;
+
+	if (fence_check(c->node, c->verb, &e) < 0)
+		return call_fail(c, &e);
 	verbs[c->verb](c);
 }

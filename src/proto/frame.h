@@ -11,8 +11,18 @@
  *                                 <- EXITED          the one terminal record
  *                                 <- ERROR           instead of any of these
  *
- * The receiver that closes before EXITED wants the command and everything it
- * started killed.
+ *   -> FILE DATA* DATA_END        <- ENTRY* DATA* CHANGE* TICK*
+ *                                 <- DONE, or FAILED
+ *
+ * An EXEC without an id belongs to its connection: who closes that before EXITED
+ * wants the command and everything it started killed. An EXEC with an id belongs
+ * to nobody:
+ *
+ *   -> ACK*                       <- TAKEN*          meanwhile
+ *   -> ATTACH                     <- STARTED ...     on another connection: go on from there
+ *
+ * Its output is kept until ACK says that it is safe elsewhere, and so is EXITED. A
+ * connection that closes ends nothing; a new one takes the place of the one before.
  */
 #pragma once
 
@@ -22,20 +32,36 @@
 
 #define FRAME_HEAD        5
 #define FRAME_PAYLOAD_MAX (256 * 1024)
-#define FRAME_VERSION     1
+#define FRAME_VERSION     2
 
 enum frame_type {
 	FRAME_NONE,
-	FRAME_HELLO,     /* u32 version */
-	FRAME_EXEC,      /* struct exec_request */
-	FRAME_STDIN,     /* bytes */
-	FRAME_STDIN_END, /* nothing */
-	FRAME_SIGNAL,    /* u32 number, to the command's whole tree */
-	FRAME_STARTED,   /* u32 pid inside */
-	FRAME_STDOUT,    /* bytes */
-	FRAME_STDERR,    /* bytes */
-	FRAME_EXITED,    /* struct exec_exit */
-	FRAME_ERROR,     /* u32 enum err_code, str message, str remediation */
+	FRAME_HELLO,       /* u32 version */
+	FRAME_EXEC,        /* struct exec_request */
+	FRAME_STDIN,       /* bytes */
+	FRAME_STDIN_END,   /* nothing */
+	FRAME_SIGNAL,      /* u32 number, to the command's whole tree */
+	FRAME_STARTED,     /* u32 pid inside */
+	FRAME_STDOUT,      /* bytes */
+	FRAME_STDERR,      /* bytes */
+	FRAME_EXITED,      /* struct exec_exit */
+	FRAME_ERROR,       /* u32 enum err_code, str message, str remediation */
+	FRAME_FILE,        /* struct file_request: begins an operation on files */
+	FRAME_DATA,        /* bytes of a file or an archive */
+	FRAME_DATA_END,    /* nothing; all of it was sent */
+	FRAME_ENTRY,       /* struct file_entry */
+	FRAME_CHANGE,      /* struct file_change */
+	FRAME_DONE,        /* struct file_done */
+	FRAME_FAILED,      /* struct file_failed */
+	FRAME_TICK,        /* nothing; it is still at work */
+	FRAME_ATTACH,      /* struct exec_attach */
+	FRAME_ACK,         /* struct exec_ack */
+	FRAME_TAKEN,       /* u32: so many more bytes of standard input are out of our hands */
+	FRAME_RESIZE,      /* struct exec_size */
+	FRAME_SHELL,       /* struct shell_request: begin a persistent shell */
+	FRAME_SHELL_ASK,   /* str name: what is it like? */
+	FRAME_SHELL_END,   /* str name: end it and all it started */
+	FRAME_SHELL_STATE, /* struct shell_state */
 	FRAME_TYPE_END
 };
 

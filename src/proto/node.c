@@ -58,6 +58,7 @@ static const struct field observation_fields[] = {
 	FIELD(FIELD_U32, node_observation, cgroup),
 	FIELD(FIELD_U32, node_observation, disk),
 	FIELD(FIELD_U32, node_observation, runtime),
+	FIELD(FIELD_U32, node_observation, record),
 	FIELD(FIELD_U32, node_observation, ready),
 	FIELD(FIELD_U64, node_observation, observed_ms),
 	FIELD(FIELD_STR, node_observation, detail),
@@ -93,6 +94,24 @@ static const struct field usage_fields[] = {
 	{ 0 }
 };
 
+static const struct field lease_fields[] = {
+	FIELD(FIELD_STR, node_lease, request),
+	FIELD(FIELD_U32, node_lease, op),
+	FIELD(FIELD_U64, node_lease, epoch),
+	FIELD(FIELD_U64, node_lease, until_ms),
+	{ 0 }
+};
+
+static const struct field fence_fields[] = {
+	FIELD(FIELD_U32, node_fence, state),
+	FIELD(FIELD_U64, node_fence, epoch),
+	FIELD(FIELD_U64, node_fence, until_ms),
+	FIELD(FIELD_U32, node_fence, runs),
+	FIELD(FIELD_U32, node_fence, still),
+	FIELD(FIELD_U64, node_fence, frozen_ms),
+	{ 0 }
+};
+
 static const struct field nothing_fields[] = {
 	FIELD(FIELD_U32, node_nothing, zero),
 	{ 0 }
@@ -117,6 +136,7 @@ static const struct node_verb_row rows[NODE_VERB_COUNT] = {
 	[NODE_INVENTORY] = ROW_LIST("inventory", cursor, observation, nothing),
 	[NODE_CAPACITY]	 = ROW("capacity", cursor, capacity),
 	[NODE_USAGE]	 = ROW("usage", target, usage),
+	[NODE_LEASE]	 = ROW("lease", lease, fence),
 };
 #undef HAS
 #undef SIZE
@@ -128,7 +148,20 @@ static const char *const presence_names[PRESENCE_COUNT] = {
 	[PRESENCE_ABSENT]  = "absent",
 	[PRESENCE_PRESENT] = "present",
 };
+
+static const char *const fence_state_names[FENCE_STATE_COUNT] = {
+	[FENCE_NONE]	= "none",
+	[FENCE_HELD]	= "held",
+	[FENCE_FROZEN]	= "frozen",
+	[FENCE_KILLING]	= "killing",
+	[FENCE_CLEAR]	= "clear",
+};
 /* clang-format on */
+
+const char *fence_state_name(enum fence_state s)
+{
+	return s < FENCE_STATE_COUNT ? fence_state_names[s] : "unknown";
+}
 
 const char *presence_name(enum presence p)
 {

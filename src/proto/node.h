@@ -30,6 +30,7 @@ enum node_verb {
 	NODE_INVENTORY,
 	NODE_CAPACITY,
 	NODE_USAGE,
+	NODE_LEASE,
 	NODE_VERB_COUNT
 };
 
@@ -109,6 +110,7 @@ struct node_observation {
 	uint32_t cgroup;
 	uint32_t disk;
 	uint32_t runtime; /* the engine's own record of it */
+	uint32_t record;  /* berth-node's own, with bundle and socket; no part of the sum */
 	uint32_t ready;   /* 1: init has answered */
 	uint64_t observed_ms;
 	char detail[200]; /* what was unknown, or what is still there */
@@ -140,6 +142,46 @@ struct node_usage {
 	uint64_t pids;
 	uint64_t disk_bytes;
 	uint64_t oom_kills;
+};
+
+/*
+ * lease: until when this host may let its sandboxes run. Times are CLOCK_BOOTTIME,
+ * which both sides read from the same kernel: an answer that lay in a queue does
+ * not become longer. Without a further word it freezes them at that time.
+ */
+enum lease_op {
+	LEASE_ASK,     /* nothing changes */
+	LEASE_HOLD,    /* they may run until then, under this epoch; what was frozen goes on */
+	LEASE_FREEZE,  /* now */
+	LEASE_KILL,    /* the epoch is another's: answered when nothing runs any more */
+	LEASE_RELEASE, /* this host needs no lease: they may run for ever */
+	LEASE_OP_COUNT
+};
+
+enum fence_state {
+	FENCE_NONE, /* no lease was ever told of */
+	FENCE_HELD,
+	FENCE_FROZEN,
+	FENCE_KILLING,
+	FENCE_CLEAR, /* nothing runs, and nothing may until a newer epoch is told */
+	FENCE_STATE_COUNT
+};
+const char *fence_state_name(enum fence_state s);
+
+struct node_lease {
+	char request[NODE_REQUEST_SIZE];
+	uint32_t op; /* enum lease_op */
+	uint64_t epoch;
+	uint64_t until_ms;
+};
+
+struct node_fence {
+	uint32_t state; /* enum fence_state */
+	uint64_t epoch; /* 0: none */
+	uint64_t until_ms;
+	uint32_t runs;      /* enum presence: has any sandbox a process */
+	uint32_t still;     /* enum presence: is all of it frozen */
+	uint64_t frozen_ms; /* when that was seen; 0: it is not */
 };
 
 struct node_nothing {
@@ -182,5 +224,7 @@ union node_any {
 	struct node_cursor cursor;
 	struct node_capacity capacity;
 	struct node_usage usage;
+	struct node_lease lease;
+	struct node_fence fence;
 	struct node_nothing nothing;
 };

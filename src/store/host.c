@@ -64,30 +64,44 @@ static const struct column moved_columns[] = {
 };
 
 static const struct statement put = { "host-put",
-	"INSERT INTO host (id, version) VALUES ($1, $2) "
+	"INSERT INTO host (id, version, lease_until) VALUES ($1, $2, "
+	"CASE WHEN $3::int = 1 THEN now() END) "
 	"ON CONFLICT (id) DO UPDATE SET version = excluded.version, seen_at = now()" };
 #define SAYS \
-	"version = $2, address = $3, boot_id = $4, lease_until = " SQL_AFTER("$5") ", " \
+	"version = $2, address = coalesce($3, host.address), boot_id = $4, " \
+	"lease_until = " SQL_AFTER("$5") ", " \
 	"seen_at = now(), cpus = $6, memory_mb = $7, memory_free_mb = $8, disk_mb = $9, " \
 	"disk_free_mb = $10, runtimes = $11"
 /* Another machine's lease under this name must be over, as for anybody who takes it. */
 static const struct statement enlist = { "host-register",
 	"WITH h AS (INSERT INTO host (id, version, address, boot_id, epoch, lease_until, cpus, "
 	"memory_mb, memory_free_mb, disk_mb, disk_free_mb, runtimes) "
-	"VALUES ($1, $2, $3, $4, 1, " SQL_AFTER("$5") ", $6, $7, $8, $9, $10, $11) "
+	"VALUES ($1, $2, coalesce($3, ''), $4, 1, " SQL_AFTER("$5") ", $6, $7, $8, $9, $10, $11) "
 	"ON CONFLICT (id) DO UPDATE SET " SAYS ", epoch = host.epoch + 1, lost_at = NULL, "
 	"lost_to = '', removed_at = NULL, draining = host.draining AND host.removed_at IS NULL "
-	"WHERE host.lease_until IS NULL OR host.boot_id = $4 OR host.lost_at IS NOT NULL "
-	"OR host.removed_at IS NOT NULL OR host.lease_until + " SQL_MARGIN("$12") " <= now() "
+	"WHERE host.lease_until IS NULL OR host.epoch = 0 OR host.boot_id = $4 "
+	"OR host.lost_at IS NOT NULL OR host.removed_at IS NOT NULL "
+	"OR host.lease_until + " SQL_MARGIN("$12") " <= now() "
 	"RETURNING *) SELECT " HOST_COLUMNS " FROM h" UNSUMMED };
 static const struct statement renew = { "host-renew",
-	"WITH h AS (UPDATE host SET " SAYS " WHERE id = $1 AND epoch = $12 "
+	"WITH h AS (UPDATE host SET " SAYS " WHERE id = $1 AND epoch = $12 AND epoch > 0 "
 	"AND lost_at IS NULL AND removed_at IS NULL RETURNING *) "
 	"SELECT " HOST_COLUMNS " FROM h" UNSUMMED };
 static const struct statement get = { "host-get",
 	"SELECT " HOST_COLUMNS " FROM host h" PROMISED "WHERE h.id = $1" };
 static const struct statement list = { "host-list",
 	"SELECT " HOST_COLUMNS " FROM host h" PROMISED "ORDER BY h.id" };
+/* The sums only of those that were drawn. */
+static const struct statement draw_some = { "hosts-draw",
+	"WITH drawn AS (SELECT h.id FROM host h, image i, image_copy c WHERE i.name = $1 "
+	"AND c.digest = i.digest AND c.host = h.id AND NOT h.draining AND h.lost_at IS NULL "
+	"AND h.removed_at IS NULL AND (h.lease_until IS NULL OR h.lease_until > now()) "
+	"AND (h.address <> '' OR h.id = $2) AND $4 IN ('', h.id) "
+	"ORDER BY random() LIMIT $3::bigint) "
+	"SELECT " HOST_COLUMNS " FROM drawn JOIN host h ON h.id = drawn.id LEFT JOIN LATERAL ("
+	"SELECT count(*) AS sandboxes, sum(memory_mb) AS memory_mb, sum(disk_mb) AS disk_mb, "
+	"sum(cpu_milli) AS cpu_milli, sum(pids) AS pids FROM sandbox WHERE host = h.id) p "
+	"ON true" };
 static const struct statement drain = { "host-drain",
 	"WITH h AS (UPDATE host SET draining = $2::int = 1 WHERE id = $1 AND removed_at IS NULL "
 	"RETURNING *) SELECT " HOST_COLUMNS " FROM h" PROMISED };
@@ -128,7 +142,7 @@ static const struct statement replace = { "hosts-replace",
 	"SELECT id AS sandbox, host, generation FROM moved" };
 static const struct statement arrivals = { "host-arrivals",
 	"UPDATE sandbox SET build_at = NULL WHERE id IN (SELECT id FROM sandbox "
-	"WHERE host = $1 AND build_at <= now() LIMIT 100 FOR UPDATE SKIP LOCKED) "
+	"WHERE host = $1 AND build_at <= now() LIMIT $2::bigint FOR UPDATE SKIP LOCKED) "
 	"RETURNING id AS sandbox, host, generation" };
 /* The sandboxes first: a host that still has some that must be replaced is not removed. */
 static const struct statement remove_it = { "host-remove",
@@ -160,11 +174,12 @@ enum host_lease_state host_state(const struct host *h, unsigned divisor)
 	return host_lease_seen(&sight, divisor);
 }
 
-int store_host_put(struct store *s, const char *id, const char *version, struct err *e)
+int store_host_put(struct store *s, const char *id, const char *version, bool leased,
+		   struct err *e)
 {
 	cleanup(result_clear) PGresult *res = NULL;
 
-	return store_run(s, &put, ARGS(TEXT(id), TEXT(version)), &res, e);
+	return store_run(s, &put, ARGS(TEXT(id), TEXT(version), NUMBER(leased)), &res, e);
 }
 
 /* Both end with a number of their own: the margin, or the epoch. */
@@ -300,14 +315,15 @@ int store_hosts_replace(struct store *s, const struct host_taker *by, uint32_t l
 	return each_moved(s, &replace,
 			  ARGS(TEXT(by->id), NUMBER(by->epoch),
 			       NUMBER(constant_ms(CONSTANT_HOST_FREEZE_BEFORE, by->divisor)),
-			       NUMBER(limit), NUMBER(lifecycle_deadline_ms(SANDBOX_CREATING))),
+			       NUMBER(limit), NUMBER(constant_ms(CONSTANT_CREATE, 1))),
 			  on_row, arg, e);
 }
 
 int store_host_arrivals(struct store *s, const char *host, host_moved_fn *on_row, void *arg,
 			struct err *e)
 {
-	return each_moved(s, &arrivals, ARGS(TEXT(host)), on_row, arg, e);
+	return each_moved(s, &arrivals, ARGS(TEXT(host), NUMBER(HOST_ARRIVALS_MAX)), on_row, arg,
+			  e);
 }
 
 /* It was not removed: was it before, does it live, or has it still something to replace? */
@@ -347,4 +363,12 @@ int store_host_remove(struct store *s, const struct host_removal *r, struct host
 		return not_removed(s, r, ret, e);
 	*ret = got;
 	return 0;
+}
+
+int store_hosts_draw(struct store *s, const struct host_draw *q, host_fn *on_row, void *arg,
+		     struct err *e)
+{
+	return each_host(s, &draw_some,
+			 ARGS(TEXT(q->image), TEXT(q->self), NUMBER(q->limit), TEXT(q->only)),
+			 on_row, arg, e);
 }

@@ -16,6 +16,7 @@
 #define HOST_ADDRESS_SIZE  128
 #define HOST_BOOT_SIZE     40
 #define HOST_RUNTIMES_SIZE 64
+#define HOST_ARRIVALS_MAX  16 /* handed out at once */
 
 struct host_capacity {
 	uint64_t cpus;
@@ -45,14 +46,15 @@ struct host {
 /* How others see it. */
 enum host_lease_state host_state(const struct host *h, unsigned divisor);
 
-/* A host without a lease says that it is there. */
-must_check int store_host_put(struct store *s, const char *id, const char *version,
+/* A host says that it is there. One that needs a lease may do nothing until it has one. */
+must_check int store_host_put(struct store *s, const char *id, const char *version, bool leased,
 			      struct err *e);
 
 /* What a host says of itself with each of these two. */
 struct host_claim {
-	const char *id, *version, *address, *boot_id;
-	uint64_t epoch; /* renew: the one it holds */
+	const char *id, *version, *boot_id;
+	const char *address; /* NULL: as it was */
+	uint64_t epoch;      /* renew: the one it holds */
 	const struct host_capacity *capacity;
 	unsigned divisor; /* of the lease, and of the margin */
 };
@@ -76,6 +78,18 @@ typedef void host_fn(const struct host *h, void *arg);
 
 must_check int store_host_get(struct store *s, const char *id, struct host *ret, struct err *e);
 must_check int store_host_list(struct store *s, host_fn *on_row, void *arg, struct err *e);
+
+/*
+ * At most `limit` of those that take new sandboxes and have this image, in no
+ * order: they live, are not draining, and can be reached (or are the one who asks).
+ */
+struct host_draw {
+	const char *image, *self;
+	const char *only; /* "": any */
+	uint32_t limit;
+};
+must_check int store_hosts_draw(struct store *s, const struct host_draw *q, host_fn *on_row,
+				void *arg, struct err *e);
 
 /* Whether it takes new sandboxes. ERR_NOT_FOUND, or ERR_CONFLICT for one that was removed. */
 must_check int store_host_drain(struct store *s, const char *id, bool draining, struct host *ret,
@@ -108,7 +122,7 @@ must_check int store_hosts_take(struct store *s, const struct host_taker *by, ho
 must_check int store_hosts_replace(struct store *s, const struct host_taker *by, uint32_t limit,
 				   host_moved_fn *on_row, void *arg, struct err *e);
 
-/* Those that came to this host; each is handed out once. */
+/* Some of those that came to this host; each is handed out once. */
 must_check int store_host_arrivals(struct store *s, const char *host, host_moved_fn *on_row,
 				   void *arg, struct err *e);
 

@@ -301,7 +301,7 @@ class Cell:
         return f"host={where} user=berth dbname=postgres{more}"
 
     def settings_of(self, host):
-        return {}
+        return {"peer_listen": f"{host.address}:{PEER_PORT}"}
 
     @property
     def primary(self):

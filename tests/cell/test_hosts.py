@@ -4,7 +4,7 @@ CELL = {"hosts": 2}
 
 def test_each_host_runs_its_own(c):
     for h in c.hosts:
-        ident = h.api.create()
+        ident = h.api.create(host=h.name)
         assert h.api.exec(ident, ["echo", h.name]).out.decode().strip() == h.name
         assert h.pids(ident)
     assert sorted(host for _, host, _, _ in c.rows()) == ["h1", "h2"]
@@ -17,7 +17,7 @@ def test_every_host_lists_all(c):
 
 
 def test_the_daemons_of_a_host_are_killed_and_come_back(c):
-    ident = c.hosts[0].api.create()
+    ident = c.hosts[0].api.create(host="h1")
     pids = c.hosts[0].pids(ident)
     c.hosts[0].restart()
     assert c.hosts[0].pids(ident) == pids

@@ -5,12 +5,12 @@ import socket
 import struct
 
 VERBS = ["none", "image", "create", "start", "observe", "connect", "stop", "destroy",
-         "inventory", "capacity", "usage"]
+         "inventory", "capacity", "usage", "lease"]
 PRESENCE = ["unknown", "absent", "present"]
 
 TARGET = [("request", "s"), ("sandbox", "s"), ("generation", "Q")]
 OBSERVATION = [("sandbox", "s"), ("generation", "Q"), ("presence", "I"), ("process", "I"),
-               ("cgroup", "I"), ("disk", "I"), ("runtime", "I"), ("ready", "I"),
+               ("cgroup", "I"), ("disk", "I"), ("runtime", "I"), ("record", "I"), ("ready", "I"),
                ("observed_ms", "Q"), ("detail", "s")]
 IMAGE = [("digest", "s"), ("bytes", "Q"), ("phase", "s"), ("done", "Q"), ("total", "Q")]
 FIELDS = {  # verb: request, part, reply
@@ -28,6 +28,8 @@ FIELDS = {  # verb: request, part, reply
                  [("version", "I"), ("cpus", "I"), ("memory_total", "Q"), ("memory_available", "Q"),
                   ("disk_total", "Q"), ("disk_available", "Q"), ("sandboxes", "I"),
                   ("cgroups", "s"), ("runtimes", "s")]),
+    "lease": ([("request", "s"), ("op", "I"), ("epoch", "Q"), ("until_ms", "Q")], None,
+              [("state", "I"), ("epoch", "Q"), ("until_ms", "Q"), ("runs", "I"), ("still", "I"), ("frozen_ms", "Q")]),
     "usage": (TARGET, None, [("cpu_us", "Q"), ("memory_bytes", "Q"), ("memory_peak_bytes", "Q"),
                              ("pids", "Q"), ("disk_bytes", "Q"), ("oom_kills", "Q")]),
 }
@@ -109,12 +111,15 @@ def frame(kind, payload=b""):
     return struct.pack(">BI", FRAMES[kind], len(payload)) + payload
 
 
-def exec_frame(argv, env=(), cwd="", timeout_ms=0, stdin=False):
+def exec_frame(argv, env=(), cwd="", timeout_ms=0, stdin=False, ident="", flags=0, cols=0, rows=0, shell=""):
+    def text(s):
+        return struct.pack(">H", len(s.encode())) + s.encode()
+
     def listed(items):
         return struct.pack(">I", len(items)) + b"".join(
             struct.pack(">I", len(i.encode())) + i.encode() for i in items)
-    return frame("exec", struct.pack(">IQH", int(stdin), timeout_ms, len(cwd)) + cwd.encode() +
-                 listed(argv) + listed(env))
+    return frame("exec", text(ident) + struct.pack(">III", int(stdin) | flags, cols, rows) + text(shell) +
+                 struct.pack(">Q", timeout_ms) + text(cwd) + listed(argv) + listed(env))
 
 
 def read_frames(sock):
@@ -135,7 +140,7 @@ def read_frames(sock):
 
 
 def decode_exit(payload):
-    kind, code, signum, wall, user, system, rss = struct.unpack(">BIIQQQQ", payload)
+    kind, code, signum, wall, user, system, rss = struct.unpack_from(">BIIQQQQ", payload)
     return {"kind": KINDS[kind], "code": code, "signum": signum, "wall_us": wall, "user_us": user,
             "system_us": system, "max_rss_kb": rss}
 

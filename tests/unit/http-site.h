@@ -14,6 +14,7 @@
 #include "http/server.h"
 #include "http/target.h"
 #include "http/tunnel.h"
+#include "http/websocket.h"
 #include "lib/str.h"
 #include "lib/time.h"
 #include "test.h"
@@ -33,6 +34,7 @@ struct site {
 struct flow { /* one stream, upload or tunnel of the site */
 	struct site *site;
 	struct http_tunnel *tunnel;
+	struct websocket *socket;
 	struct http_exchange *x;
 	uv_timer_t timer;
 	uint64_t left;
@@ -197,6 +199,41 @@ static void upgrade(struct http_exchange *x)
 	f->tunnel = http_upgrade(x, "echo", &events, f);
 }
 
+/* A WebSocket: what comes goes back; "quit" ends it. */
+static void on_message(void *data, bool text, const char *bytes, size_t len)
+{
+	struct flow *f = data;
+
+	if (len == 4 && memcmp(bytes, "quit", 4) == 0) {
+		websocket_close(f->socket, WS_CLOSE_NORMAL);
+		free(f);
+		return;
+	}
+	if (websocket_send(f->socket, text, bytes, len))
+		websocket_pause(f->socket);
+}
+
+static void on_socket_drain(void *data)
+{
+	websocket_resume(((struct flow *)data)->socket);
+}
+
+static void accept_socket(struct http_exchange *x)
+{
+	static const struct websocket_events events = { on_message, on_socket_drain,
+							on_tunnel_gone };
+	struct flow *f;
+	struct err e;
+
+	if (websocket_check(x, &e) < 0) {
+		http_reply(x, 400, "text/plain", e.msg, strlen(e.msg));
+		return;
+	}
+	f = xcalloc(1, sizeof(*f));
+	f->site = site_of(x);
+	f->socket = websocket_accept(x, &events, f);
+}
+
 /* POST /stuck: reads once, then never again. */
 static void on_stuck(struct http_exchange *x, const char *data, size_t len)
 {
@@ -280,6 +317,10 @@ static void on_request(struct http_exchange *x)
 		upgrade(x);
 		return;
 	}
+	if (x->upgrade && strcmp(x->upgrade, "websocket") == 0) {
+		accept_socket(x);
+		return;
+	}
 	for (size_t i = 0; i < array_len(routes); i++)
 		if (strcmp(x->path, routes[i].path) == 0) {
 			routes[i].run(x);
@@ -343,7 +384,7 @@ static void site_close(struct site *s)
 
 /* ---- the client ---- */
 
-static int dial(const struct site *s)
+static inline int dial(const struct site *s)
 {
 	struct sockaddr_in sa = { .sin_family = AF_INET,
 				  .sin_port = htons((uint16_t)http_server_port(&s->server)),
@@ -372,7 +413,7 @@ static void say(int fd, const void *data, size_t len)
 #define SAY(fd, text) say((fd), (text), sizeof(text) - 1)
 
 /* Read on until the text holds `until`, or (NULL) to the end. False: neither came. */
-static bool hear(int fd, struct buf *in, const char *until)
+static inline bool hear(int fd, struct buf *in, const char *until)
 {
 	char piece[16 * 1024];
 
@@ -386,7 +427,7 @@ static bool hear(int fd, struct buf *in, const char *until)
 	return true;
 }
 
-static bool wait_for(atomic_int *value, int want)
+static inline bool wait_for(atomic_int *value, int want)
 {
 	for (int i = 0; i < 500 && *value != want; i++)
 		usleep(10000);

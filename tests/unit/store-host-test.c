@@ -152,7 +152,7 @@ TEST(nobody_is_taken_over_before_lease_and_margin)
 	enlist(w.s, "h2", SHORT);
 	CHECK_INT(take(w.s, "h1", 1, LONG), 0);
 	wait_over();
-	CHECK_INT(take(w.s, "h1", 1, LONG), 0); /* over, but not for the margin of 10 s */
+	CHECK_INT(take(w.s, "h1", 1, LONG), 0);  /* over, but not for the margin of 10 s */
 	CHECK_INT(take(w.s, "h1", 7, SHORT), 0); /* the taker's epoch is not its own */
 	CHECK_INT(take(w.s, "h2", 1, SHORT), 0); /* it has no lease itself */
 	CHECK_INT(take(w.s, "h1", 1, SHORT), 1);
@@ -174,7 +174,7 @@ TEST(a_host_without_a_lease_is_never_lost)
 	struct host h;
 	struct err e;
 
-	CHECK_OK(store_host_put(w.s, "h1", "1", &e), &e);
+	CHECK_OK(store_host_put(w.s, "h1", "1", false, &e), &e);
 	enlist(w.s, "h2", LONG);
 	CHECK_INT(take(w.s, "h2", 1, SHORT), 0);
 	h = look(w.s, "h1");

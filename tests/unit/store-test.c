@@ -342,7 +342,7 @@ TEST(a_host_says_it_is_there)
 	cleanup(world_done) struct world w = world_make();
 	struct err e;
 
-	CHECK_OK(store_host_put(w.s, "h1", "0.1.0", &e), &e);
-	CHECK_OK(store_host_put(w.s, "h1", "0.2.0", &e), &e);
+	CHECK_OK(store_host_put(w.s, "h1", "0.1.0", false, &e), &e);
+	CHECK_OK(store_host_put(w.s, "h1", "0.2.0", false, &e), &e);
 	CHECK_INT(raw(w.sql, "SELECT count(*) FROM host WHERE version = '0.2.0'"), 1);
 }

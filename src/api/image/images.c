@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include "api/berthd.h"
+#include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/json.h"
 #include "lib/str.h"
 #include "lib/time.h"
+#include "store/cell.h"
 #include "store/image.h"
 
 #define IMPORT_MAX (64ULL << 30) /* bytes of one upload */
@@ -24,6 +26,7 @@ struct image_work {
 	struct image image;
 	int fd; /* of an upload, an unnamed file */
 	uint64_t received;
+	bool making;    /* it is counted in berthd->image_works */
 	bool streaming; /* the answer is a stream of events, and it has begun */
 	bool unused;    /* nobody else needs the digest: the node may forget it */
 };
@@ -44,6 +47,8 @@ static void image_json(struct buf *out, const struct image *i)
 
 static void work_free(struct image_work *w)
 {
+	if (w->making)
+		w->reactor->berthd->image_works--;
 	close_fd(&w->fd);
 	free(w);
 }
@@ -111,6 +116,10 @@ static int record(struct job *job, struct store *s, struct err *e)
 {
 	struct image_work *w = container_of(job, struct image_work, job);
 
+	/* The copy first: what has a name can be started somewhere. */
+	if (store_image_copy(s, w->image.digest, w->reactor->berthd->settings.host, true, e) < 0)
+		return -1;
+	crash_point("image.copy-recorded");
 	return store_image_put(s, &w->image, &w->image, e);
 }
 
@@ -147,7 +156,14 @@ static const struct node_call_events make_events = { .on_part = on_progress, .on
 static void make(struct image_work *w, enum image_op op)
 {
 	struct node_image_ask ask = { .op = op };
+	struct err e;
 
+	w->making = true;
+	w->reactor->berthd->image_works++; /* first: who tidies up looks at it last */
+	if (w->reactor->berthd->image_tidying) {
+		err_set(&e, ERR_BUSY, "images without a name are being removed: try again");
+		return work_fail(w, &e);
+	}
 	memcpy(ask.request, w->request, sizeof(w->request));
 	if (op == IMAGE_PULL)
 		memcpy(ask.source, w->image.source, sizeof(ask.source));
@@ -309,7 +325,12 @@ static int remove_record(struct job *job, struct store *s, struct err *e)
 
 	if (store_image_remove(s, w->image.name, &w->image, e) < 0)
 		return -1;
-	return store_digest_is_unused(s, w->image.digest, &w->unused, e);
+	crash_point("image.removed");
+	if (store_digest_is_unused(s, w->image.digest, &w->unused, e) < 0)
+		return -1;
+	return w->unused ? store_image_copy(s, w->image.digest,
+					    w->reactor->berthd->settings.host, false, e)
+			 : 0;
 }
 
 static void on_record_removed(struct job *job)

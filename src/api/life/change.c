@@ -100,6 +100,7 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 	struct change *c = container_of(job, struct change, job);
 	cleanup(buf_done) struct buf told = buf_make(IDEMPOTENCY_RESPONSE_MAX);
 	struct idempotency_answer answer = { .use = &c->use };
+	uint64_t seen_of = c->sb.generation; /* 0: whichever it is */
 	struct sandbox_move move;
 
 	if (c->ev == EV_BROKEN && c->use.key[0]) { /* the same to whoever asks again */
@@ -111,6 +112,9 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 		if ((i > 0 || c->sb.version == 0) &&
 		    store_sandbox_get(s, c->owner, c->sb.id, &c->sb, e) < 0)
 			return -1;
+		if (seen_of && c->sb.generation != seen_of)
+			return err_set(e, ERR_CONFLICT, "%s is of another generation by now",
+				       c->sb.id);
 		if (lifecycle_step(c->sb.state, c->ev, &c->step, e) < 0)
 			return -1;
 		if (c->sb.state == SANDBOX_GONE || c->step.to == SANDBOX_GONE)
@@ -288,7 +292,11 @@ static void build(struct change *c, const struct err *why)
 
 void change_create(struct change *c, change_fn *done)
 {
+	struct err e;
+
 	c->done = done;
+	if (host_keeper_check(c->reactor->berthd->keeper, &e) < 0)
+		return done(c, &e);
 	change_mark(c);
 	c->event = "create";
 	change_write(c, write_intent, build);

@@ -78,6 +78,7 @@ void places_put(struct places *p, const struct sandbox *sb)
 	}
 	memcpy((*at)->place.id, sb->id, sizeof(sb->id));
 	memcpy((*at)->place.owner, sb->owner, sizeof(sb->owner));
+	memcpy((*at)->place.host, sb->host, sizeof(sb->host));
 	(*at)->place.generation = sb->generation;
 	(*at)->place.state = sb->state;
 	pthread_mutex_unlock(&p->lock);

@@ -16,6 +16,7 @@
 struct place {
 	char id[SANDBOX_ID_SIZE];
 	char owner[SANDBOX_OWNER_SIZE];
+	char host[SANDBOX_HOST_SIZE];
 	uint64_t generation;
 	enum sandbox_state state;
 	bool oom_known; /* how many OOM kills there were before the command now running */

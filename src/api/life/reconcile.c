@@ -9,6 +9,7 @@
 #include "api/life/change.h"
 #include "api/life/deletion.h"
 #include "lib/log.h"
+#include "lib/strv.h"
 
 #define DUE_EVERY_MS 2000 /* divided like all times, but no more often than */
 #define DUE_LEAST_MS 20
@@ -19,6 +20,7 @@
 struct pending {
 	struct reconcile *rc;
 	struct sandbox sb; /* version 0: the record is not read yet */
+	bool superseded;   /* the record is of a later generation */
 	void (*begin)(struct pending *p);
 	struct pending *next;
 };
@@ -34,7 +36,10 @@ struct reconcile {
 	bool asking;  /* the job is under way */
 	bool listing; /* berth-node is telling what it has */
 	bool look_at_all;
-	struct queue found; /* by the job, on its worker */
+	bool follow;                  /* a new link: berth-node has to tell what ends from now on */
+	_Atomic bool wanted, looking; /* somebody asked for a look at everything; it is under way */
+	struct strv known;            /* the ids of all records, when they were read; sorted */
+	struct queue found;           /* by the job, on its worker */
 	struct queue todo;
 	size_t at_work;
 };
@@ -177,16 +182,20 @@ static int read_ghost(struct job *job, struct store *s, struct err *e)
 	if (store_sandbox_get(s, NULL, p->sb.id, &sb, e) < 0)
 		return -1;
 	p->sb.state = sb.state;
+	p->superseded = sb.generation > p->sb.generation;
 	return 0;
 }
 
-/* Only a tombstone proves that nobody wants it. Everything else is left alone and told. */
+/*
+ * Only a tombstone, or a record of a later generation, proves that nobody wants
+ * it. Everything else is left alone and told.
+ */
 static void on_ghost_read(struct job *job)
 {
 	struct ghost *g = container_of(job, struct ghost, job);
 	struct pending *p = g->p;
 	struct node_target t = { .request = "reconcile", .generation = p->sb.generation };
-	bool gone = !job->failed && p->sb.state == SANDBOX_GONE;
+	bool gone = !job->failed && (p->sb.state == SANDBOX_GONE || p->superseded);
 
 	if (job->failed)
 		log_event(LOG_WARN, "berth-node has a sandbox no record names: left alone",
@@ -232,11 +241,21 @@ static void has_ended(struct pending *p)
 	node_call(&p->rc->reactor->node, NODE_STOP, &stop, -1, &ended_events, p);
 }
 
+static int by_id(const void *id, const void *item)
+{
+	return strcmp(id, *(char *const *)item);
+}
+
+static bool is_known(const struct reconcile *rc, const char *id)
+{
+	return rc->known.len > 0 &&
+	       bsearch(id, rc->known.items, rc->known.len, sizeof(*rc->known.items), by_id);
+}
+
 static void on_inventory_item(void *data, const union node_any *part)
 {
 	struct reconcile *rc = data;
 	struct sandbox sb = { .generation = part->observation.generation };
-	struct place place;
 
 	memcpy(sb.id, part->observation.sandbox, sizeof(sb.id));
 	if (!sb.id[0]) { /* the list is through; what comes now is news */
@@ -247,7 +266,7 @@ static void on_inventory_item(void *data, const union node_any *part)
 		add(rc, &rc->todo, &sb, has_ended);
 		return next(rc);
 	}
-	if (!places_get(&rc->reactor->berthd->places, sb.id, &place))
+	if (!is_known(rc, sb.id)) /* memory is no proof: the database is asked */
 		add(rc, &rc->todo, &sb, look_for_record);
 }
 
@@ -277,6 +296,8 @@ static void next(struct reconcile *rc)
 		rc->at_work++;
 		p->begin(p);
 	}
+	if (!rc->asking && !rc->listing && !rc->look_at_all && !rc->todo.first && !rc->at_work)
+		rc->looking = false;
 }
 
 static void take_row(const struct sandbox *sb, void *arg)
@@ -284,6 +305,7 @@ static void take_row(const struct sandbox *sb, void *arg)
 	struct reconcile *rc = arg;
 
 	places_put(&rc->reactor->berthd->places, sb);
+	strv_add(&rc->known, sb->id); /* they come in the order of strcmp() */
 	if (sb->state != SANDBOX_DELETING)
 		add(rc, &rc->found, sb, look);
 	else if (sb->stop.state == STOP_STOPPING)
@@ -305,6 +327,10 @@ static int read_records(struct job *job, struct store *s, struct err *e)
 				   .limit = DUE_AT_ONCE,
 				   .again_ms = LIFECYCLE_DELETE_MS };
 
+	if (rc->look_at_all) {
+		strv_done(&rc->known);
+		rc->known = (struct strv){ 0 };
+	}
 	if (rc->look_at_all && store_sandboxes_of_host(s, host, take_row, rc, e) < 0)
 		return -1;
 	return store_sandboxes_due(s, &due, take_due, rc, e);
@@ -313,7 +339,7 @@ static int read_records(struct job *job, struct store *s, struct err *e)
 static void on_records(struct job *job)
 {
 	struct reconcile *rc = container_of(job, struct reconcile, job);
-	struct node_cursor all = { .request = "reconcile", .follow = 1 };
+	struct node_cursor all = { .request = "reconcile", .follow = rc->follow };
 	struct pending *p;
 
 	rc->asking = false;
@@ -323,6 +349,7 @@ static void on_records(struct job *job)
 	}
 	if (!job->failed && rc->look_at_all) {
 		rc->look_at_all = false;
+		rc->follow = false;
 		rc->listing = true;
 		node_call(&rc->reactor->node, NODE_INVENTORY, &all, -1, &inventory_events, rc);
 	}
@@ -334,8 +361,13 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct reconcile *rc = timer->data;
 
-	if (rc->asking || rc->todo.first || !rc->reactor->node.up)
+	if (rc->asking || rc->todo.first || !rc->reactor->node.up ||
+	    !host_keeper_runs(rc->reactor->berthd->keeper))
 		return;
+	if (rc->wanted) {
+		rc->look_at_all = rc->looking = true;
+		rc->wanted = false;
+	}
 	if (rc->look_at_all && rc->at_work > 0)
 		return;
 	rc->asking = true;
@@ -348,8 +380,18 @@ static void on_node_up(struct node_link *link, void *data)
 	struct reconcile *rc = data;
 
 	(void)link;
-	rc->look_at_all = true;
+	rc->look_at_all = rc->follow = true;
 	on_timer(&rc->timer);
+}
+
+void reconcile_look(struct reconcile *rc)
+{
+	rc->wanted = true;
+}
+
+bool reconcile_looks(const struct reconcile *rc)
+{
+	return rc->wanted || rc->looking;
 }
 
 struct reconcile *reconcile_begin(struct reactor *r)
@@ -377,6 +419,7 @@ static void on_timer_closed(uv_handle_t *handle)
 
 	while ((p = take(&rc->todo)) || (p = take(&rc->found)))
 		free(p);
+	strv_done(&rc->known);
 	free(rc);
 }
 

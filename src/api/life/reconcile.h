@@ -11,3 +11,7 @@ struct reconcile;
 
 struct reconcile *reconcile_begin(struct reactor *r);
 void reconcile_end(struct reconcile *rc);
+
+/* From any thread: compare everything once more, as after a restart. */
+void reconcile_look(struct reconcile *rc);
+bool reconcile_looks(const struct reconcile *rc); /* that is still to come, or under way */

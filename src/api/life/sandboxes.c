@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/cell/placing.h"
 #include "api/life/change.h"
 #include "api/life/deletion.h"
 #include "api/life/idempotency.h"
@@ -17,6 +18,7 @@
 static const struct json_field spec_fields[] = {
 	JSON_FIELD_STR(sandbox_spec, image, .required = true),
 	JSON_FIELD_STR(sandbox_spec, runtime),
+	JSON_FIELD_STR(sandbox_spec, host),
 	JSON_FIELD_INT(sandbox_spec, memory_mb),
 	JSON_FIELD_INT(sandbox_spec, cpu_milli),
 	JSON_FIELD_INT(sandbox_spec, pids),
@@ -74,7 +76,7 @@ static int read_spec(struct request *rq, struct sandbox_spec *spec, struct err *
 	return sandbox_spec_check(spec, e);
 }
 
-void sandboxes_create(struct request *rq)
+static void create_here(struct request *rq)
 {
 	struct change *c = change_new(rq->reactor, rq->id);
 	char random[ID_RANDOM_CHARS + 1];
@@ -89,6 +91,11 @@ void sandboxes_create(struct request *rq)
 	memcpy(c->sb.owner, rq->key.owner, sizeof(c->sb.owner));
 	c->data = rq;
 	change_create(c, on_created);
+}
+
+void sandboxes_create(struct request *rq)
+{
+	placing_begin(rq, create_here);
 }
 
 /* The page, and one more row than asked for tells whether there is a next one. */

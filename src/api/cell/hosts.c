@@ -1,0 +1,118 @@
+#include "api/cell/hosts.h"
+
+#include "api/berthd.h"
+#include "lib/crash.h"
+#include "lib/json.h"
+#include "lib/log.h"
+#include "lib/time.h"
+
+struct listing {
+	struct buf *out;
+	unsigned divisor;
+};
+
+static void time_member(struct buf *out, const char *name, uint64_t ms)
+{
+	char text[TIME_TEXT_SIZE] = "";
+
+	if (ms)
+		time_text(ms, text);
+	json_str(out, name, text);
+}
+
+static void capacity_json(struct buf *out, const struct host *h)
+{
+	json_key(out, "capacity");
+	json_open(out, '{');
+	json_int(out, "cpus", (int64_t)h->capacity.cpus);
+	json_int(out, "memory_mb", (int64_t)h->capacity.memory_mb);
+	json_int(out, "memory_free_mb", (int64_t)h->capacity.memory_free_mb);
+	json_int(out, "disk_mb", (int64_t)h->capacity.disk_mb);
+	json_int(out, "disk_free_mb", (int64_t)h->capacity.disk_free_mb);
+	json_str(out, "runtimes", h->capacity.runtimes);
+	buf_adds(out, "}");
+	json_key(out, "promised");
+	json_open(out, '{');
+	json_int(out, "memory_mb", (int64_t)h->promised_memory_mb);
+	json_int(out, "disk_mb", (int64_t)h->promised_disk_mb);
+	json_int(out, "cpu_milli", (int64_t)h->promised_cpu_milli);
+	json_int(out, "pids", (int64_t)h->promised_pids);
+	buf_adds(out, "}");
+}
+
+static void host_json(const struct host *h, void *arg)
+{
+	struct listing *l = arg;
+
+	json_open(l->out, '{');
+	json_str(l->out, "id", h->id);
+	json_str(l->out, "state", host_lease_state_name(host_state(h, l->divisor)));
+	json_bool(l->out, "draining", h->draining);
+	json_int(l->out, "epoch", (int64_t)h->epoch);
+	json_str(l->out, "address", h->address);
+	time_member(l->out, "lease_until", h->lease_until_ms);
+	time_member(l->out, "seen_at", h->seen_ms);
+	json_int(l->out, "sandboxes", (int64_t)h->sandboxes);
+	capacity_json(l->out, h);
+	json_str(l->out, "version", h->version);
+	buf_adds(l->out, "}");
+}
+
+static struct listing listing_of(const struct request *rq, struct buf *out)
+{
+	return (struct listing){
+		.out = out,
+		.divisor = (unsigned)rq->reactor->berthd->settings.timer_divisor,
+	};
+}
+
+int hosts_list(struct request *rq, struct store *s, struct buf *reply, struct err *e)
+{
+	struct listing l = listing_of(rq, reply);
+
+	json_open(reply, '{');
+	json_key(reply, "hosts");
+	json_open(reply, '[');
+	if (store_host_list(s, host_json, &l, e) < 0)
+		return -1;
+	buf_adds(reply, "]");
+	json_str(reply, "next", "");
+	buf_adds(reply, "}");
+	return 0;
+}
+
+int hosts_get(struct request *rq, struct store *s, struct buf *reply, struct err *e)
+{
+	struct listing l = listing_of(rq, reply);
+	struct host h;
+
+	if (store_host_get(s, rq->param, &h, e) < 0)
+		return -1;
+	host_json(&h, &l);
+	return 0;
+}
+
+static int set_draining(struct request *rq, struct store *s, bool draining, struct buf *reply,
+			struct err *e)
+{
+	struct listing l = listing_of(rq, reply);
+	struct host h;
+
+	if (store_host_drain(s, rq->param, draining, &h, e) < 0)
+		return -1;
+	crash_point("hosts.drain-written");
+	log_event(LOG_INFO, draining ? "host takes nothing new" : "host takes new ones again",
+		  "host", h.id, "request_id", rq->id, NULL);
+	host_json(&h, &l);
+	return 0;
+}
+
+int hosts_drain(struct request *rq, struct store *s, struct buf *reply, struct err *e)
+{
+	return set_draining(rq, s, true, reply, e);
+}
+
+int hosts_undrain(struct request *rq, struct store *s, struct buf *reply, struct err *e)
+{
+	return set_draining(rq, s, false, reply, e);
+}

@@ -1,0 +1,35 @@
+/*
+ * What a request carries from one host of the cell to another: who asked the
+ * first of them, proven by the cell's secret. A pass is for one request to one
+ * host: its method, its target and both hosts' names are part of the proof.
+ *
+ * It stands in the header Berth-Peer, which nobody but a peer may send.
+ */
+#pragma once
+
+#include "core/role.h"
+#include "lib/buf.h"
+#include "lib/err.h"
+
+#define PASS_HEADER   "Berth-Peer"
+#define PASS_TEXT_MAX 1024
+#define PASS_ID_SIZE  64
+
+struct pass {
+	char from[PASS_ID_SIZE], to[PASS_ID_SIZE]; /* hosts */
+	char request[32];                          /* the id it has had from the start */
+	char key[PASS_ID_SIZE];                    /* of whom; never the secret */
+	char owner[PASS_ID_SIZE];
+	enum role role;
+};
+
+struct pass_request {
+	const char *secret; /* the cell's */
+	const char *method, *path, *query;
+};
+
+void pass_write(const struct pass *p, const struct pass_request *rq, struct buf *out);
+
+/* ERR_DENIED if it was not written with this secret, for this request. */
+must_check int pass_read(const char *text, const struct pass_request *rq, struct pass *ret,
+			 struct err *e);

@@ -1,0 +1,52 @@
+/*
+ * The other hosts of the cell, as this berthd last read them: who there is,
+ * where, and in what state. Read again every few seconds; asking here never
+ * waits.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <uv.h>
+
+#include "api/worker.h"
+#include "store/cell.h"
+#include "store/host.h"
+
+#define PEERS_EVERY_MS 5000 /* divided like all times, but no more often than */
+#define PEERS_LEAST_MS 200
+#define PEERS_MAX      2000
+
+struct reactor;
+
+struct peer {
+	char id[SANDBOX_HOST_SIZE];
+	char address[HOST_ADDRESS_SIZE];
+	enum host_lease_state state;
+};
+
+struct peers {
+	pthread_mutex_t lock;
+	struct peer *list;
+	size_t count;
+	char secret[CELL_SECRET_SIZE]; /* "": this host is no part of a cell */
+
+	/* The first loop's own. */
+	struct reactor *reactor;
+	struct job job;
+	uv_timer_t timer;
+	bool asking, timing;
+	struct peer *found;
+	size_t found_count;
+};
+
+void peers_init(struct peers *p);
+/* From a secret on it is a cell; the list is read now and then, on this loop. */
+void peers_begin(struct peers *p, struct reactor *r);
+void peers_end(struct peers *p);
+void peers_done(struct peers *p);
+
+/* Lost or removed: what is remembered of its sandboxes is not true any more. */
+bool peers_lost(struct peers *p, const char *id);
+
+/* ERR_BUSY with a sentence if there is no such host, or no way to it. */
+must_check int peers_get(struct peers *p, const char *id, struct peer *ret, struct err *e);

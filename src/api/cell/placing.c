@@ -1,0 +1,211 @@
+#include "api/cell/placing.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "api/berthd.h"
+#include "api/cell/forward.h"
+#include "core/placement.h"
+#include "lib/json.h"
+#include "lib/str.h"
+#include "store/image.h"
+
+#define DRAWN       8 /* hosts looked at; if none of them takes it, more are */
+#define DRAWN_MAX   100
+#define SANDBOX_MAX 10000
+#define CPU_SHARE   100 /* what a host really promises it decides itself, when it is asked */
+
+struct placing {
+	struct job job;
+	struct request *rq;
+	void (*here)(struct request *rq);
+	char image[IMAGE_NAME_SIZE];
+	char wanted[SANDBOX_HOST_SIZE]; /* "": any */
+	struct resources need;
+	bool may_exist; /* it has a name or an identity */
+	char tried[PLACING_TRIES][SANDBOX_HOST_SIZE];
+	size_t tries;
+	struct err why; /* what the last of them said */
+
+	/* One draw. */
+	struct placement_host rooms[DRAWN_MAX];
+	char ids[DRAWN_MAX][SANDBOX_HOST_SIZE];
+	size_t count;
+	char chosen[SANDBOX_HOST_SIZE];
+};
+
+void placing_free(struct placing *p)
+{
+	free(p);
+}
+
+static uint64_t known(uint64_t n)
+{
+	return n ? n : UINT64_MAX / 1024; /* it has not said yet */
+}
+
+static void take_row(const struct host *h, void *arg)
+{
+	struct placing *p = arg;
+	struct placement_host *room = &p->rooms[p->count];
+
+	for (size_t i = 0; i < p->tries; i++)
+		if (strcmp(p->tried[i], h->id) == 0)
+			return;
+	*room = (struct placement_host){
+		.lease = { .state = HOST_LIVE },
+		.sandboxes = (unsigned)h->sandboxes,
+		.sandboxes_max = SANDBOX_MAX,
+		.cpu_share = CPU_SHARE,
+		.disk_known = true,
+		.disk_free_mb = known(h->capacity.disk_free_mb),
+	};
+	room->total.of[RESOURCE_MEMORY_MB] = known(h->capacity.memory_mb);
+	room->total.of[RESOURCE_DISK_MB] = known(h->capacity.disk_mb);
+	room->total.of[RESOURCE_CPU_MILLI] = known(h->capacity.cpus * 1000);
+	room->total.of[RESOURCE_PIDS] = known(0);
+	room->promised.of[RESOURCE_MEMORY_MB] = h->promised_memory_mb;
+	room->promised.of[RESOURCE_CPU_MILLI] = h->promised_cpu_milli;
+	memcpy(p->ids[p->count++], h->id, SANDBOX_HOST_SIZE);
+}
+
+/* Because there is no such image, or because of the hosts? */
+static int nowhere(const struct placing *p, struct store *s, struct err *e)
+{
+	struct image image;
+
+	if (store_image_get(s, p->image, &image, e) < 0)
+		return -1;
+	if (p->wanted[0])
+		err_set(e, ERR_BUSY, "host %s takes nothing new, or has not the image %s",
+			p->wanted, p->image);
+	else
+		err_set(e, ERR_BUSY, "no host that takes new sandboxes has the image %s", p->image);
+	return err_fix(e, "'berth host ls' shows the hosts; an image is imported on each.");
+}
+
+static int draw(struct placing *p, struct store *s, uint32_t how_many, struct err *e)
+{
+	struct host_draw q = { .image = p->image,
+			       .self = p->rq->reactor->berthd->settings.host,
+			       .only = p->wanted,
+			       .limit = how_many };
+	uint64_t random[2];
+	size_t at;
+
+	p->count = 0;
+	if (store_hosts_draw(s, &q, take_row, p, e) < 0)
+		return -1;
+	if (p->count == 0 && p->tries == 0)
+		return nowhere(p, s, e);
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		abort(); /* so few bytes never fail */
+	if (placement_choose(p->rooms, p->count, &p->need, random, &at, e) < 0)
+		return -1;
+	memcpy(p->chosen, p->ids[at], sizeof(p->chosen));
+	return 0;
+}
+
+static int choose(struct job *job, struct store *s, struct err *e)
+{
+	struct placing *p = container_of(job, struct placing, job);
+
+	if (draw(p, s, DRAWN + (uint32_t)p->tries, e) == 0)
+		return 0;
+	if (p->count < DRAWN)
+		return -1;
+	return draw(p, s, DRAWN_MAX, e);
+}
+
+static void on_chosen(struct job *job);
+
+static void look(struct placing *p)
+{
+	p->job = (struct job){ .reactor = p->rq->reactor, .run = choose, .done = on_chosen };
+	worker_submit(&p->rq->reactor->berthd->workers, &p->job);
+}
+
+static void go(struct placing *p, const char *host)
+{
+	struct request *rq = p->rq;
+	struct berthd *b = rq->reactor->berthd;
+	struct peer peer;
+	struct err e;
+
+	memcpy(p->tried[p->tries++], host, SANDBOX_HOST_SIZE);
+	if (strcmp(host, b->settings.host) == 0)
+		return p->here(rq);
+	if (peers_get(&b->peers, host, &peer, &e) == 0)
+		return forward_create(rq, &peer);
+	if (!placing_refused(rq, &e))
+		request_fail(rq, &e);
+}
+
+/* If none takes it, one of this name or identity may still be there: this host looks. */
+static void on_chosen(struct job *job)
+{
+	struct placing *p = container_of(job, struct placing, job);
+	struct request *rq = p->rq;
+
+	if (!rq->x) /* nothing was begun for it yet */
+		return request_end(rq, 499);
+	if (!job->failed)
+		return go(p, p->chosen);
+	if (p->tries > 0)
+		return request_fail(rq, &p->why);
+	if (p->may_exist && job->e.code == ERR_BUSY)
+		return p->here(rq);
+	request_fail(rq, &job->e);
+}
+
+bool placing_refused(struct request *rq, const struct err *why)
+{
+	struct placing *p = rq->placing;
+
+	if (!p || p->tries == PLACING_TRIES || p->wanted[0] || why->code != ERR_BUSY)
+		return false;
+	p->why = *why;
+	look(p);
+	return true;
+}
+
+static uint64_t amount(const struct json *body, const char *name, int64_t unsaid)
+{
+	int64_t n = json_get_int(body, name);
+
+	return (uint64_t)(n > 0 ? n : unsaid);
+}
+
+/* Only what decides where; whatever is wrong with the body is said by who makes it. */
+static bool read_body(struct request *rq, struct placing *p)
+{
+	cleanup(json_free) struct json *body = NULL;
+	struct sandbox_spec usual = SANDBOX_SPEC_DEFAULT;
+	struct err ignored;
+
+	if (json_parse(buf_str(&rq->body), rq->body.len, &body, &ignored) < 0)
+		return false;
+	p->need.of[RESOURCE_MEMORY_MB] = amount(body, "memory_mb", usual.memory_mb);
+	p->need.of[RESOURCE_DISK_MB] = amount(body, "disk_mb", usual.disk_mb);
+	p->need.of[RESOURCE_CPU_MILLI] = amount(body, "cpu_milli", usual.cpu_milli);
+	p->need.of[RESOURCE_PIDS] = amount(body, "pids", usual.pids);
+	p->may_exist = json_get(body, "name") || json_get(body, "identity");
+	return json_get_str(body, "image")[0] &&
+	       str_copy(p->image, sizeof(p->image), json_get_str(body, "image")) &&
+	       str_copy(p->wanted, sizeof(p->wanted), json_get_str(body, "host"));
+}
+
+void placing_begin(struct request *rq, void (*here)(struct request *rq))
+{
+	struct placing *p;
+
+	if (!rq->reactor->berthd->peers.secret[0] || rq->from_peer)
+		return here(rq);
+	p = rq->placing = xcalloc(1, sizeof(*p));
+	p->rq = rq;
+	p->here = here;
+	if (!read_body(rq, p))
+		return here(rq);
+	look(p);
+}

@@ -1,0 +1,143 @@
+#include "api/cell/takeover.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/berthd.h"
+#include "api/life/change.h"
+#include "lib/crash.h"
+#include "lib/log.h"
+#include "store/host.h"
+
+#define AT_ONCE HOST_ARRIVALS_MAX
+
+struct takeover {
+	struct reactor *reactor;
+	unsigned divisor;
+	uint64_t epoch;
+	struct job job;
+	bool under_way;
+	struct sandbox arrived[AT_ONCE]; /* by the job */
+	size_t count;
+	size_t at_work;
+};
+
+static void on_lost(const struct host *h, void *arg)
+{
+	struct takeover *t = arg;
+	char epoch[24];
+
+	snprintf(epoch, sizeof(epoch), "%" PRIu64, h->epoch);
+	log_event(LOG_WARN, "a host is lost: its lease and margin are over", "lost", h->id, "by",
+		  t->reactor->berthd->settings.host, "epoch", epoch, NULL);
+}
+
+static void on_replaced(const struct host_moved *m, void *arg)
+{
+	(void)arg;
+	log_event(LOG_WARN, "begins anew on another host", "sandbox", m->sandbox, "host", m->host,
+		  NULL);
+}
+
+struct arrivals {
+	size_t count;
+	struct host_moved all[AT_ONCE];
+};
+
+static void on_arrived(const struct host_moved *m, void *arg)
+{
+	struct arrivals *a = arg;
+
+	if (a->count < AT_ONCE)
+		a->all[a->count++] = *m;
+}
+
+static int run(struct job *job, struct store *s, struct err *e)
+{
+	struct takeover *t = container_of(job, struct takeover, job);
+	struct host_taker by = {
+		.id = t->reactor->berthd->settings.host,
+		.epoch = t->epoch,
+		.divisor = t->divisor,
+	};
+	struct arrivals a = { 0 };
+
+	if (store_hosts_take(s, &by, on_lost, t, e) < 0)
+		return -1;
+	crash_point("cell.host-taken");
+	if (store_hosts_replace(s, &by, STORE_LIST_MAX, on_replaced, t, e) < 0)
+		return -1;
+	crash_point("cell.sandboxes-replaced");
+	if (store_host_arrivals(s, by.id, on_arrived, &a, e) < 0)
+		return -1;
+	crash_point("cell.arrivals-taken");
+	for (size_t i = 0; i < a.count; i++) {
+		struct sandbox *sb = &t->arrived[t->count];
+
+		if (store_sandbox_get(s, NULL, a.all[i].sandbox, sb, e) < 0)
+			return -1;
+		if (sb->state == SANDBOX_CREATING && sb->generation == a.all[i].generation)
+			t->count++;
+	}
+	return 0;
+}
+
+static void on_built(struct change *c, const struct err *why)
+{
+	struct takeover *t = c->data;
+
+	log_event(why ? LOG_WARN : LOG_INFO, "came from a lost host", "sandbox", c->sb.id, "state",
+		  sandbox_state_name(c->sb.state), "why", why ? why->msg : NULL, NULL);
+	change_free(c);
+	if (--t->at_work == 0)
+		takeover_look(t, t->epoch); /* there may be more */
+}
+
+static void build(struct takeover *t, const struct sandbox *sb)
+{
+	struct change *c = change_new(t->reactor, "takeover");
+
+	c->sb = *sb;
+	c->data = t;
+	change_event(c, EV_ABSENT, sb->reason, on_built);
+}
+
+/* What could not be read now comes by its deadline, or at the next start. */
+static void on_done(struct job *job)
+{
+	struct takeover *t = container_of(job, struct takeover, job);
+
+	t->under_way = false;
+	if (job->failed)
+		log_event(LOG_WARN, "looking after other hosts", "why", job->e.msg, NULL);
+	t->at_work = t->count;
+	for (size_t i = 0; i < t->count; i++)
+		build(t, &t->arrived[i]);
+}
+
+struct takeover *takeover_begin(struct reactor *r, unsigned divisor)
+{
+	struct takeover *t = xcalloc(1, sizeof(*t));
+
+	t->reactor = r;
+	t->divisor = divisor;
+	return t;
+}
+
+void takeover_end(struct takeover *t)
+{
+	free(t);
+}
+
+void takeover_look(struct takeover *t, uint64_t epoch)
+{
+	t->epoch = epoch;
+	if (t->under_way || t->at_work > 0)
+		return;
+	t->under_way = true;
+	t->count = 0;
+	t->job = (struct job){ .reactor = t->reactor, .run = run, .done = on_done };
+	worker_submit(&t->reactor->berthd->workers, &t->job);
+}

@@ -1,0 +1,109 @@
+/* berth check: do the records and this host agree, and if not, what then? */
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/say.h"
+
+#define TEXT_MAX    (4UL * 1024 * 1024)
+#define EXIT_DIFFER 1
+#define EXIT_UNSEEN 2 /* not everything could be seen: unknown is not well */
+
+struct check_options {
+	bool repair;
+};
+
+/* clang-format off */
+static const struct option_row options[] = {
+	OPTION(OPTION_FLAG, check_options, repair, "repair", 0, NULL,
+	       "carry out what the records intend already, and look again"),
+	OPTION_ROWS_END
+};
+/* clang-format on */
+
+static void add_clean(struct buf *out, const char *s)
+{
+	for (; *s; s++)
+		buf_add(out, (unsigned char)*s < 0x20 || *s == 0x7f ? "?" : s, 1);
+}
+
+static void add_line(struct buf *out, const char *label, const char *text)
+{
+	if (!text[0])
+		return;
+	buf_addf(out, "    %-8s", label);
+	add_clean(out, text);
+	buf_adds(out, "\n");
+}
+
+static void add_finding(struct buf *out, const struct json *f)
+{
+	add_clean(out, json_get_str(f, "sentence"));
+	buf_adds(out, "\n");
+	add_line(out, "record", json_get_str(f, "record"));
+	add_line(out, "fact", json_get_str(f, "fact"));
+	if (json_get_str(f, "repair")[0])
+		add_line(out, "repair", "berth check --repair does it now");
+}
+
+static bool is_unseen(const struct json *tree)
+{
+	const struct json *list = json_get(tree, "findings");
+
+	for (size_t i = 0; i < json_len(list); i++)
+		if (strcmp(json_get_str(json_at(list, i), "kind"), "unknown") == 0)
+			return true;
+	return false;
+}
+
+static void add_all(struct buf *out, const struct json *tree)
+{
+	const struct json *list = json_get(tree, "findings"), *laws = json_get(tree, "invariants");
+	size_t before = json_len(json_get(tree, "before"));
+
+	for (size_t i = 0; i < json_len(list); i++)
+		add_finding(out, json_at(list, i));
+	for (size_t i = 0; i < json_len(laws); i++)
+		buf_addf(out, "%2lld %-9s %s\n",
+			 (long long)json_get_int(json_at(laws, i), "number"),
+			 json_get_str(json_at(laws, i), "state"),
+			 json_get_str(json_at(laws, i), "name"));
+	if (before > 0)
+		buf_addf(out, "%zu differences before the repair.\n", before);
+	buf_addf(out, "%lld records, %lld things on the host: %zu differences.\n",
+		 (long long)json_get_int(tree, "records"), (long long)json_get_int(tree, "facts"),
+		 json_len(list));
+}
+
+static int run(const struct context *c, const void *given, const struct strv *args, struct err *e)
+{
+	const struct check_options *o = given;
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	cleanup(buf_done) struct buf out = buf_make(TEXT_MAX);
+
+	(void)args;
+	if (client_call(c, o->repair ? "POST" : "GET", o->repair ? "/v1/check/repair" : "/v1/check",
+			NULL, &reply, e) < 0) {
+		say_error(e);
+		return EXIT_UNSEEN;
+	}
+	if (c->json)
+		buf_addf(&out, "%s\n", buf_str(&reply.text));
+	else
+		add_all(&out, reply.tree);
+	if (say_out(buf_str(&out), out.len, e) < 0)
+		return -1;
+	if (is_unseen(reply.tree))
+		return EXIT_UNSEEN;
+	return json_get_bool(reply.tree, "ok") ? 0 : EXIT_DIFFER;
+}
+
+const struct command cmd_check = {
+	.name = "check",
+	.usage = "[--repair]",
+	.help = "Compare the records with what is on the host",
+	.details = "The exit status is 0 if they agree, 1 if they differ, 2 if something could "
+		   "not be seen. Needs a key of an admin.",
+	.options = options,
+	.record_size = sizeof(struct check_options),
+	.run = run,
+};

@@ -1,0 +1,101 @@
+/* berth host: the hosts of the cell. */
+#include "cli/client.h"
+#include "cli/say.h"
+#include "cli/table.h"
+
+static int print_json(struct client_reply *reply, struct err *e)
+{
+	buf_adds(&reply->text, "\n");
+	return say_out(buf_str(&reply->text), reply->text.len, e);
+}
+
+static void add_row(struct table *t, const struct json *host)
+{
+	const struct json *has = json_get(host, "capacity"), *gave = json_get(host, "promised");
+
+	table_add(t, json_get_str(host, "id"));
+	table_add(t, json_get_str(host, "state"));
+	table_addf(t, "%lld", (long long)json_get_int(host, "sandboxes"));
+	table_addf(t, "%lld of %lld MB", (long long)json_get_int(gave, "memory_mb"),
+		   (long long)json_get_int(has, "memory_mb"));
+	table_addf(t, "%lld MB free", (long long)json_get_int(has, "disk_free_mb"));
+	table_addf(t, "%lld", (long long)json_get_int(host, "epoch"));
+	table_addf(t, "%.19s", json_get_str(host, "lease_until"));
+	table_add(t, json_get_str(host, "address"));
+}
+
+static int ls(const struct context *c, const void *options, const struct strv *args, struct err *e)
+{
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	cleanup(table_done) struct table t = table_make("ID", "STATE", "SANDBOXES", "MEMORY",
+							"DISK", "EPOCH", "LEASE", "ADDRESS", NULL);
+	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
+	const struct json *list;
+
+	(void)options, (void)args;
+	if (client_call(c, "GET", "/v1/hosts", NULL, &reply, e) < 0)
+		return -1;
+	if (c->json)
+		return print_json(&reply, e);
+	list = json_get(reply.tree, "hosts");
+	for (size_t i = 0; i < json_len(list); i++)
+		add_row(&t, json_at(list, i));
+	table_print(&t, &out);
+	return say_out(buf_str(&out), out.len, e);
+}
+
+const struct command cmd_host_ls = {
+	.name = "host ls",
+	.usage = "",
+	.help = "List the hosts of the cell",
+	.run = ls,
+};
+
+static int post(const struct context *c, const struct strv *args, const char *verb, struct err *e)
+{
+	for (size_t i = 0; i < args->len; i++) {
+		cleanup(client_reply_done) struct client_reply reply = { 0 };
+		cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
+
+		buf_adds(&path, "/v1/hosts/");
+		fetch_escape(&path, args->items[i]);
+		buf_addf(&path, "/%s", verb);
+		if (client_call(c, "POST", buf_str(&path), NULL, &reply, e) < 0)
+			return err_wrap(e, "%s", args->items[i]);
+		if (c->json && print_json(&reply, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int drain(const struct context *c, const void *options, const struct strv *args,
+		 struct err *e)
+{
+	(void)options;
+	return post(c, args, "drain", e);
+}
+
+const struct command cmd_host_drain = {
+	.name = "host drain",
+	.usage = "ID...",
+	.help = "Have hosts take no new sandboxes",
+	.min = 1,
+	.max = COMMAND_ARGS_ANY,
+	.run = drain,
+};
+
+static int undrain(const struct context *c, const void *options, const struct strv *args,
+		   struct err *e)
+{
+	(void)options;
+	return post(c, args, "undrain", e);
+}
+
+const struct command cmd_host_undrain = {
+	.name = "host undrain",
+	.usage = "ID...",
+	.help = "Have them take new ones again",
+	.min = 1,
+	.max = COMMAND_ARGS_ANY,
+	.run = undrain,
+};

@@ -1,0 +1,89 @@
+#include "lib/replace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define TRIES 16
+
+static void temp_name(char temp[32])
+{
+	uint64_t n = 0;
+
+	(void)!getrandom(&n, sizeof(n), 0);
+	snprintf(temp, 32, ".berth-%016llx", (unsigned long long)n);
+}
+
+static int open_named(struct replace *r)
+{
+	for (int i = 0; i < TRIES; i++) {
+		temp_name(r->temp);
+		r->fd = openat(r->dir, r->temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			       0600);
+		if (r->fd >= 0 || errno != EEXIST)
+			break;
+	}
+	if (r->fd < 0)
+		r->temp[0] = '\0';
+	return r->fd < 0 ? -1 : 0;
+}
+
+int replace_begin(struct replace *r, int dir, const char *name)
+{
+	*r = (struct replace){ .fd = -1, .dir = dir };
+	if (strlen(name) >= sizeof(r->name)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(r->name, name, strlen(name) + 1);
+	r->fd = openat(dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	if (r->fd >= 0)
+		return 0;
+	return open_named(r);
+}
+
+/* Give it a name that nobody looks at. The kernel links what has none only through /proc. */
+static int give_name(struct replace *r)
+{
+	char self[64];
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", r->fd);
+	for (int i = 0; i < TRIES; i++) {
+		temp_name(r->temp);
+		if (linkat(AT_FDCWD, self, r->dir, r->temp, AT_SYMLINK_FOLLOW) == 0)
+			return 0;
+		r->temp[0] = '\0';
+		if (errno != EEXIST)
+			break;
+	}
+	return -1;
+}
+
+int replace_commit(struct replace *r, const struct stat *old, mode_t mode)
+{
+	/* Another owner clears some bits of the mode, so that comes first. */
+	if (old && fchown(r->fd, old->st_uid, old->st_gid) < 0 && errno != EPERM)
+		return -1;
+	if (fchmod(r->fd, old ? old->st_mode & 07777 : mode) < 0)
+		return -1;
+	if (!r->temp[0] && give_name(r) < 0)
+		return -1;
+	if (renameat(r->dir, r->temp, r->dir, r->name) < 0)
+		return -1;
+	r->temp[0] = '\0';
+	close_fd(&r->fd);
+	r->fd = -1;
+	return 0;
+}
+
+void replace_abort(struct replace *r)
+{
+	close_fd(&r->fd);
+	r->fd = -1;
+	if (r->temp[0])
+		(void)unlinkat(r->dir, r->temp, 0);
+	r->temp[0] = '\0';
+}

@@ -1,0 +1,26 @@
+/*
+ * A file that takes a name's place all at once: whoever opens the name sees the
+ * old contents or all of the new ones, whatever dies in between. It is written
+ * without a name where the filesystem can do that, so that nothing is left of
+ * one that was given up.
+ *
+ * Functions return -1 with errno.
+ */
+#pragma once
+
+#include <sys/stat.h>
+
+#include "lib/base.h"
+
+struct replace {
+	int fd;         /* write here */
+	int dir;        /* the caller's; it stays open */
+	char name[256]; /* what it will be called */
+	char temp[32];  /* what it is called now; empty: nothing */
+};
+
+must_check int replace_begin(struct replace *r, int dir, const char *name);
+
+/* With the file it replaces, or NULL: then `mode` and our own user. Closes it. */
+must_check int replace_commit(struct replace *r, const struct stat *old, mode_t mode);
+void replace_abort(struct replace *r); /* also after commit, harmless */

@@ -1,0 +1,164 @@
+"""Any berthd takes any request: what another host must answer is handed on to it."""
+import hashlib
+import http.client
+import json
+import os
+import threading
+import time
+
+from cell import PEER_PORT, PORT, error_of
+from client import Api, ApiError, event_bytes
+from server import wait_until
+
+CELL = {"hosts": 2}
+
+
+def box_on(c, host):
+    """A sandbox of that host, and the API of another one."""
+    ident = host.api.create(host=host.name)
+    assert dict((i, h) for i, h, _, _ in c.rows())[ident] == host.name
+    return ident, next(h for h in c.hosts if h is not host).api
+
+
+def test_a_command_runs_where_its_sandbox_is(c):
+    ident, far = box_on(c, c.hosts[0])
+    r = far.exec(ident, ["sh", "-c", "echo out; echo err >&2; exit 3"])
+    assert (r.kind, r.exit_code, r.out, r.err) == ("exited", 3, b"out\n", b"err\n"), dict(r)
+    assert not c.hosts[1].pids(ident)
+
+
+def test_events_come_as_they_happen(c):
+    ident, far = box_on(c, c.hosts[0])
+    seen = []
+    for name, data in far.events("POST", f"/v1/sandboxes/{ident}/exec",
+                                 {"command": "echo one; sleep 1; echo two"}):
+        seen.append((name, time.monotonic(), event_bytes(data) if name == "stdout" else None))
+    out = [(at, text) for name, at, text in seen if name == "stdout"]
+    assert [text for _, text in out] == [b"one\n", b"two\n"]
+    assert out[1][0] - out[0][0] > 0.5, "the first line waited for the second"
+    assert seen[-1][0] == "exit"
+
+
+def test_an_upgraded_connection_goes_through(c):
+    ident, far = box_on(c, c.hosts[0])
+    sent = os.urandom(3 << 20)
+    end, out, _ = far.run_frames(ident, ["cat"], stdin=sent)
+    assert hashlib.sha256(out).digest() == hashlib.sha256(sent).digest() and end["code"] == 0, end
+
+
+def test_a_large_output_is_whole(c):
+    ident, far = box_on(c, c.hosts[0])
+    digest, size = hashlib.sha256(), 0
+    for name, data in far.events("POST", f"/v1/sandboxes/{ident}/exec",
+                                 {"command": "yes 0123456789abcdef | head -c 20000000"}):
+        if name == "stdout":
+            digest.update(event_bytes(data))
+            size += len(event_bytes(data))
+    assert size == 20000000
+    assert digest.hexdigest() == hashlib.sha256((b"0123456789abcdef\n" * 1176471)[:20000000]).hexdigest()
+
+
+def test_a_client_that_leaves_ends_its_command_there(c):
+    ident, far = box_on(c, c.hosts[0])
+    events = far.events("POST", f"/v1/sandboxes/{ident}/exec", {"command": "echo go; exec sleep 1000"})
+    assert next(events)[0] == "started"
+    assert next(events)[0] == "stdout"
+    before = len(c.hosts[0].pids(ident))
+    events.close()
+    wait_until(lambda: len(c.hosts[0].pids(ident)) < before, 30, "the command ended")
+
+
+def test_one_request_has_one_id_on_both_hosts(c):
+    ident, far = box_on(c, c.hosts[0])
+    _, _, headers = far.request("POST", f"/v1/sandboxes/{ident}/exec", {"argv": ["true"]})
+    assert len(headers.get_all("X-Request-Id")) == 1
+    name = headers["X-Request-Id"]
+    wait_until(lambda: all(f'"{name}"' in h.log() for h in c.hosts), 10, "the id in both logs")
+
+
+def test_a_delete_is_done_where_it_is(c):
+    ident, far = box_on(c, c.hosts[0])
+    gone = far.delete(ident)
+    assert gone["state"] == "gone", gone
+    assert not c.hosts[0].allocations()
+    assert far.get(f"/v1/sandboxes/{ident}/receipt")["receipt"]
+
+
+def test_whose_it_is_counts_on_both_hosts(c):
+    ident, far = box_on(c, c.hosts[0])
+    other = Api(PORT, c.make_key("other", "user"), address=far.address)
+    assert error_of(other.request("POST", f"/v1/sandboxes/{ident}/exec", {"argv": ["true"]}))[:2] == (404, "not_found")
+    mine = other.create()
+    host = dict((i, h) for i, h, _, _ in c.rows())[mine]
+    there = next(h for h in c.hosts if h.name != host)
+    assert Api(PORT, other.key, address=there.address).exec(mine, ["true"]).exit_code == 0
+
+
+def test_strangers_cannot_speak_for_others(c):
+    ident, far = box_on(c, c.hosts[0])
+    forged = {"Berth-Peer": "v1;h2;h1;rq_x;key_x;admin;6669727374;" + "0" * 64}
+    path = f"/v1/sandboxes/{ident}"
+    nobody = Api(PORT, None, address=c.hosts[0].address)
+    assert nobody.request("DELETE", path, headers=forged)[0] == 403
+    assert c.hosts[0].api.request("DELETE", path, headers=forged)[0] == 403, "not even with a good key"
+    door = Api(PEER_PORT, None, address=c.hosts[0].address)
+    assert door.request("DELETE", path, headers=forged)[0] == 403
+    assert door.request("DELETE", path)[0] == 403
+    assert Api(PEER_PORT, c.key, address=c.hosts[0].address).request("DELETE", path)[0] == 403
+    assert c.hosts[0].api.exec(ident, ["true"]).exit_code == 0
+
+
+def test_a_host_that_is_down_is_said_to_be(c):
+    ident, far = box_on(c, c.hosts[0])
+    c.hosts[0].kill("berthd")
+    status, code, message = error_of(far.request("POST", f"/v1/sandboxes/{ident}/exec", {"argv": ["true"]}))
+    assert (status, code) == (503, "busy") and "h1" in message and "nothing was done" in message, message
+    assert far.get(f"/v1/sandboxes/{ident}")["state"] == "ready", "the records can still be read"
+    c.hosts[0].start()
+    assert far.exec(ident, ["true"]).exit_code == 0
+
+
+def test_a_host_cut_off_in_the_middle_leaves_no_success(c):
+    """A stream ends with an error that says what is not known; so does an answer in one piece."""
+    ident, far = box_on(c, c.hosts[0])
+    got = []
+    asker = threading.Thread(target=lambda: got.append(
+        far.request("POST", f"/v1/sandboxes/{ident}/exec", {"command": "sleep 1000"})))
+    asker.start()
+    events = far.events("POST", f"/v1/sandboxes/{ident}/exec", {"command": "echo go; sleep 1000"})
+    assert [next(events)[0] for _ in range(2)] == ["started", "stdout"]
+    wait_until(lambda: len(c.hosts[0].pids(ident)) > 4, 30, "both commands run")
+    c.hosts[0].cut_off()
+    rest = list(events)
+    assert [name for name, _ in rest] == ["error"], rest
+    assert "not known" in rest[0][1]["message"] and rest[0][1]["code"] == "timeout", rest
+    asker.join(90)
+    status, code, message = error_of(got[0])
+    assert (status, code) == (504, "timeout") and "not known" in message, got
+    c.hosts[0].join()
+
+
+def test_a_full_upload_goes_through(c):
+    """A body of a size nobody told before, slower than it could be."""
+    ident, far = box_on(c, c.hosts[0])
+    conn = http.client.HTTPConnection(far.address, far.port, timeout=60)
+
+    def pieces():
+        body = json.dumps({"argv": ["cat"], "stdin": "x" * 500000}).encode()
+        for at in range(0, len(body), 100000):
+            yield body[at:at + 100000]
+            time.sleep(0.05)
+    conn.request("POST", f"/v1/sandboxes/{ident}/exec", pieces(), far.headers({"Content-Type": "application/json"}),
+                 encode_chunked=True)
+    answer = json.loads(conn.getresponse().read())
+    assert len(answer["stdout"]) == 500000 and answer["exit_code"] == 0
+    conn.close()
+
+
+def test_an_unknown_sandbox_is_unknown_everywhere(c):
+    for h in c.hosts:
+        try:
+            h.api.exec("sb_c1_" + "0" * 20, ["true"])
+            raise AssertionError("it was found")
+        except ApiError as e:
+            assert e.status == 404, e

@@ -1,0 +1,99 @@
+"""Where new sandboxes go."""
+import threading
+
+from cell import PORT, error_of
+from client import Api, ApiError
+
+CELL = {"hosts": 3}
+
+
+def hosts_of(c):
+    return [host for _, host, _, _ in c.rows()]
+
+
+def test_new_ones_go_to_all_hosts(c):
+    for _ in range(18):
+        c.hosts[0].api.create(memory_mb=64)
+    count = {h.name: hosts_of(c).count(h.name) for h in c.hosts}
+    assert all(n >= 2 for n in count.values()), count
+    for b in c.hosts[1].api.sandboxes():
+        assert c.hosts[2].api.exec(b["id"], ["true"]).exit_code == 0
+
+
+def test_a_wish_for_a_host_is_kept(c):
+    for h in c.hosts:
+        ident = c.hosts[0].api.create(host=h.name)
+        assert h.pids(ident)
+    status, code, message = error_of(c.hosts[0].api.request("POST", "/v1/sandboxes", {"image": "base", "host": "h9"}))
+    assert (status, code) == (503, "busy") and "h9" in message, message
+
+
+def test_only_hosts_that_have_the_image_are_asked(c):
+    c.import_image("rare", hosts=[c.hosts[2]])
+    c.primary.sql("DELETE FROM image_copy WHERE host <> 'h3'")
+    try:
+        for h in c.hosts:
+            assert c.hosts[2].pids(h.api.create("rare"))
+        c.primary.sql("DELETE FROM image_copy")
+        assert error_of(c.hosts[0].api.request("POST", "/v1/sandboxes", {"image": "rare"}))[0] == 503
+        assert error_of(c.hosts[0].api.request("POST", "/v1/sandboxes", {"image": "none"}))[0] == 404
+    finally:
+        c.primary.sql("INSERT INTO image_copy SELECT DISTINCT digest, h.id FROM image, host h")
+
+
+def test_a_host_that_is_down_gets_none(c):
+    c.hosts[1].kill("berthd")
+    for _ in range(8):
+        ident = c.hosts[0].api.create()
+        assert not c.hosts[1].pids(ident)
+    assert "h2" not in hosts_of(c)
+
+
+def test_one_key_makes_one_sandbox_from_all_hosts(c):
+    """100 at once, and all answers are the same."""
+    got, key = [], {"Idempotency-Key": "the-one"}
+
+    def ask(n):
+        api = c.hosts[n % 3].api
+        for _ in range(20):
+            status, body, _ = api.request("POST", "/v1/sandboxes", {"image": "base"}, key)
+            if status != 503:
+                return got.append((status, body["id"] if status == 201 else body))
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(100)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(got) == 100 and len(set(map(str, got))) == 1 and got[0][0] == 201, set(map(str, got))
+    assert len(c.rows()) == 1
+    assert sum(len(h.alive()) for h in c.hosts) == 1
+
+
+def test_what_is_wrong_with_a_request_is_said(c):
+    for body in ({}, {"image": "base", "memory_mb": 1}, {"image": "base", "x": 1}):
+        assert c.hosts[0].api.request("POST", "/v1/sandboxes", body)[0] == 400, body
+    api = Api(PORT, c.key, address=c.hosts[0].address)
+    assert api.request("POST", "/v1/sandboxes", "not json")[0] == 400
+    try:
+        api.create("x" * 300)
+        raise AssertionError("taken")
+    except ApiError as e:
+        assert e.status == 400, e
+
+
+def test_a_draining_host_takes_nothing_new(c):
+    there = c.hosts[0].api.create(host="h2")
+    assert c.hosts[2].api.call("POST", "/v1/hosts/h2/drain")["state"] == "draining"
+    for _ in range(8):
+        assert not c.hosts[1].pids(c.hosts[1].api.create(memory_mb=64))
+    assert c.hosts[0].api.request("POST", "/v1/sandboxes", {"image": "base", "host": "h2"})[0] == 503
+    assert c.hosts[0].api.exec(there, ["echo", "on"]).out == b"on\n", "what it has goes on"
+    states = {h["id"]: (h["state"], h["sandboxes"]) for h in c.hosts[0].api.get("/v1/hosts")["hosts"]}
+    assert states["h2"] == ("draining", 1), states
+    c.hosts[1].restart("berthd")
+    assert c.hosts[0].api.get("/v1/hosts/h2")["draining"], "also after a restart"
+    c.hosts[2].api.call("POST", "/v1/hosts/h2/undrain")
+    assert c.hosts[1].pids(c.hosts[0].api.create(host="h2"))
+    user = Api(PORT, c.make_key("someone", "user"), address=c.hosts[0].address)
+    assert user.request("POST", "/v1/hosts/h2/drain")[0] == 403
+    assert c.hosts[0].api.request("POST", "/v1/hosts/h9/drain")[0] == 404

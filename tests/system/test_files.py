@@ -1,0 +1,468 @@
+"""Files of a sandbox through the API: byte for byte, whole or not at all, whatever the guest has planted."""
+import base64
+import hashlib
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import threading
+import time
+import urllib.parse
+
+from client import Api, ApiError, parse_events
+from marks import limit, only
+from server import leftovers, wait_until
+
+HERE_ODD = [b"plain", b"with space", b"new\nline", b"tab\tand \\ \"quotes\"", b"\xff\xfe not utf-8", "gr\u00fcn \u2603".encode(), b"n" * 255,
+            b"-rf", b"%41+&=#?"]
+
+
+def q(path, **more):
+    path = path.encode() if isinstance(path, str) else path
+    return urllib.parse.urlencode({"path": path, **more}, quote_via=urllib.parse.quote, safe="")
+
+
+def url(box, path, verb="", **more):
+    return f"/v1/sandboxes/{box.id}/files{verb}?{q(path, **more)}"
+
+
+def put(box, path, data, headers=None, **more):
+    """(status, entry)"""
+    status, body, _ = box.api.request("PUT", url(box, path, **more), data, headers)
+    if status >= 400:
+        raise ApiError(status, body)
+    return status, body
+
+
+def get(box, path, **headers):
+    status, body, head = box.api.request("GET", url(box, path), headers={k.replace("_", "-"): v for k, v in headers.items()})
+    if status >= 400:
+        raise ApiError(status, body)
+    return status, body, head
+
+
+def read(box, path):
+    return get(box, path)[1]
+
+
+def stat(box, path):
+    return box.api.get(url(box, path, "/stat"))
+
+
+def listing(box, path, **more):
+    return box.api.get(url(box, path, "/list", **more))["entries"]
+
+
+def remove(box, path, **more):
+    return box.api.call("DELETE", url(box, path, **more))["removed"]
+
+
+def mkdir(box, path, **more):
+    return box.api.call("POST", f"/v1/sandboxes/{box.id}/files/mkdir", {"path": path, **more})
+
+
+def move(box, frm, to, **more):
+    return box.api.call("POST", f"/v1/sandboxes/{box.id}/files/move", {"from": frm, "to": to, **more})
+
+
+def reason(call, *args, **more):
+    """(status, reason) of a call that must fail."""
+    try:
+        call(*args, **more)
+    except ApiError as e:
+        assert e.body["message"] and e.body["remediation"] and e.body["request_id"], e.body
+        return e.status, e.body.get("reason")
+    raise AssertionError("it did not fail")
+
+
+def name_of(entry, what="name"):
+    return base64.b64decode(entry[what + "_base64"]) if what + "_base64" in entry else entry[what].encode()
+
+
+def noise(n, seed=1):
+    return random.Random(seed).randbytes(n)
+
+
+def test_bytes_come_back_as_they_went(s):
+    with s.box() as b:
+        for n in (0, 1, 5, 65535, 65536, 65537, 262144, 3_000_001):
+            data = noise(n, n)
+            assert put(b, "/root/f", data)[1]["size"] == n
+            assert read(b, "/root/f") == data
+            assert stat(b, "/root/f")["size"] == n
+        assert b.sh("sha256sum < /root/f").split()[0] == hashlib.sha256(data).hexdigest()
+
+
+def test_a_write_says_new_or_replaced_and_keeps_mode_and_owner(s):
+    with s.box() as b:
+        status, entry = put(b, "/root/f", b"one")
+        assert (status, entry["mode"], entry["type"], entry["path"], entry["name"]) == (201, "0644", "file", "/root/f", "f")
+        b.sh("chown 7:8 /root/f; chmod 4751 /root/f")
+        status, entry = put(b, "/root/f", b"two")
+        assert (status, entry["mode"], entry["uid"], entry["gid"]) == (200, "4751", 7, 8), entry
+        assert put(b, "/root/g", b"x", mode="0600")[1]["mode"] == "0600"
+        assert put(b, "/root/f", b"x", mode="755")[1]["mode"] == "0755"
+        assert put(b, "/root/a/b/c/f", b"deep", parents=1)[0] == 201
+        assert b.sh("cat /root/a/b/c/f; stat -c %a /root/a/b") == "deep755\n"
+        assert reason(put, b, "/root/f", b"", mode="rwx")[0] == 400
+
+
+def test_odd_names_survive_every_way(s):
+    with s.box() as b:
+        mkdir(b, "/root/odd")
+        for i, name in enumerate(HERE_ODD):
+            assert name_of(put(b, b"/root/odd/" + name, str(i).encode())[1]) == name
+        got = listing(b, "/root/odd")
+        assert [name_of(e) for e in got] == sorted(HERE_ODD), got
+        assert [name_of(e, "path") for e in got] == [b"/root/odd/" + n for n in sorted(HERE_ODD)]
+        for i, name in enumerate(HERE_ODD):
+            assert read(b, b"/root/odd/" + name) == str(i).encode()
+            assert name_of(stat(b, b"/root/odd/" + name)) == name
+            assert remove(b, b"/root/odd/" + name) == 1
+        assert listing(b, "/root/odd") == []
+
+
+def test_each_failure_has_its_reason(s):
+    with s.box() as b:
+        b.sh("mkdir -p /root/d/e; echo x > /root/d/f; ln -s loop /root/loop; ln -s nowhere /root/dangling")
+        for want, call, *args in [
+                ((404, "no_such_file"), read, b, "/root/none"), ((404, "no_such_file"), put, b, "/root/none/f", b""),
+                ((404, "no_such_file"), stat, b, "/none"), ((404, "no_such_file"), remove, b, "/none"),
+                ((404, "no_such_file"), move, b, "/none", "/root/x"), ((404, "no_such_file"), read, b, "/root/dangling"),
+                ((404, "no_such_file"), put, b, "/root/dangling", b""),
+                ((400, "is_a_directory"), read, b, "/root/d"), ((400, "is_a_directory"), put, b, "/root/d", b"x"),
+                ((400, "not_a_directory"), listing, b, "/root/d/f"), ((400, "not_a_directory"), read, b, "/root/d/f/g"),
+                ((409, "exists"), mkdir, b, "/root/d"), ((409, "exists"), move, b, "/root/d/f", "/root/d/e"),
+                ((409, "not_empty"), remove, b, "/root/d"), ((400, "too_many_links"), read, b, "/root/loop"),
+                ((400, "name_too_long"), put, b, "/root/" + "n" * 256, b""),
+                ((400, "name_too_long"), stat, b, "/" + "d/" * 2100),
+                ((403, None), put, b, "/proc/self/oom_score_adj", b"0"), ((400, None), read, b, "relative"),
+                ((404, "no_such_file"), put, b, "/proc/none/x", b"")]:
+            got = reason(call, *args)
+            assert got == want or (want[1] is None and got[0] == want[0]), (call.__name__, args[1:], got)
+        assert reason(b.api.get, f"/v1/sandboxes/{b.id}/files/stat") == (400, None)
+        assert reason(Api(s.port, s.key).get, "/v1/sandboxes/sb_c1_00000000000000000000/files/stat?path=/")[0] == 404
+
+
+def test_ranges_and_etags(s):
+    with s.box() as b:
+        data = noise(100_000)
+        put(b, "/root/f", data)
+        status, body, head = get(b, "/root/f")
+        assert status == 200 and head["Content-Length"] == "100000" and head["Berth-Mode"] == "0644", head.items()
+        for text, part in [("bytes=10-19", data[10:20]), ("bytes=99990-", data[99990:]), ("bytes=-7", data[-7:]),
+                           ("bytes=99999-200000", data[99999:]), ("bytes=0-0", data[:1])]:
+            status, body, h = get(b, "/root/f", Range=text)
+            assert (status, body) == (206, part) and h["Content-Range"].endswith("/100000"), (text, status, h.items())
+        assert get(b, "/root/f", Range="bytes=5-1")[0] == 200 and get(b, "/root/f", Range="lines=1-2")[0] == 200
+        assert reason(get, b, "/root/f", Range="bytes=100000-")[0] == 416
+        assert get(b, "/root/f", If_None_Match=head["ETag"])[0] == 304
+        assert get(b, "/root/f", Range="bytes=1-2", If_Range=head["ETag"])[1] == data[1:3]
+        put(b, "/root/f", data)
+        assert get(b, "/root/f", If_None_Match=head["ETag"])[0] == 200
+        assert read(b, "/proc/self/status").startswith(b"Name:"), "a file that says it is empty and is not"
+
+
+def test_directories_moves_and_removals(s):
+    with s.box() as b:
+        assert mkdir(b, "/root/a/b/c", parents=True, mode="0700")["mode"] == "0700"
+        assert mkdir(b, "/root/a/b/c", parents=True)["mode"] == "0700"
+        put(b, "/root/a/f", b"1")
+        put(b, "/root/g", b"2")
+        assert reason(move, b, "/root/g", "/root/a/f") == (409, "exists")
+        assert move(b, "/root/g", "/root/a/f", overwrite=True)["path"] == "/root/a/f"
+        assert read(b, "/root/a/f") == b"2"
+        assert move(b, "/root/a", "/root/z")["type"] == "directory"
+        assert [e["path"] for e in listing(b, "/root/z", recursive=1)] == ["/root/z/b", "/root/z/b/c", "/root/z/f"]
+        b.sh("ln -s /etc /root/z/link; mkdir -p /root/z/keep; ln -s /root/g2 /root/z/b/l; echo k > /etc/kept")
+        assert stat(b, "/root/z/link")["target"] == "/etc" and stat(b, "/root/z/link")["type"] == "symlink"
+        assert remove(b, "/root/z", recursive=1) == 7
+        assert b.sh("cat /etc/kept; ls /root") == "k\n"
+        assert reason(remove, b, "/", recursive=1)[0] == 400
+        assert b.sh("ls /bin | head -1").strip()
+
+
+@limit(120)
+def test_a_tree_of_ten_thousand_comes_in_pages(s):
+    with s.box() as b:
+        b.sh("cd /root; for i in $(seq 0 99); do mkdir -p t/$i/s; for j in $(seq 0 49); do : > t/$i/f$j; : > t/$i/s/g$j; done; done")
+        want = sorted(("t", str(i), *rest) for i in range(100) for rest in
+                      [(), ("s",), *[(f"f{j}",) for j in range(50)], *[("s", f"g{j}") for j in range(50)]])
+        want = ["/root/" + "/".join(w) for w in want]
+        assert len(want) == 10200
+        got, after = [], ""
+        while True:
+            page = b.api.get(url(b, "/root", "/list", recursive=1, limit=777, after=after))
+            got += [e["path"] for e in page["entries"]]
+            after = page["next"]
+            if not after:
+                break
+            if len(got) < 800:
+                b.sh(f"rm -f '{got[-1]}'")  # the page goes on behind what is gone
+        assert got[0] == "/root/t" and got[1:] == want, (len(got), len(want))
+        assert len(listing(b, "/root/t", limit=100)) == 100
+        assert reason(listing, b, "/root", limit=0)[0] == 400
+        assert remove(b, "/root/t", recursive=1) == 10200
+
+
+def test_a_tree_deeper_than_any_path_can_be_removed(s):
+    with s.box() as b:
+        chain = "for i in $(seq 1 350); do mkdir dddddddddd; cd dddddddddd; done; : > bottom"
+        b.sh(f"mkdir /root/a /root/b; cd /root/b; {chain}; cd /root/a; {chain}; mv /root/b .")
+        gone = remove(b, "/root/a", recursive=1)
+        assert gone == 704, gone
+        assert b.sh("ls -A /root") == ""
+
+
+def test_readers_see_the_old_file_or_the_new_one(s):
+    with s.box() as b:
+        a, z = b"a" * 400_000, b"z" * 300_000
+        put(b, "/root/f", a)
+        stop, seen, bad = threading.Event(), set(), []
+
+        def reader():
+            while not stop.is_set():
+                got = read(b, "/root/f")
+                seen.add(got[:1])
+                if got not in (a, z):
+                    bad.append((len(got), set(got)))
+        threads = [threading.Thread(target=reader) for _ in range(3)]
+        for t in threads:
+            t.start()
+        inside = b.exec("for i in $(seq 1 200); do h=$(md5sum < /root/f); echo $h; done | sort -u | wc -l")
+        for i in range(40):
+            put(b, "/root/f", z if i % 2 == 0 else a)
+        stop.set()
+        for t in threads:
+            t.join()
+        assert not bad and seen, bad[:3]
+        assert inside.exit_code == 0 and int(inside.out) <= 2
+        assert b.sh("ls -A /root").split() == ["f"], "nothing is left beside it"
+
+
+def planted(b):
+    b.sh("mkfifo /root/fifo; ln -s fifo /root/tofifo; mknod /root/null c 1 3 2>/dev/null; ln -s /dev/zero /root/zero; "
+         "ln -s /proc/self/fd /root/fds; ln -s /proc/kmsg /root/kmsg; ln -s /dev/tty /root/tty; true")
+
+
+def test_fifos_devices_and_sockets_are_refused_and_nothing_hangs(s):
+    with s.box() as b:
+        planted(b)
+        start = time.monotonic()
+        for path in ("/root/fifo", "/root/tofifo", "/root/zero", "/dev/null", "/dev/zero", "/root/tty", "/root/fds/0"):
+            for call in (read, lambda b, p: put(b, p, b"x")):
+                status, why = reason(call, b, path)
+                assert status in (400, 403, 404), (path, status, why)
+        assert reason(read, b, "/root/fifo") == (400, "not_a_file") == reason(put, b, "/root/zero", b"")
+        assert time.monotonic() - start < 30
+        assert stat(b, "/root/fifo")["type"] == "fifo" and stat(b, "/dev/null")["type"] == "device"
+        assert {e["name"]: e["type"] for e in listing(b, "/root")}["zero"] == "symlink"
+        assert remove(b, "/root", recursive=1) >= 6
+
+
+def test_a_link_leads_to_the_guests_own_files(s):
+    with s.box() as b:
+        secret = noise(16).hex()
+        host = os.path.join(s.work, "host-secret")
+        with open(host, "w") as f:
+            f.write(secret)
+        b.sh(f"ln -s /etc/shadow /root/shadow; ln -s {host} /root/host; ln -s ../../../../../../../../{host} /root/up; "
+             "ln -s / /root/slash; echo guest > /etc/shadow; ln -s shadow /root/two")
+        assert read(b, "/root/shadow") == b"guest\n" == read(b, "/root/two")
+        assert reason(read, b, "/root/host") == (404, "no_such_file") == reason(read, b, "/root/up")
+        assert reason(put, b, "/root/host", b"x") == (404, "no_such_file")
+        put(b, "/root/shadow", b"through")
+        assert b.sh("cat /etc/shadow; readlink /root/shadow") == "through/etc/shadow\n"
+        assert {e["name"] for e in listing(b, "/root/slash")} >= {"bin", "etc", "proc"}
+        with open(host) as f:
+            assert f.read() == secret
+        os.unlink(host)
+
+
+@limit(120)
+def test_a_name_that_is_swapped_all_the_time_neither_hangs_nor_leads_out(s):
+    with s.box() as b:
+        b.sh("cd /root; mkdir d; echo inside > d/f; echo good > plain; mkfifo pipe; ln -s /etc e; echo x > /etc/f")
+        done = threading.Event()
+
+        def swap():
+            b.exec("cd /root; i=0; while [ $i -lt 4000 ] && [ ! -e stop ]; do i=$((i+1)); ln -sfn /etc x; mv -T x s 2>/dev/null; rm -f s; "
+                   "ln pipe s; rm -f s; ln plain s; rm -f s; ln -s d s; rm -f s; mkdir s; rmdir s; done", timeout_ms=90000)
+            done.set()
+        t = threading.Thread(target=swap)
+        t.start()
+        seen, end = set(), time.monotonic() + 8
+        while time.monotonic() < end and not done.is_set():
+            for call, args in ((read, ("/root/s",)), (read, ("/root/s/f",)), (put, ("/root/s/n", b"n")), (stat, ("/root/s",)),
+                               (listing, ("/root/s",)), (remove, ("/root/s/n",))):
+                try:
+                    got = call(b, *args)
+                    seen.add((call.__name__, bytes(got[:7]) if isinstance(got, bytes) else ""))
+                except ApiError as e:
+                    assert e.status in (400, 403, 404, 409), e
+        b.sh(": > /root/stop")
+        t.join()
+        assert seen <= {("read", b"good\n"), ("read", b"inside\n"), ("read", b"x\n"), ("put", ""), ("stat", ""), ("listing", ""),
+                        ("remove", "")}, seen
+
+
+def test_a_full_disk_says_so_and_keeps_the_old_file(s):
+    with s.box(disk_mb=64) as b:
+        put(b, "/root/f", b"precious")
+        status, why = reason(put, b, "/root/f", noise(1 << 20) * 100)
+        assert (status, why) == (507, "no_space"), (status, why)
+        assert read(b, "/root/f") == b"precious"
+        assert b.sh("ls -A /root").split() == ["f"]
+        assert put(b, "/root/f", noise(1000))[0] == 200
+
+
+class Upload:
+    """A PUT that stops half way."""
+
+    def __init__(self, s, box, path, total, sent):
+        self.sock = socket.create_connection(("127.0.0.1", s.port), timeout=60)
+        self.sock.sendall((f"PUT {url(box, path)} HTTP/1.1\r\nHost: b\r\nAuthorization: Bearer {s.key}\r\n"
+                           f"Content-Length: {total}\r\n\r\n").encode())
+        self.sock.sendall(b"n" * sent)
+        self.total, self.sent = total, sent
+
+    def finish(self):
+        self.sock.sendall(b"n" * (self.total - self.sent))
+        return self.sock.recv(65536)
+
+
+@limit(120)
+def test_what_dies_in_the_middle_of_a_write_leaves_the_old_file(s):
+    with s.box() as b:
+        put(b, "/root/f", b"old")
+        up = Upload(s, b, "/root/f", 10_000_000, 5_000_000)  # the client
+        time.sleep(0.3)
+        up.sock.close()
+        time.sleep(0.3)
+        assert read(b, "/root/f") == b"old"
+        up = Upload(s, b, "/root/f", 10_000_000, 5_000_000)  # berthd
+        time.sleep(0.3)
+        s.kill("berthd")
+        s.wait_healthy()
+        assert read(b, "/root/f") == b"old"
+        if s.runtime == "crun":  # the process in init that does it; on gVisor nobody outside sees it
+            up = Upload(s, b, "/root/f", 10_000_000, 5_000_000)
+            init = s.init_pid(b.id)
+            child = wait_until(lambda: [p for p in s.cgroup_pids(b.id) if p != init], 10, "the writer")
+            for pid in child:
+                os.kill(pid, signal.SIGKILL)
+            answer = up.finish()
+            assert b" 503 " in answer.split(b"\r\n")[0] or not answer, answer
+            assert read(b, "/root/f") == b"old"
+        wait_until(lambda: b.sh("ls -A /root").split() == ["f"], 10, "nothing beside it")
+        put(b, "/root/f", b"new")
+        assert read(b, "/root/f") == b"new"
+
+
+def test_a_file_that_is_cut_while_it_is_read_is_no_whole_file(s):
+    with s.box() as b:
+        b.sh("dd if=/dev/zero of=/root/f bs=1M count=40 2>/dev/null")
+        conn = b.api.connect()
+        conn.request("GET", url(b, "/root/f"), headers=b.api.headers())
+        r = conn.getresponse()
+        first = r.read(1000)
+        b.sh("truncate -s 1000 /root/f 2>/dev/null || : > /root/f")
+        try:
+            rest = r.read()
+        except http.client.IncompleteRead:
+            pass
+        else:
+            raise AssertionError(f"{len(first) + len(rest)} bytes, and it looked whole")
+        finally:
+            conn.close()
+
+
+def test_a_sandbox_that_is_killed_meanwhile_ends_the_answer(s):
+    b = s.box()
+    b.sh("dd if=/dev/zero of=/root/f bs=1M count=60 2>/dev/null")
+    conn = b.api.connect()
+    conn.request("GET", url(b, "/root/f"), headers=b.api.headers())
+    r = conn.getresponse()
+    r.read(1000)
+    s.api.delete(b.id)
+    try:
+        rest = r.read()
+    except (http.client.IncompleteRead, ConnectionError):
+        pass
+    else:
+        assert False, len(rest)
+    conn.close()
+    assert reason(read, b, "/root/f")[0] == 404
+
+
+def test_files_do_not_wait_behind_commands(s):
+    with s.box() as b:
+        t = threading.Thread(target=lambda: b.exec(["sleep", "5"]))
+        t.start()
+        start = time.monotonic()
+        for i in range(20):
+            put(b, "/root/f", str(i).encode())
+            assert read(b, "/root/f") == str(i).encode()
+        assert t.is_alive(), f"20 writes and reads took {time.monotonic() - start} s"
+        t.join()
+
+
+def test_another_owner_sees_nothing(s):
+    code, out, err = s.berth("key", "create", "other", "--role", "user", "--json")
+    assert code == 0, err
+    other = Api(s.port, json.loads(out).get("key") or json.loads(out)["secret"])
+    with s.box() as b:
+        put(b, "/root/f", b"mine")
+        for method, verb in (("GET", ""), ("PUT", ""), ("DELETE", ""), ("GET", "/stat"), ("GET", "/list"), ("GET", "/watch")):
+            status, _, _ = other.request(method, url(b, "/root/f", verb))
+            assert status == 404, (method, verb, status)
+        assert read(b, "/root/f") == b"mine"
+
+
+class Watch:
+    def __init__(self, box, path, **more):
+        self.seen, self.box, self.failed = [], box, None
+        self.conn = box.api.connect()
+        self.conn.request("GET", url(box, path, "/watch", **more), headers=box.api.headers({"Accept": "text/event-stream"}))
+        self.reply = self.conn.getresponse()
+        assert self.reply.status == 200, self.reply.read()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+        wait_until(lambda: self.seen and self.seen[0][0] == "watching", 10, "watching")
+
+    def run(self):
+        try:
+            for event in parse_events(self.reply):
+                self.seen.append(event)
+        except (OSError, ValueError, AttributeError, http.client.HTTPException) as e:
+            self.failed = e
+
+    def wait(self, kind, path, to=None):
+        def there():
+            return any(n == "change" and e["type"] == kind and e["path"] == path and e.get("to") == to for n, e in self.seen)
+        wait_until(there, 15, f"{kind} {path} among {self.seen[-20:]}")
+
+    def close(self):
+        self.conn.sock.shutdown(socket.SHUT_RDWR)
+        self.thread.join(10)
+
+
+def test_changes_are_told_as_they_happen(s):
+    with s.box() as b:
+        b.sh("mkdir -p /root/w/sub; echo x > /root/w/old")
+        w = Watch(b, "/root/w", recursive=1)
+        b.sh("echo y >> /root/w/old")
+        w.wait("modified", "/root/w/old")
+        put(b, "/root/w/sub/new", b"1")
+        wait_until(lambda: any(e.get("path") == "/root/w/sub/new" or e.get("to") == "/root/w/sub/new" for _, e in w.seen), 15, w.seen)
+        b.sh("mkdir -p /root/w/a/b && echo 1 > /root/w/a/b/f")
+        w.wait("created", "/root/w/a/b/f")
+        b.sh("mv /root/w/a /root/w/z && echo 2 > /root/w/z/b/g")
+        w.wait("moved", "/root/w/a", "/root/w/z")
+        w.wait("created", "/root/w/z/b/g")
+        b.sh("rm /root/w/old")
+        w.wait("deleted", "/root/w/old")
+        w.close()
+        assert reason(b.api.get, url(b, "/none", "/watch")) == (404, "no_such_file")

@@ -1,0 +1,93 @@
+/* The engine's WebSocket, over a real connection. */
+#include "http/websocket.h"
+
+#include "http-site.h"
+
+#define ASK \
+	"GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" \
+	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+#define MASK "\0\0\0\0" /* allowed, and leaves the bytes readable */
+
+TEST(a_handshake_is_answered_as_the_standard_says)
+{
+	cleanup(buf_done) struct buf in = buf_make(1 << 20);
+	struct site s;
+	int fd;
+
+	site_open(&s, NULL);
+	fd = dial(&s);
+	SAY(fd, ASK "\x81\x85" MASK "hello"); /* right behind the head */
+	CHECK(hear(fd, &in, "\x81\x05hello"));
+	CHECK(str_starts(in.data, "HTTP/1.1 101 "));
+	CHECK(strstr(in.data, "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
+	SAY(fd, "\x89\x82" MASK "hm");
+	CHECK(hear(fd, &in, "\x8a\x02hm"));
+	SAY(fd, "\x88\x82" MASK "\x03\xe8");
+	CHECK(hear(fd, &in, "\x88\x02\x03\xe8"));
+	CHECK(wait_for(&s.gone, 1));
+	close(fd);
+	site_close(&s);
+}
+
+TEST(who_breaks_the_rules_is_told_and_gone)
+{
+	cleanup(buf_done) struct buf in = buf_make(1 << 20);
+	struct site s;
+	int fd;
+
+	site_open(&s, NULL);
+	fd = dial(&s);
+	SAY(fd, ASK "\x81\x05hello");
+	CHECK(hear(fd, &in, "\x88\x02\x03\xea"));
+	CHECK(hear(fd, &in, NULL));
+	CHECK(wait_for(&s.gone, 1));
+	close(fd);
+	fd = dial(&s);
+	SAY(fd, ASK);
+	CHECK(hear(fd, &in, "\r\n\r\n"));
+	close(fd);
+	CHECK(wait_for(&s.gone, 2));
+	site_close(&s);
+}
+
+TEST(the_owner_may_close_in_a_callback)
+{
+	cleanup(buf_done) struct buf in = buf_make(1 << 20);
+	struct site s;
+	int fd;
+
+	site_open(&s, NULL);
+	fd = dial(&s);
+	SAY(fd, ASK "\x82\x84" MASK "quit\x81\x85" MASK "hello");
+	CHECK(hear(fd, &in, NULL));
+	CHECK(memmem(in.data, in.len, "\x88\x02\x03\xe8", 4));
+	CHECK(!memmem(in.data, in.len, "hello", 5));
+	CHECK_INT(s.gone, 0);
+	close(fd);
+	site_close(&s);
+}
+
+TEST(what_is_no_handshake_is_refused)
+{
+	static const char *const bad[] = { "Sec-WebSocket-Version: 12\r\n"
+					   "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
+					   "Sec-WebSocket-Version: 13\r\n"
+					   "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25j\r\n",
+					   "Sec-WebSocket-Version: 13\r\n" };
+	struct site s;
+
+	site_open(&s, NULL);
+	for (size_t i = 0; i < array_len(bad); i++) {
+		cleanup(buf_done) struct buf in = buf_make(1 << 20), ask = buf_make(4096);
+		int fd = dial(&s);
+
+		buf_addf(&ask, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"
+			       "Upgrade: websocket\r\n%s\r\n",
+			 bad[i]);
+		say(fd, ask.data, ask.len);
+		CHECK(hear(fd, &in, "\r\n\r\n"));
+		CHECK(str_starts(in.data, "HTTP/1.1 400 "));
+		close(fd);
+	}
+	site_close(&s);
+}

@@ -1,0 +1,254 @@
+#!/usr/bin/python3
+"""Inside the machine that tests/vm/run.py boots: systemd, cgroup v2 alone, Debian's own kernel.
+
+One line a step on the console: `VM ok NAME` or `VM FAIL NAME: why`. Everything is done as the README
+tells a person to do it: with `berth`, against the services that `berth init` installed.
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+HERE = pathlib.Path(__file__).resolve().parent
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+SERVICES = ("berth-postgres", "berth-node", "berthd")
+steps = []
+
+
+def step(function):
+    steps.append(function)
+    return function
+
+
+def run(*argv, stdin=b"", limit=300, env=None):
+    return subprocess.run([str(a) for a in argv], input=stdin, capture_output=True, timeout=limit, env={**os.environ, **(env or {})})
+
+
+def berth(*argv, **more):
+    return run("berth", *argv, **more)
+
+
+def must(r):
+    assert r.returncode == 0, f"{r.args}: exit {r.returncode}\n{r.stdout.decode()}{r.stderr.decode()}"
+    return r.stdout.decode()
+
+
+def until(true, seconds, what):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"{what}: not after {seconds} s"
+        time.sleep(0.3)
+
+
+def api(method, path, body=None):
+    import http.client
+    c = http.client.HTTPConnection("127.0.0.1", 7070, timeout=240)
+    c.request(method, path, None if body is None else json.dumps(body), {"Authorization": "Bearer " + os.environ["BERTH_API_KEY"]})
+    r = c.getresponse()
+    return r.status, json.loads(r.read())
+
+
+def create(**options):
+    status, box = api("POST", "/v1/sandboxes", {"image": "base", "runtime": "crun", **options})
+    assert status == 201, box
+    return box["id"]
+
+
+def delete(ident):
+    status, gone = api("DELETE", "/v1/sandboxes/" + ident)
+    assert status == 200 and gone["receipt"]["process"] == "absent", gone
+
+
+def execute(ident, command, **more):
+    status, r = api("POST", f"/v1/sandboxes/{ident}/exec", {"command": command, **more})
+    assert status == 200, r
+    return r
+
+
+def cgroup(ident):
+    """The sandbox's own directory below the tree of berth-node."""
+    found = [p for p in CGROUPS.rglob(ident + ".*") if p.is_dir() and not p.name.endswith(".launch")]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def ours():
+    """Cgroups of sandboxes, wherever."""
+    return [str(p) for p in CGROUPS.rglob("sb_*") if p.is_dir()]
+
+
+def healthy():
+    try:
+        return api("GET", "/v1/health")[0] == 200
+    except (OSError, ValueError):
+        return False
+
+
+@step
+def the_machine_has_cgroup_v2_and_nothing_else():
+    kinds = {line.split()[2] for line in open("/proc/self/mounts") if line.split()[2].startswith("cgroup")}
+    assert kinds == {"cgroup2"}, kinds
+
+
+@step
+def berth_init_installs_a_server():
+    out = must(berth("init", "--no-image", "--pool-size", "2g", limit=600))
+    key = [line.split("=", 1)[1] for line in out.split("\n") if "BERTH_API_KEY=" in line]
+    assert key, out
+    os.environ["BERTH_API_KEY"], os.environ["BERTH_URL"] = key[0].strip(), "http://127.0.0.1:7070"
+    until(healthy, 120, "healthy")
+    for s in SERVICES:
+        must(run("systemctl", "is-active", s))
+
+
+@step
+def berth_init_again_changes_nothing():
+    r = berth("init", "--no-image", limit=600)
+    assert r.returncode == 0 and b"in place" in r.stderr + r.stdout, r
+
+
+@step
+def doctor_finds_nothing_wrong():
+    r = berth("doctor")
+    print(r.stdout.decode(), flush=True)
+    assert r.returncode == 0 and b" 0 wrong" in r.stdout + r.stderr, r
+
+
+@step
+def an_image_and_a_command():
+    must(berth("image", "import", "base", HERE / "rootfs.tar", limit=600))
+    assert must(berth("run", "--runtime", "crun", "base", "--", "echo", "hello")) == "hello\n"
+    assert berth("run", "--runtime", "crun", "base", "--", "sh", "-c", "exit 7").returncode == 7
+
+
+@step
+def limits_stand_in_the_kernels_files():
+    box = create(memory_mb=64, cpu_milli=500, pids=40)
+    at = cgroup(box)
+    told = {name: (at / name).read_text().split() for name in ("memory.max", "pids.max", "cpu.max")}
+    assert told["memory.max"] == [str(64 << 20)], told
+    assert told["pids.max"] == ["40"], told
+    quota, period = map(int, told["cpu.max"])
+    assert quota * 2 == period, told
+    delete(box)
+
+
+@step
+def too_much_memory_is_oom():
+    box = create(memory_mb=32)
+    r = execute(box, "awk 'BEGIN { s = \"0123456789\"; while (1) s = s s }'", timeout_ms=180000)
+    assert r["kind"] == "oom", r
+    assert execute(box, "echo alive")["stdout"] == "alive\n"
+    delete(box)
+
+
+@step
+def a_fork_bomb_is_stopped_by_its_limit():
+    box = create(pids=30)
+    r = execute(box, "for i in $(seq 100); do sleep 100 & done 2>/tmp/err; cat /tmp/err | head -1; exit 3", timeout_ms=120000)
+    assert r["kind"] in ("exited", "timed_out"), r
+    assert int((cgroup(box) / "pids.peak").read_text()) <= 30 if (cgroup(box) / "pids.peak").exists() else True
+    delete(box)
+
+
+@step
+def disk_has_a_limit():
+    box = create(disk_mb=32)
+    r = execute(box, "dd if=/dev/zero of=/big bs=1M count=80 2>&1; sync", timeout_ms=180000)
+    out = r["stdout"] + r["stderr"]
+    assert "No space" in out or "quota" in out.lower(), r
+    delete(box)
+
+
+@step
+def a_timeout_kills_the_whole_tree():
+    box = create()
+    r = execute(box, "setsid sh -c 'sleep 7777 & sleep 7777' & sleep 7777", timeout_ms=1500)
+    assert r["kind"] == "timed_out" and r["exit_code"] is None, r
+    until(lambda: execute(box, "pgrep -f 777[7] || echo none")["stdout"] == "none\n", 60, "the tree gone")
+    delete(box)
+
+
+@step
+def killed_daemons_come_back_and_the_sandbox_lives_on():
+    box = create()
+    execute(box, "echo kept > /tmp/kept")
+    pids = (cgroup(box) / "cgroup.procs").read_text().split()
+    for service in ("berthd", "berth-node"):
+        pid = int(must(run("systemctl", "show", "-p", "MainPID", "--value", service)))
+        os.kill(pid, signal.SIGKILL)
+        until(healthy, 120, service + " back")
+    until(lambda: api("GET", "/v1/sandboxes/" + box)[1].get("state") == "ready", 60, "ready")
+    assert set(pids) <= set((cgroup(box) / "cgroup.procs").read_text().split())
+    assert execute(box, "cat /tmp/kept")["stdout"] == "kept\n"
+    delete(box)
+
+
+@step
+def restarted_by_systemd_too():
+    box = create()
+    must(run("systemctl", "restart", "berth-node", "berthd"))
+    until(healthy, 120, "healthy")
+    assert execute(box, "echo here")["stdout"] == "here\n"
+    delete(box)
+
+
+@step
+def nothing_is_left():
+    assert api("GET", "/v1/sandboxes")[1]["sandboxes"] == []
+    until(lambda: not ours(), 30, "no cgroup of a sandbox")
+    assert "sb_" not in open("/proc/self/mounts").read()
+
+
+def system_tests(*names):
+    """The ordinary suite, on this kernel. It has a server of its own."""
+    r = subprocess.run(["/usr/bin/python3", "/opt/berth/tests/system/run.py", "--build", "/opt/berth/build", "--runtime", "crun",
+                        "--probe", str(HERE / "probe"), *names], timeout=2400)
+    assert r.returncode == 0, f"exit {r.returncode}"
+
+
+def services_stop():
+    must(run("systemctl", "disable", "--now", *reversed(SERVICES)))
+
+
+def full_isolation_and_limits():
+    system_tests("test_isolation", "test_limits")
+
+
+def full_killed():
+    system_tests("test_first_minutes", "test_killed")
+
+
+def full_crash_slice():
+    r = subprocess.run(["/usr/bin/python3", "/opt/berth/tests/crash/run.py", "--build", "/opt/berth/build-crash", "--slice", "6m"], timeout=2400)
+    assert r.returncode == 0, f"exit {r.returncode}"
+
+
+FULL = [services_stop, full_isolation_and_limits, full_killed, full_crash_slice]
+
+
+def main():
+    os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    passed = failed = 0
+    for function in steps + (FULL if "--full" in sys.argv else []):
+        name, began = function.__name__.replace("_", " "), time.monotonic()
+        try:
+            function()
+        except BaseException:  # noqa: BLE001 - one failed step is told, and the next goes on
+            failed += 1
+            why = traceback.format_exc().strip().split("\n")
+            print(f"VM FAIL {name}: {why[-1]}\n" + "\n".join(why[-12:]), flush=True)
+            journal = run("journalctl", "-n", "25", "--no-pager", "-o", "cat", "-u", "berthd", "-u", "berth-node")
+            print(journal.stdout.decode(), flush=True)
+        else:
+            passed += 1
+            print(f"VM ok {name} ({time.monotonic() - began:.0f} s)", flush=True)
+    print(f"VM done {passed} passed, {failed} failed", flush=True)
+
+
+if __name__ == "__main__":
+    main()
