@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "api/exec/resume.h"
 #include "api/life/reconcile.h"
 #include "lib/crash.h"
 #include "lib/id.h"
@@ -38,6 +39,10 @@ const struct setting berthd_settings_table[] = {
 		"The engine of sandboxes that name none: crun or runsc."),
 	SETTING(CONFIG_INT, berthd_settings, timer_divisor, "1",
 		"For tests: the times of the deletion ladder are divided by this."),
+	SETTING(CONFIG_SIZE, berthd_settings, journal_exec_bytes, "256m",
+		"Of one command's output, this much is kept; what is beyond is counted."),
+	SETTING(CONFIG_SIZE, berthd_settings, journal_host_bytes, "16g",
+		"Of all commands' output; past it the oldest that have ended are removed."),
 	SETTING(CONFIG_STR, berthd_settings, lease, "off",
 		"on: the host keeps a lease and freezes its sandboxes when it loses it. Every host "
 		"of a cell of several needs it; one alone does not."),
@@ -126,6 +131,9 @@ int berthd_open(struct berthd *b, struct err *e)
 	places_init(&b->places);
 	peers_init(&b->peers);
 	changing_init(&b->changing);
+	if (journals_open(&b->journals, b->settings.state_dir, b->settings.journal_exec_bytes, e) <
+	    0)
+		return -1;
 	if (workers_open(&b->workers, b->settings.database, b->settings.store_workers, e) < 0)
 		return -1;
 	for (size_t i = 0; i < b->settings.loops; i++) {
@@ -135,6 +143,7 @@ int berthd_open(struct berthd *b, struct err *e)
 		if (reactor_serve(&b->reactors[i], e) < 0)
 			return -1;
 	}
+	execs_resume(b);
 	if (leased(b) && host_keeper_begin(&b->reactors[0], &b->keeper, e) < 0)
 		return -1;
 	b->reconcile = reconcile_begin(&b->reactors[0]);
@@ -176,6 +185,7 @@ void berthd_close(struct berthd *b)
 	peers_end(&b->peers);
 	for (size_t i = 0; i < b->reactor_count; i++)
 		reactor_close(&b->reactors[i]);
+	journals_close(&b->journals);
 	places_done(&b->places);
 	peers_done(&b->peers);
 	key_cache_done(&b->keys);

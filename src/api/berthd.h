@@ -7,6 +7,7 @@
 
 #include "api/cell/host-lease.h"
 #include "api/cell/peers.h"
+#include "api/exec/journal.h"
 #include "api/key-cache.h"
 #include "api/life/changing.h"
 #include "api/life/place.h"
@@ -31,6 +32,8 @@ struct berthd_settings {
 	uint64_t store_workers;
 	char default_runtime[SANDBOX_RUNTIME_SIZE];
 	uint64_t timer_divisor;
+	uint64_t journal_exec_bytes;
+	uint64_t journal_host_bytes;
 	char lease[8];
 };
 extern const struct setting berthd_settings_table[];
@@ -46,10 +49,11 @@ struct berthd {
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;
 	struct reconcile *reconcile;
+	_Atomic size_t exec_held; /* bytes of output kept for JSON answers; see exec/json.c */
+	struct journals journals;
 	struct host_keeper *keeper; /* NULL: leases are off */
 	_Atomic int image_works;    /* pulls and imports under way */
 	_Atomic bool image_tidying; /* files without a name are being removed: none may begin */
-	_Atomic size_t exec_held;   /* bytes of output kept for JSON answers; see exec-json.c */
 };
 
 must_check int berthd_open(struct berthd *b, struct err *e);

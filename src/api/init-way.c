@@ -149,6 +149,7 @@ static int check_place(struct search *s, const struct place *p, struct err *e)
 			       ? err_fix(e, "Wait until it is ready.")
 			       : err_fix(e, "Create another one; this one does not come back.");
 	s->way.generation = p->generation;
+	memcpy(s->way.owner, p->owner, sizeof(s->way.owner));
 	return 0;
 }
 

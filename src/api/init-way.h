@@ -20,6 +20,7 @@ struct init_way_ask {
 struct init_way {
 	int fd; /* the callee's to take */
 	char sandbox[SANDBOX_ID_SIZE];
+	char owner[SANDBOX_OWNER_SIZE];
 	uint64_t generation;
 };
 

@@ -4,6 +4,7 @@
 
 #include "api/berthd.h"
 #include "api/events.h"
+#include "api/exec/tail.h"
 #include "api/request.h"
 #include "lib/loop.h"
 
@@ -40,6 +41,7 @@ static void on_wake(uv_async_t *async)
 		next = job->next; /* done() may free it */
 		job->done(job);
 	}
+	tails_run(r);
 	if (stopping && r->serving && !r->server.closing) {
 		events_end(r);
 		http_server_close(&r->server, CLOSE_GRACE_MS, on_closed);

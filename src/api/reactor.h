@@ -16,6 +16,7 @@
 
 struct berthd;
 struct follower;
+struct tail;
 
 struct reactor {
 	struct berthd *berthd;
@@ -29,7 +30,9 @@ struct reactor {
 	struct follower *followers; /* of GET /v1/events */
 	uv_timer_t heartbeat;       /* keeps their connections from looking dead */
 
-	uv_async_t wake; /* jobs are done, or it is time to end */
+	struct tail *tails; /* of execs' journals */
+
+	uv_async_t wake; /* jobs are done, a journal has grown, or it is time to end */
 	pthread_mutex_t lock;
 	struct job *done, **done_last;
 	bool stopping;

@@ -95,10 +95,17 @@ void request_stream(struct request *rq)
 
 bool request_event(struct request *rq, const char *name, const struct buf *json)
 {
+	return request_event_at(rq, name, NULL, json);
+}
+
+bool request_event_at(struct request *rq, const char *name, const char *id, const struct buf *json)
+{
 	cleanup(buf_done) struct buf out = buf_make(REPLY_MAX);
 
 	if (!rq->x)
 		return false;
+	if (id)
+		buf_addf(&out, "id: %s\n", id);
 	buf_addf(&out, "event: %s\ndata: ", name);
 	buf_add(&out, json->data, json->len);
 	buf_adds(&out, "\n\n");
@@ -236,18 +243,21 @@ static void authenticate(struct request *rq)
 	worker_submit(&rq->reactor->berthd->workers, &rq->job);
 }
 
-/* Segment by segment; the one {} is decoded into `param`. */
-static bool path_match(const char *pattern, const char *path, char *param, struct err *e)
+/* Segment by segment; the first {} is decoded into `param`, the second into `sub`. */
+static bool path_match(const char *pattern, const char *path, char *param, char *sub,
+		       struct err *e)
 {
 	const char *p = pattern, *at = path;
+	char *to = param;
 
 	while (*p == '/' && *at == '/') {
 		size_t len = strcspn(++p, "/");
 
 		at++;
 		if (strncmp(p, "{}", 2) == 0) {
-			if (http_segment(&at, param, REQUEST_PARAM_MAX, e) < 0 || !param[0])
+			if (http_segment(&at, to, REQUEST_PARAM_MAX, e) < 0 || !to[0])
 				return false;
+			to = sub;
 			at -= at > path && at[-1] == '/' ? 1 : 0;
 		} else {
 			if (strncmp(p, at, len) != 0 || (at[len] && at[len] != '/'))
@@ -268,7 +278,7 @@ static int route_find(struct request *rq, struct err *e)
 	for (size_t i = 0; i < count; i++) {
 		struct err ignored;
 
-		if (!path_match(table[i].path, rq->x->path, rq->param, &ignored))
+		if (!path_match(table[i].path, rq->x->path, rq->param, rq->sub, &ignored))
 			continue;
 		path_known = true;
 		if (strcmp(table[i].method, rq->x->method) != 0)

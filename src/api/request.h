@@ -20,7 +20,7 @@ struct request;
 
 struct route {
 	const char *method;
-	const char *path; /* {} matches one segment */
+	const char *path; /* {} matches one segment; the second {} goes to `sub` */
 	enum role role;   /* zero denies */
 	bool body;        /* a JSON body is collected first */
 
@@ -37,6 +37,7 @@ struct request {
 	char id[REQUEST_ID_SIZE];
 	char method[16], path[256]; /* for the log */
 	char param[REQUEST_PARAM_MAX];
+	char sub[REQUEST_PARAM_MAX];
 	char query[256];
 	char key_hash[65];
 	struct key key;
@@ -72,3 +73,5 @@ void request_error_text(const char *request_id, const struct err *e, struct buf 
 /* Server-sent events. */
 void request_stream(struct request *rq);
 bool request_event(struct request *rq, const char *name, const struct buf *json); /* true: full */
+bool request_event_at(struct request *rq, const char *name, const char *id,
+		      const struct buf *json); /* the id a client comes back with */

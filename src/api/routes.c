@@ -3,6 +3,7 @@
 #include "api/check/check.h"
 #include "api/events.h"
 #include "api/exec/exec.h"
+#include "api/exec/execs.h"
 #include "api/files/files.h"
 #include "api/host.h"
 #include "api/image/images.h"
@@ -10,6 +11,7 @@
 #include "api/life/history.h"
 #include "api/life/sandboxes.h"
 #include "api/request.h"
+#include "api/shell/shells.h"
 
 /* clang-format off */
 static const struct route routes[] = {
@@ -18,6 +20,7 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/host",                ROLE_USER,   false, NULL, host_facts },
 	{ "GET",    "/v1/hosts",               ROLE_USER,   false, hosts_list, NULL },
 	{ "GET",    "/v1/hosts/{}",            ROLE_USER,   false, hosts_get, NULL },
+	{ "DELETE", "/v1/hosts/{}",            ROLE_ADMIN,  false, hosts_remove, NULL },
 	{ "POST",   "/v1/hosts/{}/drain",      ROLE_ADMIN,  false, hosts_drain, NULL },
 	{ "POST",   "/v1/hosts/{}/undrain",    ROLE_ADMIN,  false, hosts_undrain, NULL },
 	{ "GET",    "/v1/events",              ROLE_USER,   false, NULL, events_follow },
@@ -28,14 +31,25 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/sandboxes/{}",        ROLE_USER,   false, sandboxes_get, NULL },
 	{ "DELETE", "/v1/sandboxes/{}",        ROLE_USER,   false, NULL, sandboxes_delete },
 	{ "POST",   "/v1/sandboxes/{}/exec",   ROLE_USER,   true,  NULL, exec_route },
+	{ "GET",    "/v1/sandboxes/{}/execs",  ROLE_USER,   false, execs_list, NULL },
+	{ "DELETE", "/v1/sandboxes/{}/execs",  ROLE_USER,   false, execs_forget, NULL },
+	{ "GET",    "/v1/sandboxes/{}/execs/{}", ROLE_USER, false, execs_get, NULL },
+	{ "DELETE", "/v1/sandboxes/{}/execs/{}", ROLE_USER, false, execs_forget_one, NULL },
+	{ "GET",    "/v1/sandboxes/{}/execs/{}/output", ROLE_USER, false, NULL, execs_output },
 	{ "GET",    "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_read },
 	{ "PUT",    "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_write },
 	{ "DELETE", "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_remove },
 	{ "GET",    "/v1/sandboxes/{}/files/stat",  ROLE_USER, false, NULL, files_stat },
 	{ "GET",    "/v1/sandboxes/{}/files/list",  ROLE_USER, false, NULL, files_list },
 	{ "GET",    "/v1/sandboxes/{}/files/watch", ROLE_USER, false, NULL, files_watch },
+	{ "GET",    "/v1/sandboxes/{}/files/tar",   ROLE_USER, false, NULL, files_pack },
+	{ "PUT",    "/v1/sandboxes/{}/files/tar",   ROLE_USER, false, NULL, files_unpack },
 	{ "POST",   "/v1/sandboxes/{}/files/mkdir", ROLE_USER, true,  NULL, files_mkdir },
 	{ "POST",   "/v1/sandboxes/{}/files/move",  ROLE_USER, true,  NULL, files_move },
+	{ "POST",   "/v1/sandboxes/{}/shells", ROLE_USER,   true,  NULL, shells_create },
+	{ "GET",    "/v1/sandboxes/{}/shells", ROLE_USER,   false, NULL, shells_list },
+	{ "GET",    "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_get },
+	{ "DELETE", "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_delete },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
 	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
 	{ "GET",    "/v1/images",              ROLE_USER,   false, images_list, NULL },

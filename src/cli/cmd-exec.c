@@ -1,4 +1,5 @@
 /* berth exec: one more command in a sandbox that is there. */
+#include "cli/client.h"
 #include "cli/pump.h"
 
 /* clang-format off */
@@ -7,11 +8,32 @@ static const struct option_row options[] = {
 	OPTION(OPTION_TEXT, exec_options, cwd, "workdir", 'w', "DIR", "where it starts"),
 	OPTION(OPTION_DURATION, exec_options, timeout_ms, "timeout", 't', "TIME",
 	       "kill it after this: 30s, 5m"),
+	OPTION(OPTION_TEXT, exec_options, shell, "shell", 's', "NAME",
+	       "as a line of this persistent shell"),
 	OPTION(OPTION_FLAG, exec_options, interactive, "interactive", 'i', NULL,
 	       "forward standard input from a terminal too"),
 	OPTION_ROWS_END
 };
 /* clang-format on */
+
+/* There already is fine. */
+static int shell_make(const struct context *c, const char *sandbox, const char *name,
+		      struct err *e)
+{
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX), body = buf_make(1024);
+
+	buf_adds(&path, "/v1/sandboxes/");
+	fetch_escape(&path, sandbox);
+	buf_adds(&path, "/shells");
+	json_open(&body, '{');
+	json_str(&body, "name", name);
+	buf_adds(&body, "}");
+	if (client_call(c, "POST", buf_str(&path), buf_str(&body), &reply, e) < 0 &&
+	    e->code != ERR_CONFLICT)
+		return -1;
+	return 0;
+}
 
 static int run(const struct context *c, const void *given, const struct strv *args, struct err *e)
 {
@@ -19,7 +41,8 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 	cleanup(interrupt_close) struct interrupt stop = { .fd = -1 };
 
 	if (pump_request(given, args->items + 1, args->len - 1, &request, e) < 0 ||
-	    interrupt_open(&stop, e) < 0)
+	    interrupt_open(&stop, e) < 0 ||
+	    (request.shell[0] && shell_make(c, args->items[0], request.shell, e) < 0))
 		return -1;
 	return pump_exec(c, args->items[0], &request, &stop, e);
 }

@@ -99,3 +99,69 @@ const struct command cmd_host_undrain = {
 	.max = COMMAND_ARGS_ANY,
 	.run = undrain,
 };
+
+static const char *const facts[] = { "id", "state", "address", "lease_until",
+				     "seen_at", "version" };
+static const char *const amounts[] = { "cpus", "memory_mb", "memory_free_mb", "disk_mb",
+				       "disk_free_mb" };
+
+static int show(const struct context *c, const void *options, const struct strv *args,
+		struct err *e)
+{
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
+	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
+	const struct json *has;
+
+	(void)options;
+	buf_adds(&path, "/v1/hosts/");
+	fetch_escape(&path, args->items[0]);
+	if (client_call(c, "GET", buf_str(&path), NULL, &reply, e) < 0)
+		return -1;
+	if (c->json)
+		return print_json(&reply, e);
+	for (size_t i = 0; i < array_len(facts); i++)
+		buf_addf(&out, "%-15s %s\n", facts[i], json_get_str(reply.tree, facts[i]));
+	buf_addf(&out, "%-15s %lld\n", "epoch", (long long)json_get_int(reply.tree, "epoch"));
+	buf_addf(&out, "%-15s %lld\n", "sandboxes",
+		 (long long)json_get_int(reply.tree, "sandboxes"));
+	has = json_get(reply.tree, "capacity");
+	for (size_t i = 0; i < array_len(amounts); i++)
+		buf_addf(&out, "%-15s %lld\n", amounts[i],
+			 (long long)json_get_int(has, amounts[i]));
+	buf_addf(&out, "%-15s %s\n", "runtimes", json_get_str(has, "runtimes"));
+	return say_out(buf_str(&out), out.len, e);
+}
+
+const struct command cmd_host_show = {
+	.name = "host show",
+	.usage = "ID",
+	.help = "Look at one host",
+	.min = 1,
+	.max = 1,
+	.run = show,
+};
+
+static int rm(const struct context *c, const void *options, const struct strv *args, struct err *e)
+{
+	(void)options;
+	for (size_t i = 0; i < args->len; i++) {
+		cleanup(client_reply_done) struct client_reply reply = { 0 };
+		cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
+
+		buf_adds(&path, "/v1/hosts/");
+		fetch_escape(&path, args->items[i]);
+		if (client_call(c, "DELETE", buf_str(&path), NULL, &reply, e) < 0)
+			return err_wrap(e, "%s", args->items[i]);
+	}
+	return 0;
+}
+
+const struct command cmd_host_rm = {
+	.name = "host rm",
+	.usage = "ID...",
+	.help = "Say that lost hosts will not come back",
+	.min = 1,
+	.max = COMMAND_ARGS_ANY,
+	.run = rm,
+};

@@ -40,6 +40,8 @@ extern const struct command cmd_exec;
 extern const struct command cmd_help;
 extern const struct command cmd_host_drain;
 extern const struct command cmd_host_ls;
+extern const struct command cmd_host_rm;
+extern const struct command cmd_host_show;
 extern const struct command cmd_host_undrain;
 extern const struct command cmd_image_import;
 extern const struct command cmd_image_ls;
@@ -52,6 +54,7 @@ extern const struct command cmd_key_rm;
 extern const struct command cmd_ps;
 extern const struct command cmd_rm;
 extern const struct command cmd_run;
+extern const struct command cmd_shell;
 extern const struct command cmd_version;
 
 extern const struct option_row command_options[]; /* of struct context, for all commands */

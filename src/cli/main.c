@@ -15,6 +15,7 @@
 static const struct command *const commands[] = {
 	&cmd_run,
 	&cmd_exec,
+	&cmd_shell,
 	&cmd_ps,
 	&cmd_rm,
 	&cmd_image_pull,
@@ -25,8 +26,10 @@ static const struct command *const commands[] = {
 	&cmd_key_ls,
 	&cmd_key_rm,
 	&cmd_host_ls,
+	&cmd_host_show,
 	&cmd_host_drain,
 	&cmd_host_undrain,
+	&cmd_host_rm,
 	&cmd_events,
 	&cmd_check,
 	&cmd_doctor,

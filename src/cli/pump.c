@@ -23,6 +23,7 @@
 struct pump {
 	struct fetch_link *link;
 	struct interrupt *stop;
+	struct terminal *tty; /* or NULL */
 	struct buf in, out;
 	bool input;  /* standard input is still open */
 	bool ended;  /* the server closes */
@@ -151,6 +152,18 @@ static void read_input(struct pump *p)
 	}
 }
 
+static void send_size(struct pump *p)
+{
+	cleanup(buf_done) struct buf record = buf_make(64);
+	struct exec_size size;
+
+	if (!p->tty || !terminal_take_winch(p->tty))
+		return;
+	terminal_size(&size);
+	exec_size_encode(&record, &size);
+	frame_add(&p->out, FRAME_RESIZE, record.data, record.len);
+}
+
 static int pump_loop(struct pump *p, struct err *e)
 {
 	if (receive(p, e) < 0)
@@ -161,6 +174,7 @@ static int pump_loop(struct pump *p, struct err *e)
 			{ .fd = p->stop->fd, .events = POLLIN },
 			{ .fd = p->input && p->out.len < OUT_FULL ? STDIN_FILENO : -1,
 			  .events = POLLIN },
+			{ .fd = p->tty ? p->tty->winch : -1, .events = POLLIN },
 		};
 
 		if (p->out.len)
@@ -171,6 +185,7 @@ static int pump_loop(struct pump *p, struct err *e)
 			return -1;
 		if (fds[2].revents)
 			read_input(p);
+		send_size(p);
 		if (send_some(p, e) < 0 || receive(p, e) < 0)
 			return -1;
 	}
@@ -194,10 +209,12 @@ static int open_link(struct pump *p, const struct context *c, const char *sandbo
 	return p->link ? 0 : client_error(reply.status, &reply.body, e);
 }
 
-int pump_exec(const struct context *c, const char *sandbox, const struct exec_request *request,
-	      struct interrupt *stop, struct err *e)
+int pump_terminal(const struct context *c, const char *sandbox, const struct exec_request *request,
+		  struct interrupt *stop, struct terminal *tty, struct err *e)
 {
-	cleanup(pump_done) struct pump p = { .stop = stop, .input = request->flags & EXEC_STDIN };
+	cleanup(pump_done) struct pump p = { .stop = stop,
+					     .tty = tty,
+					     .input = request->flags & EXEC_STDIN };
 	cleanup(buf_done) struct buf wire = buf_make((size_t)FRAME_PAYLOAD_MAX);
 
 	p.in = buf_make(IN_MAX);
@@ -208,9 +225,33 @@ int pump_exec(const struct context *c, const char *sandbox, const struct exec_re
 	frame_add(&p.out, FRAME_EXEC, wire.data, wire.len);
 	if (open_link(&p, c, sandbox, e) < 0 || pump_loop(&p, e) < 0)
 		return p.leave ? p.leave : -1;
+	if (tty)
+		terminal_close(tty); /* so that what follows is a line of its own */
 	if (exit_reason(&p.exit))
 		say("%s", exit_reason(&p.exit));
 	return exit_code(&p.exit);
+}
+
+int pump_exec(const struct context *c, const char *sandbox, const struct exec_request *request,
+	      struct interrupt *stop, struct err *e)
+{
+	return pump_terminal(c, sandbox, request, stop, NULL, e);
+}
+
+/* A shell takes one line: the words as they would be typed. */
+static int shell_line(const char *shell, char *const *argv, size_t argc, struct exec_request *ret,
+		      struct err *e)
+{
+	cleanup(buf_done) struct buf line = buf_make(EXEC_BYTES_MAX);
+
+	if (!str_copy(ret->shell, sizeof(ret->shell), shell))
+		return err_set(e, ERR_INVALID, "--shell: the name is too long");
+	for (size_t i = 0; i < argc; i++)
+		buf_addf(&line, "%s%s", i ? " " : "", argv[i]);
+	if (buf_overflowed(&line))
+		return err_set(e, ERR_TOO_LARGE, "the command line is too long");
+	strv_add(&ret->argv, buf_str(&line));
+	return 0;
 }
 
 int pump_request(const struct exec_options *o, char *const *argv, size_t argc,
@@ -220,7 +261,9 @@ int pump_request(const struct exec_options *o, char *const *argv, size_t argc,
 	ret->timeout_ms = o->timeout_ms;
 	if (o->cwd && !str_copy(ret->cwd, sizeof(ret->cwd), o->cwd))
 		return err_set(e, ERR_INVALID, "-w: the path is too long");
-	for (size_t i = 0; i < argc; i++)
+	if (o->shell && shell_line(o->shell, argv, argc, ret, e) < 0)
+		return -1;
+	for (size_t i = 0; !o->shell && i < argc; i++)
 		strv_add(&ret->argv, argv[i]);
 	for (size_t i = 0; i < o->env.len; i++) {
 		if (!strchr(o->env.items[i], '='))

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/terminal.h"
 #include "proto/exec.h"
 
 /*
@@ -16,12 +17,18 @@ must_check int pump_exec(const struct context *c, const char *sandbox,
 			 const struct exec_request *request, struct interrupt *stop,
 			 struct err *e);
 
+/* The same on our own terminal, which is in other hands meanwhile. */
+must_check int pump_terminal(const struct context *c, const char *sandbox,
+			     const struct exec_request *request, struct interrupt *stop,
+			     struct terminal *tty, struct err *e);
+
 /* The options that `run` and `exec` share. */
 struct exec_options {
 	struct strv env;
 	const char *cwd;
 	uint64_t timeout_ms;
-	bool interactive; /* forward standard input even if it is a terminal */
+	const char *shell; /* the name of a persistent shell to run it in; NULL: none */
+	bool interactive;  /* forward standard input even if it is a terminal */
 };
 
 /* The request for these options and the words of a command. exec_request_done() it. */

@@ -63,3 +63,5 @@ int files_mkdir(struct file_op *op, struct err *e);
 int files_move(struct file_op *op, struct err *e);
 int files_remove(struct file_op *op, struct err *e);
 int files_watch(struct file_op *op, struct err *e);
+int files_pack(struct file_op *op, struct err *e);
+int files_unpack(struct file_op *op, struct err *e);

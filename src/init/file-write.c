@@ -65,7 +65,7 @@ static int make_parents(const char *path)
 	return guest_mkdirs(parent, 0755, &made);
 }
 
-static int take_contents(struct file_op *op, int fd, struct err *e)
+static int take_contents(struct file_op *op, struct replace *r, struct err *e)
 {
 	struct frame f;
 
@@ -77,13 +77,8 @@ static int take_contents(struct file_op *op, int fd, struct err *e)
 		if (f.type != FRAME_DATA)
 			return err_set(e, ERR_INVALID, "a frame of type %u is out of place",
 				       f.type);
-		for (size_t at = 0; at < f.payload.len;) {
-			ssize_t n = write(fd, f.payload.data + at, f.payload.len - at);
-
-			if (n < 0 && errno != EINTR)
-				return err_file(e, errno, "write %.150s", op->q.path);
-			at += n > 0 ? (size_t)n : 0;
-		}
+		if (replace_write(r, f.payload.data, f.payload.len) < 0)
+			return err_file(e, errno, "write %.150s", op->q.path);
 		op->done.count += f.payload.len;
 		peer_took(op->peer, &f);
 	}
@@ -96,7 +91,7 @@ static int replace_it(struct file_op *op, struct place *p, struct err *e)
 
 	if (replace_begin(&r, p->dir, p->name) < 0) /* ENOENT: nothing can be made in /proc */
 		return err_file(e, errno == ENOENT ? EACCES : errno, "write %.150s", op->q.path);
-	if (take_contents(op, r.fd, e) < 0)
+	if (take_contents(op, &r, e) < 0)
 		return -1;
 	if (p->there && op->q.flags & FILE_HAS_MODE)
 		p->st.st_mode = mode;

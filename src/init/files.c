@@ -76,6 +76,8 @@ static int (*const verbs[FILE_VERB_END])(struct file_op *, struct err *) = {
 	[FILE_MOVE] = files_move,
 	[FILE_REMOVE] = files_remove,
 	[FILE_WATCH] = files_watch,
+	[FILE_PACK] = files_pack,
+	[FILE_UNPACK] = files_unpack,
 };
 
 static int run(struct file_op *op, const struct frame *request, struct err *e)

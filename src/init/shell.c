@@ -112,6 +112,26 @@ static void learn_cwd(struct shell *s)
 	memcpy(s->cwd, cwd, (size_t)n + 1);
 }
 
+/* Where it tells us how a command ended; anew if somebody has removed it. */
+static int status_open(struct shell *s, struct err *e)
+{
+	char path[SHELL_DIR_SIZE + 8];
+	struct stat here, there;
+
+	snprintf(path, sizeof(path), "%s/status", s->dir);
+	if (s->status >= 0 && fstat(s->status, &here) == 0 && stat(path, &there) == 0 &&
+	    here.st_ino == there.st_ino && here.st_dev == there.st_dev)
+		return 0;
+	fd_end(&s->status);
+	shell_dir_remove(s->dir);
+	s->has_state = false;
+	if (shell_dir_make(s->dir, e) < 0)
+		return -1;
+	snprintf(path, sizeof(path), "%s/status", s->dir);
+	s->status = mkfifo(path, 0600) < 0 ? -1 : open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	return s->status < 0 ? err_sys(e, errno, "make a pipe for a shell") : 0;
+}
+
 static int start_as(struct shell *s, enum shell_kind kind, struct err *e)
 {
 	cleanup(exec_request_done) struct exec_request q = { .flags = EXEC_STDIN };
@@ -140,6 +160,8 @@ static int bash_start(struct shell *s, struct err *e)
 	buf_clear(&s->typed);
 	buf_clear(&s->said);
 	new_key(s);
+	if (status_open(s, e) < 0)
+		return -1;
 	if (start_as(s, SHELL_BASH, e) < 0 &&
 	    (e->code != ERR_NOT_FOUND || start_as(s, SHELL_SH, e) < 0))
 		return -1;
@@ -625,7 +647,6 @@ static int take_name(struct shell *s, struct err *e)
 
 static int start(struct shell *s, const struct frame *request, struct err *e)
 {
-	char path[SHELL_DIR_SIZE + 8];
 	sigset_t set;
 
 	if (shell_request_decode(request->payload, &s->q, e) < 0 || take_name(s, e) < 0)
@@ -636,12 +657,8 @@ static int start(struct shell *s, const struct frame *request, struct err *e)
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_SETMASK, &set, NULL);
 	s->sigfd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (s->sigfd < 0 || shell_dir_make(s->dir, e) < 0)
-		return s->sigfd < 0 ? err_sys(e, errno, "signalfd") : -1;
-	snprintf(path, sizeof(path), "%s/status", s->dir);
-	s->status = mkfifo(path, 0600) < 0 ? -1 : open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	if (s->status < 0)
-		return err_sys(e, errno, "make a pipe for a shell");
+	if (s->sigfd < 0)
+		return err_sys(e, errno, "signalfd");
 	return bash_start(s, e);
 }
 

@@ -2,8 +2,11 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "lib/str.h"
 
 static void json_unref(json_t **v)
 {
@@ -193,6 +196,22 @@ void json_str(struct buf *out, const char *name, const char *value)
 {
 	json_key(out, name);
 	json_add_string(out, value);
+}
+
+void json_bytes(struct buf *out, const char *name, const void *data, size_t len)
+{
+	char key[64];
+
+	if (utf8_valid_prefix(data, len) == len) {
+		json_key(out, name);
+		json_add_text(out, data, len);
+		return;
+	}
+	snprintf(key, sizeof(key), "%s_base64", name);
+	json_key(out, key);
+	buf_adds(out, "\"");
+	base64_add(out, data, len);
+	buf_adds(out, "\"");
 }
 
 void json_int(struct buf *out, const char *name, int64_t value)

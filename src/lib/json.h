@@ -56,6 +56,8 @@ void json_add_text(struct buf *out, const char *s, size_t len);
 void json_open(struct buf *out, char bracket); /* '{' or '[' as an element */
 void json_key(struct buf *out, const char *name);
 void json_str(struct buf *out, const char *name, const char *value);
+/* As text, or, if it is none, as base64 under name_base64. */
+void json_bytes(struct buf *out, const char *name, const void *data, size_t len);
 void json_int(struct buf *out, const char *name, int64_t value);
 void json_bool(struct buf *out, const char *name, bool value);
 

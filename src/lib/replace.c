@@ -45,6 +45,19 @@ int replace_begin(struct replace *r, int dir, const char *name)
 	return open_named(r);
 }
 
+int replace_write(struct replace *r, const void *bytes, size_t len)
+{
+	for (const char *at = bytes; len > 0;) {
+		ssize_t n = write(r->fd, at, len);
+
+		if (n < 0 && errno != EINTR)
+			return -1;
+		at += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
 /* Give it a name that nobody looks at. The kernel links what has none only through /proc. */
 static int give_name(struct replace *r)
 {

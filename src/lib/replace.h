@@ -21,6 +21,8 @@ struct replace {
 
 must_check int replace_begin(struct replace *r, int dir, const char *name);
 
+must_check int replace_write(struct replace *r, const void *bytes, size_t len);
+
 /* With the file it replaces, or NULL: then `mode` and our own user. Closes it. */
 must_check int replace_commit(struct replace *r, const struct stat *old, mode_t mode);
 void replace_abort(struct replace *r); /* also after commit, harmless */

@@ -57,6 +57,16 @@ int exec_size_check(const struct exec_size *size, struct err *e)
 	return 0;
 }
 
+/* One that a shell can assign to. */
+static bool is_variable(const char *var)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+				      "0123456789";
+
+	return (var[0] < '0' || var[0] > '9') && var[0] != '=' &&
+	       var[strspn(var, letters)] == '=';
+}
+
 int exec_request_check(const struct exec_request *q, struct err *e)
 {
 	if (q->id[0] && exec_id_check(q->id, e) < 0)
@@ -65,6 +75,10 @@ int exec_request_check(const struct exec_request *q, struct err *e)
 		return -1;
 	if (q->flags & EXEC_PTY && q->shell[0])
 		return err_set(e, ERR_INVALID, "a command in a shell has no terminal");
+	for (size_t i = 0; q->shell[0] && i < q->env.len; i++)
+		if (!is_variable(q->env.items[i]))
+			return err_set(e, ERR_INVALID, "not a variable's name: \"%.40s\"",
+				       q->env.items[i]);
 	if (q->argv.len == 0 || !q->argv.items[0][0])
 		return err_set(e, ERR_INVALID, "there is no command to run");
 	if (q->argv.len > EXEC_ARGS_MAX)

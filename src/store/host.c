@@ -117,24 +117,27 @@ static const struct statement take = { "hosts-take",
 	"SELECT " HOST_COLUMNS " FROM h" UNSUMMED };
 /*
  * The lost host's row is held: it cannot come back in between. Dealt out in turn
- * to those who live long enough to begin.
+ * to those who have the image and live long enough to begin.
  */
 static const struct statement replace = { "hosts-replace",
 	"WITH lost AS (SELECT id FROM host WHERE lost_at IS NOT NULL AND removed_at IS NULL "
 	"AND EXISTS (SELECT 1 FROM sandbox s WHERE s.host = host.id "
 	"AND s.state NOT IN ('deleting', 'failed')) AND " I_LIVE
 	" ORDER BY lost_at LIMIT 1 FOR UPDATE SKIP LOCKED), "
-	"live AS (SELECT id, row_number() OVER (ORDER BY id) - 1 AS n, count(*) OVER () AS of "
-	"FROM host WHERE lost_at IS NULL AND removed_at IS NULL AND NOT draining "
-	"AND lease_until > now() + " SQL_MARGIN("$3") "), "
-	"todo AS (SELECT s.id, s.version, s.state, row_number() OVER (ORDER BY s.id) AS n "
-	"FROM sandbox s, lost WHERE s.host = lost.id AND s.state NOT IN ('deleting', 'failed') "
-	"ORDER BY s.id LIMIT $4::bigint), "
+	"todo AS (SELECT s.id, s.version, s.state, s.image_digest, "
+	"row_number() OVER (ORDER BY s.id) AS turn FROM sandbox s, lost WHERE s.host = lost.id "
+	"AND s.state NOT IN ('deleting', 'failed') ORDER BY s.id LIMIT $4::bigint), "
+	"live AS (SELECT todo.id AS sandbox, h.id, "
+	"row_number() OVER (PARTITION BY todo.id ORDER BY h.id) - 1 AS n, "
+	"count(*) OVER (PARTITION BY todo.id) AS of FROM todo, host h, image_copy c "
+	"WHERE c.digest = todo.image_digest AND c.host = h.id AND h.lost_at IS NULL "
+	"AND h.removed_at IS NULL AND NOT h.draining "
+	"AND h.lease_until > now() + " SQL_MARGIN("$3") "), "
 	"moved AS (UPDATE sandbox s SET host = live.id, generation = s.generation + 1, "
 	"state = 'creating', version = s.version + 1, build_at = now(), "
 	"reason = 'host ' || s.host || ' was lost: begun anew on ' || live.id, "
 	"deadline_at = " SQL_AFTER("$5") " FROM todo, live WHERE s.id = todo.id "
-	"AND s.version = todo.version AND live.n = todo.n % live.of "
+	"AND s.version = todo.version AND live.sandbox = s.id AND live.n = todo.turn % live.of "
 	"RETURNING s.id, s.host, s.generation, s.version, s.reason, todo.state AS was), "
 	"told AS (INSERT INTO sandbox_event "
 	"(sandbox_id, seq, event, from_state, to_state, reason, attempt) "

@@ -308,7 +308,7 @@ class Cell:
         return self.postgres[0]
 
     def start(self):
-        self.dir.mkdir(mode=0o711)
+        self.dir.mkdir(mode=0o711, exist_ok=True)
         self.dir.chmod(0o711)
         run("ip", "link", "set", "lo", "up")
         run("ip", "link", "add", "br0", "type", "bridge")

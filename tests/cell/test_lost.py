@@ -36,7 +36,7 @@ def ticks(h, ident, generation):
 
 
 def ticking(h, count=1):
-    found = [h.api.create() for _ in range(count)]
+    found = [h.api.create(host=h.name) for _ in range(count)]
     for ident in found:
         h.api.exec(ident, TICKING + " > /dev/null 2>&1 &")
         wait_until(lambda: ticks(h, ident, 1) > 2, 30, "ticks")
@@ -126,9 +126,8 @@ def test_what_was_being_deleted_on_a_lost_host_is_proven_gone_when_it_is_back(c)
     (ident,) = ticking(h1)
     h1.cut_off()
     wait_until(lambda: frozen(h1), 30, "frozen")
-    c.primary.sql(f"UPDATE sandbox SET state = 'deleting', stop_state = 'needed', version = version + 1, deadline_at = now() "
-                  f"WHERE id = '{ident}'")
-    wait_until(lambda: row(c, "h1")[2] > 0, 60, "taken over")
+    wait_until(lambda: h2.api.request("DELETE", "/v1/sandboxes/" + ident)[0] == 202, 30, "taken, and not proven")
+    wait_until(lambda: h2.api.get("/v1/hosts/h1")["state"] == "lost", 60, "taken over")
     time.sleep(1)
     assert [r for r in c.rows() if r[0] == ident] == [(ident, "h1", 1, "deleting")]  # nobody has seen it gone
     h1.join()
@@ -136,3 +135,23 @@ def test_what_was_being_deleted_on_a_lost_host_is_proven_gone_when_it_is_back(c)
     h1.wait_healthy()
     receipt = h2.api.get(f"/v1/sandboxes/{ident}/receipt")
     assert receipt["state"] == "gone" and receipt["receipt"]["process"] == "absent", receipt
+
+
+@limit(240)
+def test_a_host_that_was_removed_kills_what_it_has_when_it_comes_back(c):
+    h1, h2 = c.hosts[:2]
+    (ident,) = ticking(h1)
+    status, body, _ = h2.api.request("DELETE", "/v1/hosts/h1")
+    assert status == 409 and "not lost" in body["message"], body
+    h1.cut_off()
+    wait_until(lambda: frozen(h1), 30, "frozen")
+    wait_until(lambda: h2.api.request("DELETE", "/v1/sandboxes/" + ident)[0] == 202, 30, "taken, and not proven")
+    wait_until(lambda: h2.api.request("DELETE", "/v1/hosts/h1")[0] == 200, 60, "removed")
+    receipt = h2.api.get(f"/v1/sandboxes/{ident}/receipt")
+    assert receipt["receipt"]["process"] == "unknown" and receipt["receipt"]["removed_by"] == "first", receipt
+    assert h1.pids(ident) and frozen(h1)
+    h1.join()
+    wait_until(lambda: not h1.pids(ident), 60, "killed")
+    assert h2.api.get("/v1/hosts/h1")["state"] == "gone"
+    h1.restart()  # begun again, with an empty house, it is a new host
+    assert h2.api.get("/v1/hosts/h1")["state"] == "live"

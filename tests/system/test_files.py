@@ -2,11 +2,13 @@
 import base64
 import hashlib
 import http.client
+import io
 import json
 import os
 import random
 import signal
 import socket
+import tarfile
 import threading
 import time
 import urllib.parse
@@ -419,6 +421,109 @@ def test_another_owner_sees_nothing(s):
             status, _, _ = other.request(method, url(b, "/root/f", verb))
             assert status == 404, (method, verb, status)
         assert read(b, "/root/f") == b"mine"
+
+
+def tar_of(entries):
+    """A tar of [(name, bytes or (type, target))]."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, what in entries:
+            info = tarfile.TarInfo(name)
+            if isinstance(what, bytes):
+                info.size, info.mode, info.mtime = len(what), 0o640, 1_000_000
+                tar.addfile(info, io.BytesIO(what))
+            else:
+                info.type, info.linkname = what
+                info.mode = 0o750
+                tar.addfile(info)
+    return out.getvalue()
+
+
+def test_trees_go_in_and_come_out_as_tar(s):
+    with s.box() as b:
+        big = noise(700_001)
+        tree = [("d", (tarfile.DIRTYPE, "")), ("d/big", big), ("d/empty", b""), ("x" * 90 + "/" + "y" * 90 + "/" + "z" * 200, b"long"),
+                ("d/link", (tarfile.SYMTYPE, "../nowhere")), ("d/n\nl", b"newline"), ("hard", (tarfile.LNKTYPE, "d/big"))]
+        status, got, _ = b.api.request("PUT", url(b, "/root/t", "/tar"), tar_of(tree))
+        assert (status, got) == (200, {"entries": 7}), got
+        assert b.sh("cd /root/t; sha256sum < d/big; stat -c '%a %Y' d/big; readlink d/link; cat x*/*/*; stat -c %h hard").split("\n") == [
+            hashlib.sha256(big).hexdigest() + "  -", "640 1000000", "../nowhere", "long2", ""]
+        b.sh("mkfifo /root/t/fifo; printf 1 > \"$(printf '/root/t/\\377')\"")
+        status, data, head = b.api.request("GET", url(b, "/root/t", "/tar"))
+        assert status == 200 and head["Content-Type"] == "application/x-tar"
+        with tarfile.open(fileobj=io.BytesIO(data), errors="surrogateescape") as tar:
+            names = {m.name: m for m in tar.getmembers()}
+            assert tar.extractfile("d/big").read() == big and names["d/link"].linkname == "../nowhere"
+            assert set(names) == {"d", "d/big", "d/empty", "d/link", "d/n\nl", "hard", "x" * 90, "x" * 90 + "/" + "y" * 90,
+                                  "x" * 90 + "/" + "y" * 90 + "/" + "z" * 200, "\udcff"}, set(names)
+        status, data, _ = b.api.request("GET", url(b, "/root/t/d/big", "/tar"))
+        with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+            assert tar.getnames() == ["big"]
+        assert reason(b.api.get, url(b, "/none", "/tar")) == (404, "no_such_file")
+
+
+def unpack_reason(b, data, path="/root/u"):
+    return reason(b.api.call, "PUT", url(b, path, "/tar"), data)
+
+
+def test_an_archive_stays_where_it_is_unpacked(s):
+    with s.box() as b:
+        b.sh("mkdir -p /root/u /etc/x; ln -s /etc/x /root/u/there; echo k > /etc/kept")
+        assert unpack_reason(b, tar_of([("../out", b"1")]))[0] == 400
+        assert unpack_reason(b, tar_of([("a/../../out", b"1")]))[0] == 400
+        assert unpack_reason(b, tar_of([("there/f", b"1")])) == (400, "not_a_directory")
+        assert unpack_reason(b, tar_of([("l", (tarfile.SYMTYPE, "/etc")), ("l/f", b"1")])) == (400, "not_a_directory")
+        assert unpack_reason(b, tar_of([("h", (tarfile.LNKTYPE, "../../etc/kept"))]))[0] == 400
+        assert unpack_reason(b, tar_of([("n", (tarfile.CHRTYPE, ""))])) == (400, "not_a_file")
+        assert unpack_reason(b, tar_of([("f", noise(100_000))])[:60_000])[0] == 400
+        assert unpack_reason(b, b"this is no archive" * 100)[0] == 400
+        b.api.call("PUT", url(b, "/root/u", "/tar"), tar_of([("/abs", b"below")]))
+        assert b.sh("cat /root/u/abs; ls /etc/x; ls /root; cat /etc/kept") == "belowu\nk\n"
+        assert b.sh("ls -A /root/u").split() == ["abs", "l", "there"], "and half a file is none"
+
+
+def keyed(b, method, path, key, body=None):
+    """(status, body, replayed?)"""
+    headers = {"Idempotency-Key": key}
+    status, data, head = b.api.request(method, path, body, headers)
+    return status, data, head.get("Idempotency-Replayed") == "true"
+
+
+@only("crun")
+def test_a_write_a_move_and_a_removal_with_a_key_happen_once(s):
+    with s.box() as b:
+        k = [noise(8, i).hex() + b.id for i in range(9)]
+        first = keyed(b, "PUT", url(b, "/root/f"), k[0], b"one")
+        put(b, "/root/f", b"two")
+        again = keyed(b, "PUT", url(b, "/root/f"), k[0], b"one")
+        assert (first[0], first[2]) == (201, False) and again == (201, first[1], True), (first, again)
+        assert read(b, "/root/f") == b"two" and b.sh("ls -A /root").split() == ["f"]
+        assert keyed(b, "PUT", url(b, "/root/f"), k[0], b"other")[0] == 409
+        assert keyed(b, "PUT", url(b, "/root/g"), k[0], b"one")[0] == 409
+        assert read(b, "/root/f") == b"two"
+        body = {"from": "/root/f", "to": "/root/g"}
+        first = keyed(b, "POST", f"/v1/sandboxes/{b.id}/files/move", k[1], body)
+        assert first[0] == 200 and keyed(b, "POST", f"/v1/sandboxes/{b.id}/files/move", k[1], body) == (200, first[1], True)
+        assert keyed(b, "DELETE", url(b, "/root/g"), k[2]) == (200, {"removed": 1}, False)
+        put(b, "/root/g", b"back")
+        assert keyed(b, "DELETE", url(b, "/root/g"), k[2]) == (200, {"removed": 1}, True)
+        assert read(b, "/root/g") == b"back"
+        # What failed changed nothing, and may be tried again.
+        assert keyed(b, "PUT", url(b, "/root/d/f"), k[3], b"x")[0] == 404
+        mkdir(b, "/root/d")
+        assert keyed(b, "PUT", url(b, "/root/d/f"), k[3], b"x")[::2] == (201, False)
+        assert keyed(b, "DELETE", url(b, "/none"), k[4])[0] == 404 == keyed(b, "DELETE", url(b, "/none"), k[4])[0]
+        got = []
+        threads = [threading.Thread(target=lambda: got.append(keyed(b, "POST", f"/v1/sandboxes/{b.id}/files/mkdir", k[5], {"path": "/root/m"})))
+                   for _ in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert sorted(g[0] for g in got)[0] == 201 and {g[0] for g in got} <= {201, 503} and sum(not g[2] and g[0] == 201 for g in got) == 1, got
+        s.kill("berthd")
+        s.wait_healthy()
+        assert keyed(b, "PUT", url(b, "/root/d/f"), k[3], b"x")[::2] == (201, True)
 
 
 class Watch:

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "store-world.h"
+#include "store/cell.h"
 #include "test.h"
 
 #define LONG  1    /* a lease of 30 s: it does not end during a test */
@@ -30,6 +31,7 @@ static struct host enlist(struct store *s, const char *id, unsigned divisor)
 	struct err e;
 
 	CHECK_OK(store_host_register(s, &c, &h, &e), &e);
+	CHECK_OK(store_image_copy(s, D1, id, true, &e), &e);
 	return h;
 }
 
@@ -198,12 +200,11 @@ TEST(of_many_who_take_one_gets_it)
 	for (int round = 0; round < 10; round++) {
 		atomic_int taken = 0;
 
-		raw(w.sql, "DELETE FROM host WHERE id = 'h2'");
 		enlist(w.s, "h2", SHORT);
 		wait_over();
 		in_threads(take_it, &taken);
 		CHECK_INT(taken, 1);
-		CHECK_INT(look(w.s, "h2").epoch, 2);
+		CHECK_INT(look(w.s, "h2").epoch, 2 * (round + 1));
 	}
 }
 
@@ -290,6 +291,23 @@ TEST(who_is_drained_gets_nothing)
 	CHECK_OK(store_host_drain(w.s, "h2", false, &h, &e), &e);
 	CHECK_INT(replace(w.s, "h2", 1).count, 2);
 	CHECK_ERR(store_host_drain(w.s, "h9", true, &h, &e), &e, ERR_NOT_FOUND);
+}
+
+TEST(who_has_not_the_image_gets_nothing)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct moves moves;
+	struct err e;
+
+	lose_h1(&w);
+	enlist(w.s, "h2", LONG);
+	enlist(w.s, "h3", LONG);
+	CHECK_OK(store_image_copy(w.s, D1, "h2", false, &e), &e);
+	CHECK_INT(take(w.s, "h2", 1, SHORT), 1);
+	moves = replace(w.s, "h2", 1);
+	CHECK_INT(moves.count, 2);
+	CHECK_STR(moves.all[0].host, "h3");
+	CHECK_STR(moves.all[1].host, "h3");
 }
 
 TEST(a_host_is_removed_when_it_is_lost_and_empty)

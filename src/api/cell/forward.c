@@ -148,6 +148,26 @@ static void copy_fields(struct forward *f)
 			(void)!http_reply_header(f->rq->x, name, value);
 }
 
+static void on_failed(void *data, enum http_call_reach reach, const struct err *why);
+
+/* Every berthd answers with the id of the request: this was somebody on the way to it. */
+static bool is_of_a_proxy(const struct forward *f, const struct http_call *call)
+{
+	const char *id = http_call_find(call, "X-Request-Id");
+
+	return !id || strcmp(id, f->rq->id) != 0;
+}
+
+static void on_proxy(struct forward *f, struct http_call *call)
+{
+	int status = http_call_status(call);
+	struct err why;
+
+	err_set(&why, ERR_BUSY, "the proxy on the way to it says %d", status);
+	http_call_close(call);
+	on_failed(f, status == 503 ? CALL_NOT_SENT : CALL_SENT, &why);
+}
+
 static void on_head(void *data, struct http_call *call)
 {
 	struct forward *f = data;
@@ -155,6 +175,8 @@ static void on_head(void *data, struct http_call *call)
 	const char *protocol = http_call_find(call, "Upgrade");
 	int64_t length = http_call_length(call);
 
+	if (is_of_a_proxy(f, call))
+		return on_proxy(f, call);
 	f->status = http_call_status(call);
 	if (f->sandbox[0] && http_call_find(call, FORWARD_MOVED))
 		places_forget(&f->rq->reactor->berthd->places, f->sandbox);

@@ -5,6 +5,7 @@
 #include "lib/json.h"
 #include "lib/log.h"
 #include "lib/time.h"
+#include "store/sandbox.h"
 
 struct listing {
 	struct buf *out;
@@ -115,4 +116,38 @@ int hosts_drain(struct request *rq, struct store *s, struct buf *reply, struct e
 int hosts_undrain(struct request *rq, struct store *s, struct buf *reply, struct err *e)
 {
 	return set_draining(rq, s, false, reply, e);
+}
+
+/* Nobody looked, and the receipt says so: whose word it is, and since when. */
+static void write_receipt(const struct request *rq, struct buf *out)
+{
+	static const char *const parts[] = { "process", "cgroup", "disk", "runtime" };
+	char when[TIME_TEXT_SIZE];
+
+	time_text(time_wall_ms(), when);
+	json_open(out, '{');
+	json_str(out, "removed_at", when);
+	json_str(out, "removed_by", rq->key.name);
+	json_str(out, "host", rq->param);
+	for (size_t i = 0; i < array_len(parts); i++)
+		json_str(out, parts[i], "unknown");
+	buf_adds(out, "}");
+}
+
+int hosts_remove(struct request *rq, struct store *s, struct buf *reply, struct err *e)
+{
+	cleanup(buf_done) struct buf receipt = buf_make(STORE_RECEIPT_MAX);
+	struct listing l = listing_of(rq, reply);
+	struct host_removal removal = { .id = rq->param, .by = rq->key.name, .divisor = l.divisor };
+	struct host h;
+
+	write_receipt(rq, &receipt);
+	removal.receipt = buf_str(&receipt);
+	if (store_host_remove(s, &removal, &h, e) < 0)
+		return -1;
+	crash_point("hosts.removed");
+	log_event(LOG_WARN, "host was removed from the cell", "host", h.id, "key", rq->key.name,
+		  "request_id", rq->id, NULL);
+	host_json(&h, &l);
+	return 0;
 }

@@ -7,3 +7,4 @@ int hosts_list(struct request *rq, struct store *s, struct buf *reply, struct er
 int hosts_get(struct request *rq, struct store *s, struct buf *reply, struct err *e);
 int hosts_drain(struct request *rq, struct store *s, struct buf *reply, struct err *e);
 int hosts_undrain(struct request *rq, struct store *s, struct buf *reply, struct err *e);
+int hosts_remove(struct request *rq, struct store *s, struct buf *reply, struct err *e);

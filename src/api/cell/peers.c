@@ -109,6 +109,13 @@ bool peers_lost(struct peers *p, const char *id)
 	return find(p, id, &found) && (found.state == HOST_LOST || found.state == HOST_GONE);
 }
 
+bool peers_frozen(struct peers *p, const char *id)
+{
+	struct peer found;
+
+	return peers_lost(p, id) || (find(p, id, &found) && found.state == HOST_FROZEN);
+}
+
 int peers_get(struct peers *p, const char *id, struct peer *ret, struct err *e)
 {
 	if (!find(p, id, ret))

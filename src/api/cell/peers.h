@@ -47,6 +47,7 @@ void peers_done(struct peers *p);
 
 /* Lost or removed: what is remembered of its sandboxes is not true any more. */
 bool peers_lost(struct peers *p, const char *id);
+bool peers_frozen(struct peers *p, const char *id); /* or lost, or removed: it does nothing now */
 
 /* ERR_BUSY with a sentence if there is no such host, or no way to it. */
 must_check int peers_get(struct peers *p, const char *id, struct peer *ret, struct err *e);

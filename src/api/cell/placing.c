@@ -6,10 +6,12 @@
 
 #include "api/berthd.h"
 #include "api/cell/forward.h"
+#include "api/life/idempotency.h"
 #include "core/placement.h"
 #include "lib/json.h"
 #include "lib/str.h"
 #include "store/image.h"
+#include "store/sandbox.h"
 
 #define DRAWN       8 /* hosts looked at; if none of them takes it, more are */
 #define DRAWN_MAX   100
@@ -22,6 +24,7 @@ struct placing {
 	void (*here)(struct request *rq);
 	char image[IMAGE_NAME_SIZE];
 	char wanted[SANDBOX_HOST_SIZE]; /* "": any */
+	struct idempotency_use use;     /* an empty key: it came without */
 	struct resources need;
 	bool may_exist; /* it has a name or an identity */
 	char tried[PLACING_TRIES][SANDBOX_HOST_SIZE];
@@ -107,9 +110,27 @@ static int draw(struct placing *p, struct store *s, uint32_t how_many, struct er
 	return 0;
 }
 
+/* Its key was used before: who made it then goes on with it, or tells. */
+static bool find_maker(struct placing *p, struct store *s)
+{
+	struct idempotency first;
+	struct sandbox sb;
+	struct err ignored;
+
+	if (!p->use.key[0] || p->tries > 0 ||
+	    store_idempotency_get(s, &p->use, &first, &ignored) < 0 ||
+	    store_sandbox_get(s, p->use.owner, first.sandbox_id, &sb, &ignored) < 0)
+		return false;
+	memcpy(p->chosen, sb.host, sizeof(p->chosen));
+	return true;
+}
+
 static int choose(struct job *job, struct store *s, struct err *e)
 {
 	struct placing *p = container_of(job, struct placing, job);
+
+	if (find_maker(p, s))
+		return 0;
 
 	if (draw(p, s, DRAWN + (uint32_t)p->tries, e) == 0)
 		return 0;
@@ -199,13 +220,14 @@ static bool read_body(struct request *rq, struct placing *p)
 void placing_begin(struct request *rq, void (*here)(struct request *rq))
 {
 	struct placing *p;
+	struct err ignored;
 
 	if (!rq->reactor->berthd->peers.secret[0] || rq->from_peer)
 		return here(rq);
 	p = rq->placing = xcalloc(1, sizeof(*p));
 	p->rq = rq;
 	p->here = here;
-	if (!read_body(rq, p))
+	if (!read_body(rq, p) || idempotency_read(rq, &p->use, &ignored) < 0)
 		return here(rq);
 	look(p);
 }

@@ -30,6 +30,12 @@ static bool needs_its_host(const struct request *rq)
 	       str_starts(rq->route->path, "/v1/sandboxes/{}") && !told_by_records(rq->route);
 }
 
+static bool is_deletion(const struct request *rq)
+{
+	return strcmp(rq->route->method, "DELETE") == 0 &&
+	       strcmp(rq->route->path, "/v1/sandboxes/{}") == 0;
+}
+
 /* It is not here: a peer that thought so reads the record again. */
 static void misdirected(struct request *rq, const char *host)
 {
@@ -51,6 +57,8 @@ static void decide(struct request *rq, const char *host, void (*here)(struct req
 		return here(rq);
 	if (rq->from_peer)
 		return misdirected(rq, host); /* one hop, never two */
+	if (is_deletion(rq) && peers_frozen(&b->peers, host))
+		return here(rq); /* the wish is written; its host carries it out when it is back */
 	if (peers_get(&b->peers, host, &peer, &e) < 0)
 		return request_fail(rq, &e);
 	forward_request(rq, &peer);

@@ -1,24 +1,32 @@
 #include "api/exec/exec.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/berthd.h"
-#include "api/exec/sinks.h"
 #include "api/init-way.h"
+#include "lib/crash.h"
+#include "lib/id.h"
 #include "lib/json.h"
 #include "lib/log.h"
 #include "lib/loop.h"
 #include "lib/str.h"
+#include "lib/time.h"
+#include "proto/writer.h"
 
-#define SMALL_MAX     8192
 #define START_MS      30000 /* for init to start the command, or say why not */
 #define DEADLINE_MORE 15000 /* for init to kill a tree and say so */
+#define LEAVE_MS      10000 /* for our last word to init to go out */
+#define RETRY_FIRST   20    /* ms until the next attempt to reach it again, doubling */
+#define RETRY_LAST    2000
+#define PAUSE_LOOK    100          /* ms, while we wait for a client: is there another one? */
+#define ACK_STEP      (128 * 1024) /* of output; init keeps several times as much */
 
 static void exec_free(struct exec *x)
 {
-	exec_request_done(&x->ask);
-	buf_done(&x->small);
+	journal_head_done(&x->head);
+	journal_unref(x->journal);
 	free(x);
 }
 
@@ -43,31 +51,95 @@ static bool came_back_late(struct exec *x)
 /* Its memory goes with the last of what is pending, and nowhere else. */
 static void exec_close(struct exec *x)
 {
+	if (x->journal) {
+		pthread_mutex_lock(&x->journal->lock);
+		x->journal->exec = NULL;
+		pthread_mutex_unlock(&x->journal->lock);
+	}
 	x->ended = true;
-	if (x->piped)
-		uv_close((uv_handle_t *)&x->pipe, on_handle_closed);
-	if (x->timing)
-		uv_close((uv_handle_t *)&x->deadline, on_handle_closed);
-	if (x->pending == 0) /* it ended on its way there: no handle, no call is left */
-		exec_free(x);
+	line_close(take_ptr(x->line));
+	uv_close((uv_handle_t *)&x->deadline, on_handle_closed);
+	uv_close((uv_handle_t *)&x->retry, on_handle_closed);
 }
 
-static void finish(struct exec *x, const struct exec_exit *exit, const struct err *why)
+static struct exec *exec_new(struct reactor *r)
 {
-	if (x->ended)
-		return;
-	x->ended = true;
-	x->sink->finished(x, exit, why);
+	struct exec *x = xcalloc(1, sizeof(*x));
+
+	x->reactor = r;
+	x->retry_ms = RETRY_FIRST;
+	uv_timer_init(&r->loop, &x->deadline);
+	uv_timer_init(&r->loop, &x->retry);
+	x->deadline.data = x->retry.data = x;
+	x->pending = 2;
+	return x;
+}
+
+/* ---- the end ---- */
+
+/* It never began: there is nothing to keep. */
+static void refuse(struct exec *x, const struct err *why)
+{
+	struct tail *client = take_ptr(x->client);
+
+	if (x->journal)
+		journal_remove(x->journal);
+	if (client) {
+		client->exec = NULL;
+		client->events->finished(client, NULL, why);
+	}
 	exec_close(x);
 }
 
-void exec_cancel(struct exec *x)
+/* Nobody has to be told any more. */
+static void leave(struct exec *x)
 {
-	if (!x->ended)
-		exec_close(x); /* init sees the connection close and kills the tree */
+	journal_settle(x->journal);
+	crash_point("exec.settled");
+	exec_close(x);
 }
 
-/* ---- how it ended: what only the host can know ---- */
+static void on_leave_late(uv_timer_t *timer)
+{
+	exec_close(timer->data); /* the next berthd tells init again */
+}
+
+static void reach_again(struct exec *x);
+
+/* Tell init that the record stands. What has not ended, as far as it knows, ends now. */
+static void take_leave(struct exec *x)
+{
+	cleanup(buf_done) struct buf out = buf_make(64);
+	struct exec_ack ack = { .ended = true };
+	struct journal_view v;
+
+	x->telling = true;
+	if (x->gone)
+		return leave(x);
+	if (!x->line || (x->attaching && !x->started))
+		return reach_again(x);
+	journal_look(x->journal, &v);
+	memcpy(ack.offset, v.slot.offset, sizeof(ack.offset));
+	exec_ack_encode(&out, &ack);
+	x->leaving = true;
+	line_send(x->line, FRAME_ACK, out.data, out.len);
+	uv_timer_start(&x->deadline, on_leave_late, LEAVE_MS, 0);
+}
+
+static void finish(struct exec *x)
+{
+	struct tail *client = take_ptr(x->client);
+	struct err e;
+
+	if (journal_end(x->journal, &x->exit, &e) < 0)
+		log_event(LOG_ERROR, "an exec's end is not recorded", "exec",
+			  x->journal->head.ask.id, "sandbox", x->sandbox, "why", e.msg, NULL);
+	crash_point("exec.ended");
+	if (client)
+		tail_leave(client);
+	tails_wake(x->journal);
+	take_leave(x);
+}
 
 static void on_usage(void *data, const union node_any *record, int *fd, const struct err *why)
 {
@@ -78,7 +150,7 @@ static void on_usage(void *data, const union node_any *record, int *fd, const st
 		return;
 	if (!why && places_oom(&x->reactor->berthd->places, x->sandbox, record->usage.oom_kills))
 		x->exit.kind = EXEC_OOM;
-	finish(x, &x->exit, NULL);
+	finish(x);
 }
 
 static const struct node_call_events usage_events = { .on_done = on_usage };
@@ -90,11 +162,12 @@ static void settle(struct exec *x)
 		     (x->exit.kind == EXEC_SIGNALLED && x->exit.signum == 9);
 	struct node_target t = { .generation = x->generation };
 
-	if (x->reading)
-		uv_read_stop((uv_stream_t *)&x->pipe);
-	x->reading = false;
+	uv_timer_stop(&x->deadline);
+	uv_timer_stop(&x->retry);
+	if (x->line)
+		line_pause(x->line);
 	if (!doubt)
-		return finish(x, &x->exit, NULL);
+		return finish(x);
 	x->pending++; /* the call counts as one: it comes back to us */
 	memcpy(t.request, x->request, sizeof(t.request));
 	memcpy(t.sandbox, x->sandbox, sizeof(t.sandbox));
@@ -116,291 +189,495 @@ static void on_deadline(uv_timer_t *timer)
 		lost(x);
 }
 
-static uint64_t deadline_after(uint64_t timeout_ms)
+static void set_deadline(struct exec *x)
 {
-	return timeout_ms < UINT64_MAX - DEADLINE_MORE ? timeout_ms + DEADLINE_MORE : UINT64_MAX;
-}
+	const struct journal_head *h = &x->journal->head;
+	uint64_t limit = h->ask.timeout_ms, now = time_wall_ms(), run;
 
-static void started(struct exec *x)
-{
-	x->started = true;
 	uv_timer_stop(&x->deadline);
-	if (x->ask.timeout_ms > 0)
-		uv_timer_start(&x->deadline, on_deadline, deadline_after(x->ask.timeout_ms), 0);
-}
-
-/* ---- frames from init ---- */
-
-static void take_small(struct exec *x)
-{
-	struct frame f = { .type = (enum frame_type)x->head[0],
-			   .payload = { (const uint8_t *)buf_str(&x->small), x->small.len } };
-	struct err e = { 0 };
-	uint32_t pid;
-
-	switch (f.type) {
-	case FRAME_STARTED:
-		if (frame_u32(&f, &pid, &e) < 0)
-			return finish(x, NULL, &e);
-		started(x);
-		return x->sink->started(x, pid);
-	case FRAME_EXITED:
-		if (exec_exit_decode(f.payload, &x->exit, &e) < 0)
-			return finish(x, NULL, &e);
-		if (x->exit.kind == EXEC_OOM || x->exit.kind == EXEC_LOST)
-			return lost(x); /* not the guest's to say: the host looks for itself */
-		return settle(x);
-	case FRAME_ERROR:
-		frame_error(&f, &e);
-		e.fix[0] = '\0';             /* what to do is not the guest's to say */
-		if (e.code == ERR_NOT_FOUND) /* not the sandbox: the command */
-			err_fix(&e, "Give the full path, or use an image that has this command.");
-		return finish(x, NULL, &e);
-	default:
-		err_set(&e, ERR_INTERNAL, "the sandbox's init sent an unexpected frame");
-		return finish(x, NULL, &e);
-	}
-}
-
-static bool is_output(const struct exec *x)
-{
-	return x->head[0] == FRAME_STDOUT || x->head[0] == FRAME_STDERR;
-}
-
-/*
- * Whoever holds the guest's end may send anything, in any order. What is out of
- * order here is an answer without a head, or a deadline that never comes.
- */
-static bool is_due(const struct exec *x)
-{
-	switch ((enum frame_type)x->head[0]) {
-	case FRAME_STARTED:
-		return !x->started;
-	case FRAME_STDOUT:
-	case FRAME_STDERR:
-	case FRAME_EXITED:
-		return x->started;
-	default:
-		return x->head[0] == FRAME_ERROR;
-	}
-}
-
-/* The head of the next frame; returns how many bytes it took. */
-static size_t take_head(struct exec *x, const uint8_t *data, size_t len)
-{
-	size_t want = FRAME_HEAD - x->head_have;
-	size_t n = len < want ? len : want;
-
-	memcpy(x->head + x->head_have, data, n);
-	x->head_have += n;
-	if (x->head_have < FRAME_HEAD)
-		return n;
-	x->left = (uint32_t)x->head[1] << 24 | (uint32_t)x->head[2] << 16 |
-		  (uint32_t)x->head[3] << 8 | x->head[4];
-	buf_clear(&x->small);
-	return n;
-}
-
-static size_t take_payload(struct exec *x, uint8_t *data, size_t len)
-{
-	size_t n = len < x->left ? len : x->left;
-
-	x->left -= (uint32_t)n;
-	if (!is_output(x)) {
-		buf_add(&x->small, data, n);
-	} else if (n > 0) {
-		if (x->sink->output(x, (enum frame_type)x->head[0], data, n) && x->reading) {
-			x->reading = false;
-			uv_read_stop((uv_stream_t *)&x->pipe);
-		}
-		x->offset[x->head[0] == FRAME_STDERR] += n;
-	}
-	return n;
-}
-
-/*
- * Output is passed on as it comes, in whatever pieces; it is never put together
- * again. In front of a piece there are always FRAME_HEAD bytes that were used:
- * its own head, or the room we leave at the start of the buffer.
- */
-static void take_bytes(struct exec *x, uint8_t *data, size_t len)
-{
-	struct err e;
-
-	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): on_read() holds it through all of this */
-	while (len > 0 && !x->ended && x->exit.kind == EXEC_NONE) {
-		size_t n = x->head_have < FRAME_HEAD ? take_head(x, data, len)
-						     : take_payload(x, data, len);
-
-		data += n;
-		len -= n;
-		if (x->head_have < FRAME_HEAD)
-			continue;
-		if (!is_due(x)) {
-			err_set(&e, ERR_INTERNAL, "the sandbox's init sent an unexpected frame");
-			return finish(x, NULL, &e);
-		}
-		if (x->left > FRAME_PAYLOAD_MAX || (!is_output(x) && x->left > SMALL_MAX)) {
-			err_set(&e, ERR_INTERNAL, "the sandbox's init sent too long a frame");
-			return finish(x, NULL, &e);
-		}
-		if (x->left > 0)
-			continue;
-		x->head_have = 0;
-		if (!is_output(x))
-			take_small(x);
-	}
-}
-
-static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf)
-{
-	struct exec *x = handle->data;
-
-	(void)size;
-	*buf = uv_buf_init(x->reactor->read_buffer + FRAME_HEAD, REACTOR_READ_SIZE - FRAME_HEAD);
-}
-
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
-{
-	struct exec *x = stream->data;
-
-	if (n > 0) {
-		x->pending++; /* it must outlive this, however it ends */
-		take_bytes(x, (uint8_t *)buf->base, (size_t)n);
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): `pending` above holds it */
-		(void)came_back_late(x);
-	} else if (n < 0 && !x->ended && x->exit.kind == EXEC_NONE) {
-		lost(x);
-	}
-}
-
-void exec_resume(struct exec *x)
-{
-	if (x->ended || x->reading || !x->piped || x->exit.kind != EXEC_NONE)
+	if (limit == 0 || limit > UINT64_MAX / 2)
 		return;
-	x->reading = uv_read_start((uv_stream_t *)&x->pipe, on_alloc, on_read) == 0;
+	run = now > h->started_ms ? now - h->started_ms : 0; /* it may have begun long ago */
+	limit = limit > run ? limit - run : 0;
+	uv_timer_start(&x->deadline, on_deadline, limit + DEADLINE_MORE, 0);
 }
 
-/* ---- frames to init ---- */
-
-struct sending {
-	uv_write_t write;
-	struct exec *x;
-	char bytes[];
-};
-
-static void on_sent(uv_write_t *write, int status)
-{
-	struct sending *s = container_of(write, struct sending, write);
-
-	(void)status;  /* a broken connection is seen by the reader */
-	s->x->sends--; /* it is there until its pipe is closed, and that is after this */
-	free(s);
-}
+/* ---- to init ---- */
 
 void exec_send(struct exec *x, enum frame_type type, const void *data, size_t len)
 {
-	struct sending *s;
-	uv_buf_t buf;
-
-	if (x->ended || !x->piped)
+	if (!x->line || !x->started || x->exit.kind != EXEC_NONE)
 		return;
-	s = xcalloc(1, sizeof(*s) + FRAME_HEAD + len);
-	s->x = x;
-	frame_head((uint8_t *)s->bytes, type, len);
-	if (len > 0)
-		memcpy(s->bytes + FRAME_HEAD, data, len);
-	buf = uv_buf_init(s->bytes, (unsigned)(FRAME_HEAD + len));
-	if (uv_write(&s->write, (uv_stream_t *)&x->pipe, &buf, 1, on_sent) < 0)
-		free(s);
-	else
-		x->sends++;
+	if (type == FRAME_STDIN)
+		x->stdin_out += len;
+	line_send(x->line, type, data, len);
 }
 
 size_t exec_send_backlog(const struct exec *x)
 {
-	size_t bytes;
-
-	if (!x->piped)
-		return 0;
-	bytes = uv_stream_get_write_queue_size((const uv_stream_t *)&x->pipe);
-	return bytes + x->sends * sizeof(struct sending);
+	return x->line ? line_backlog(x->line) + x->stdin_out : 0;
 }
+
+void exec_signal(struct exec *x, uint32_t signum)
+{
+	cleanup(buf_done) struct buf out = buf_make(64);
+
+	if (x->exit.kind != EXEC_NONE)
+		return;
+	if (!x->line || !x->started) {
+		x->kill_with = x->kill_with == 9 ? 9 : signum;
+		return;
+	}
+	writer_u32(&out, signum);
+	line_send(x->line, FRAME_SIGNAL, out.data, out.len);
+}
+
+static void acknowledge(struct exec *x)
+{
+	cleanup(buf_done) struct buf out = buf_make(64);
+	struct exec_ack ack = { 0 };
+	struct journal_view v;
+	struct err ignored;
+
+	journal_look(x->journal, &v);
+	if (journal_view_end(&v) - x->acked < ACK_STEP || !x->line ||
+	    journal_save(x->journal, &ignored) < 0)
+		return;
+	memcpy(ack.offset, v.slot.offset, sizeof(ack.offset));
+	exec_ack_encode(&out, &ack);
+	line_send(x->line, FRAME_ACK, out.data, out.len);
+	x->acked = journal_view_end(&v);
+}
+
+/* ---- from init ---- */
+
+static void exec_resume(struct exec *x)
+{
+	if (!x->paused)
+		return;
+	x->paused = false;
+	uv_timer_stop(&x->retry);
+	if (x->line && x->exit.kind == EXEC_NONE)
+		line_resume(x->line);
+}
+
+void exec_caught_up(struct exec *x)
+{
+	exec_resume(x);
+}
+
+static void on_pause_look(uv_timer_t *timer)
+{
+	struct exec *x = timer->data;
+
+	if (atomic_load(&x->journal->readers) > 0 && !journal_is_full(x->journal))
+		exec_resume(x);
+}
+
+/*
+ * A client that does not keep up reads from the journal at its own pace. The
+ * command waits for it only if it is alone, or past the cap, where nothing can be
+ * read again.
+ */
+static void hold_back(struct exec *x)
+{
+	if (!x->keep && atomic_load(&x->journal->readers) == 0)
+		uv_timer_start(&x->retry, on_pause_look, PAUSE_LOOK, PAUSE_LOOK);
+	else if (!journal_is_full(x->journal))
+		return;
+	x->paused = true;
+	if (x->line)
+		line_pause(x->line);
+}
+
+static void on_output(void *data, int stream, uint8_t *bytes, size_t len)
+{
+	struct exec *x = data;
+	const struct journal_slot *slot = &x->journal->slot; /* only we change it */
+	uint64_t position = slot->offset[0] + slot->offset[1];
+	bool late = x->client && !tail_is_at(x->client, position);
+	bool recorded;
+
+	if (!x->started || x->exit.kind != EXEC_NONE)
+		return;
+	recorded = journal_append(x->journal, stream, bytes, len, late);
+	if (x->client && !late)
+		tail_hand(x->client, stream, bytes, len, recorded);
+	tails_wake(x->journal);
+	acknowledge(x);
+	if (x->client && (late || x->client->full) && !x->paused)
+		hold_back(x);
+}
+
+static void on_started(struct exec *x, uint32_t pid)
+{
+	bool first = x->journal->slot.pid == 0;
+
+	x->started = true;
+	x->retry_ms = RETRY_FIRST;
+	pthread_mutex_lock(&x->journal->lock);
+	x->journal->slot.pid = pid;
+	pthread_mutex_unlock(&x->journal->lock);
+	set_deadline(x);
+	if (x->kill_with)
+		exec_signal(x, x->kill_with);
+	if (first && x->client)
+		tail_start(x->client, pid);
+	tails_wake(x->journal);
+}
+
+static void on_init_error(struct exec *x, const struct frame *f)
+{
+	struct err e = { 0 };
+
+	frame_error(f, &e);
+	if (x->attaching && (e.code == ERR_BUSY || e.code == ERR_LIMIT))
+		return reach_again(x);
+	if (x->attaching || x->started) {
+		x->gone = true;
+		return lost(x);
+	}
+	e.fix[0] = '\0';             /* what to do is not the guest's to say */
+	if (e.code == ERR_NOT_FOUND) /* not the sandbox: the command */
+		err_fix(&e, "Give the full path, or use an image that has this command.");
+	refuse(x, &e);
+}
+
+static void nonsense(struct exec *x, const struct err *why)
+{
+	log_event(LOG_WARN, "init speaks nonsense", "sandbox", x->sandbox, "exec",
+		  x->journal->head.ask.id, "why", why->msg, NULL);
+	lost(x);
+}
+
+/* We came back only to say that we have its record. */
+static void on_frame_late(struct exec *x, const struct frame *f)
+{
+	struct err e;
+
+	if (x->leaving)
+		return;
+	if (f->type == FRAME_STARTED) {
+		x->started = true;
+		return take_leave(x);
+	}
+	if (f->type != FRAME_ERROR)
+		return;
+	frame_error(f, &e);
+	if (e.code == ERR_BUSY || e.code == ERR_LIMIT)
+		return reach_again(x);
+	leave(x);
+}
+
+static void on_frame(void *data, const struct frame *f)
+{
+	struct exec *x = data;
+	struct err e;
+	uint32_t n;
+
+	if (x->telling)
+		return on_frame_late(x, f);
+	if (x->exit.kind != EXEC_NONE)
+		return;
+	err_set(&e, ERR_INTERNAL, "an unexpected frame of type %u", f->type);
+	if (f->type == FRAME_ERROR)
+		return on_init_error(x, f);
+	if (f->type == FRAME_STARTED && !x->started && frame_u32(f, &n, &e) == 0)
+		return on_started(x, n);
+	if (f->type == FRAME_TAKEN && x->started && frame_u32(f, &n, &e) == 0) {
+		x->stdin_out -= n < x->stdin_out ? n : x->stdin_out;
+		return;
+	}
+	if (f->type != FRAME_EXITED || !x->started ||
+	    exec_exit_decode(f->payload, &x->exit, &e) < 0)
+		return nonsense(x, &e);
+	if (x->exit.kind == EXEC_OOM || x->exit.kind == EXEC_LOST)
+		return lost(x); /* not the guest's to say: the host looks for itself */
+	settle(x);
+}
+
+static void on_gone(void *data, const struct err *why)
+{
+	struct exec *x = data;
+
+	if (x->telling)
+		return reach_again(x);
+	if (x->exit.kind != EXEC_NONE)
+		return;
+	if (why)
+		return nonsense(x, why);
+	reach_again(x);
+}
+
+static void on_sent(void *data)
+{
+	struct exec *x = data;
+
+	if (x->leaving)
+		leave(x);
+}
+
+static const struct line_events line_events = { on_output, on_frame, on_gone, on_sent };
 
 /* ---- the way there ---- */
 
-static void run(struct exec *x, int fd)
+static void on_way_again(void *data, struct init_way *way, const struct err *why);
+
+static void on_retry(uv_timer_t *timer)
 {
-	cleanup(buf_done) struct buf ask = buf_make(FRAME_PAYLOAD_MAX);
-	uv_loop_t *loop = &x->reactor->loop;
+	struct exec *x = timer->data;
+	struct init_way_ask way = { x->reactor, x->request, NULL, x->sandbox };
+
+	x->pending++;
+	init_way_find(&way, on_way_again, x);
+}
+
+/* The connection broke: that says nothing about the command. Ask for it. */
+static void reach_again(struct exec *x)
+{
+	line_close(take_ptr(x->line));
+	x->started = false;
+	x->attaching = true;
+	x->paused = x->leaving = false;
+	x->stdin_out = 0;
+	uv_timer_start(&x->retry, on_retry, x->retry_ms, 0);
+	x->retry_ms = x->retry_ms < RETRY_LAST ? x->retry_ms * 2 : RETRY_LAST;
+}
+
+static void on_way_again(void *data, struct init_way *way, const struct err *why)
+{
+	struct exec *x = data;
+	cleanup(buf_done) struct buf out = buf_make(256);
+	struct exec_attach attach = { 0 };
+
+	if (came_back_late(x) || (x->exit.kind != EXEC_NONE && !x->telling))
+		return;
+	/* Its sandbox is gone, or its processes are, or it was started anew. */
+	x->gone = why ? why->code == ERR_NOT_FOUND || why->code == ERR_CONFLICT
+		      : way->generation != x->generation;
+	if (x->gone)
+		return x->telling ? leave(x) : lost(x);
+	if (!why)
+		x->line = line_open(x->reactor, take_fd(way->fd), &line_events, x);
+	if (!x->line)
+		return reach_again(x);
+	memcpy(attach.id, x->journal->head.ask.id, sizeof(attach.id));
+	memcpy(attach.offset, x->journal->slot.offset, sizeof(attach.offset));
+	x->acked = attach.offset[0] + attach.offset[1];
+	exec_attach_encode(&out, &attach);
+	line_send(x->line, FRAME_ATTACH, out.data, out.len);
+}
+
+static void run(struct exec *x, struct init_way *way, const struct exec_request *ask)
+{
+	cleanup(buf_done) struct buf out = buf_make(FRAME_PAYLOAD_MAX);
 	struct err e;
 
-	uv_pipe_init(loop, &x->pipe, 0);
-	x->pipe.data = x;
-	x->piped = true;
-	x->pending++;
-	if (uv_pipe_open(&x->pipe, fd) < 0) {
-		close_fd(&fd);
+	x->line = line_open(x->reactor, take_fd(way->fd), &line_events, x);
+	if (!x->line) {
 		err_set(&e, ERR_INTERNAL, "the connection to the sandbox cannot be used");
-		return finish(x, NULL, &e);
+		return refuse(x, &e);
 	}
-	uv_timer_init(loop, &x->deadline);
-	x->deadline.data = x;
-	x->timing = true;
-	x->pending++;
 	uv_timer_start(&x->deadline, on_deadline, START_MS, 0);
-	exec_request_encode(&ask, &x->ask);
-	exec_send(x, FRAME_EXEC, ask.data, ask.len);
-	exec_resume(x);
+	exec_request_encode(&out, ask);
+	line_send(x->line, FRAME_EXEC, out.data, out.len);
+}
+
+static void bind_journal(struct exec *x, struct journal *j)
+{
+	x->journal = j;
+	pthread_mutex_lock(&j->lock);
+	j->reactor = x->reactor;
+	j->exec = x;
+	pthread_mutex_unlock(&j->lock);
+}
+
+static int check_replay(const struct journal_head *want, struct journal *j, struct err *e)
+{
+	if (!want->key[0] || strcmp(want->key, j->head.key) != 0)
+		return err_set(e, ERR_CONFLICT, "there is an exec %s already", want->ask.id);
+	if (strcmp(want->body, j->head.body) != 0) {
+		err_set(e, ERR_CONFLICT, "this Idempotency-Key was used for another request");
+		return err_fix(e, "A key belongs to one request; take a new one.");
+	}
+	return 0;
+}
+
+/* It was begun before, under the same key: hear how that goes. */
+static void replay(struct exec *x, struct journal *j)
+{
+	struct tail *client = take_ptr(x->client);
+
+	if (client) {
+		client->exec = NULL;
+		tail_follow(client, j, 0);
+	}
+	exec_close(x);
+}
+
+static int take_journal(struct exec *x, struct journal **made, struct journal **there,
+			struct err *e)
+{
+	struct journals *js = &x->reactor->berthd->journals;
+	char id[EXEC_ID_SIZE];
+
+	memcpy(id, x->head.ask.id, sizeof(id));
+	if (journal_create(js, &x->head, made, e) == 0)
+		return 0;
+	if (e->code != ERR_CONFLICT || journal_find(js, x->sandbox, id, there, e) < 0)
+		return -1;
+	if (check_replay(&x->head, *there, e) == 0)
+		return 0;
+	journal_unref(take_ptr(*there));
+	return -1;
 }
 
 static void on_way(void *data, struct init_way *way, const struct err *why)
 {
 	struct exec *x = data;
+	struct journal *made = NULL, *there = NULL;
+	cleanup(exec_request_done) struct exec_request ask = { 0 };
+	struct err e;
 
 	if (came_back_late(x))
 		return;
-	if (why)
-		return finish(x, NULL, why);
+	if (why || x->unwanted)
+		return refuse(x, why);
 	memcpy(x->sandbox, way->sandbox, sizeof(x->sandbox));
 	x->generation = way->generation;
-	run(x, take_fd(way->fd));
+	memcpy(x->head.sandbox, way->sandbox, sizeof(x->head.sandbox));
+	memcpy(x->head.owner, way->owner, sizeof(x->head.owner));
+	x->head.generation = way->generation;
+	x->head.started_ms = time_wall_ms();
+	ask = x->head.ask; /* the journal has it without its variables: they may be secrets */
+	x->head.ask.env = (struct strv){ 0 };
+	x->head.ask.argv = (struct strv){ 0 };
+	for (size_t i = 0; i < ask.argv.len; i++)
+		strv_add(&x->head.ask.argv, ask.argv.items[i]);
+	if (take_journal(x, &made, &there, &e) < 0)
+		return refuse(x, &e);
+	if (there) {
+		replay(x, there);
+		journal_unref(there);
+		return;
+	}
+	bind_journal(x, made);
+	if (x->client)
+		tail_expect(x->client, made, x);
+	run(x, way, &ask);
 }
 
-struct exec *exec_begin(struct request *rq, const char *sandbox, struct exec_request *ask,
-			const struct exec_sink *sink, void *data)
+static void begin(struct exec *x, struct request *rq, const struct exec_begin *b)
 {
-	struct exec *x = xcalloc(1, sizeof(*x));
-	struct init_way_ask way = { rq->reactor, rq->id, request_owner(rq), sandbox };
+	struct init_way_ask way = { rq->reactor, x->request, request_owner(rq), b->sandbox };
 
-	x->rq = rq;
-	x->reactor = rq->reactor;
-	memcpy(x->request, rq->id, sizeof(rq->id));
-	x->sink = sink;
-	x->data = data;
-	x->ask = *ask;
-	*ask = (struct exec_request){ 0 };
-	x->small = buf_make(SMALL_MAX + 1);
-	rq->data = x;
-	x->pending = 2; /* the search, and until we are through here */
+	x->pending += 2; /* the search, and until we are through here */
 	init_way_find(&way, on_way, x);
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): `pending` above holds it until here */
-	return came_back_late(x) ? NULL : x;
+	(void)came_back_late(x);
 }
 
-void exec_exit_json(struct buf *out, const struct exec *x, const struct exec_exit *exit)
+/* With a key the id follows from it, unless the caller chose one: the same key, the same exec. */
+static void choose_id(struct exec_begin *b)
 {
-	json_str(out, "kind", exec_kind_name(exit->kind));
+	if (b->ask.id[0])
+		return;
+	memcpy(b->ask.id, "ex_", 3);
+	if (b->key[0])
+		memcpy(b->ask.id + 3, b->key, 32);
+	else
+		id_random(b->ask.id + 3, ID_RANDOM_CHARS);
+}
+
+void exec_begin(struct request *rq, struct exec_begin *b, struct tail *t)
+{
+	struct exec *x = exec_new(rq->reactor);
+	struct journal *j = NULL;
+	struct err e;
+
+	choose_id(b);
+	memcpy(x->request, rq->id, sizeof(rq->id));
+	x->client = t;
+	t->exec = x;
+	x->keep = b->keep || b->background;
+	x->head.background = b->background;
+	memcpy(x->head.key, b->key, sizeof(b->key));
+	memcpy(x->head.body, b->body, sizeof(b->body));
+	x->head.ask = b->ask;
+	b->ask = (struct exec_request){ 0 };
+	if (!x->head.key[0] ||
+	    journal_find(&rq->reactor->berthd->journals, b->sandbox, x->head.ask.id, &j, &e) < 0)
+		return begin(x, rq, b);
+	t->exec = NULL;
+	if (request_owner(rq) && strcmp(request_owner(rq), j->head.owner) != 0)
+		err_set(&e, ERR_NOT_FOUND, "there is no sandbox %s", b->sandbox);
+	else if (check_replay(&x->head, j, &e) == 0) {
+		replay(x, j);
+		journal_unref(j);
+		return;
+	}
+	journal_unref(j);
+	refuse(x, &e);
+}
+
+void exec_go_on(struct reactor *r, struct journal *j)
+{
+	struct exec *x = exec_new(r);
+
+	x->keep = true;
+	memcpy(x->request, "restart", sizeof("restart"));
+	memcpy(x->sandbox, j->head.sandbox, sizeof(x->sandbox));
+	x->generation = j->head.generation;
+	bind_journal(x, journal_ref(j));
+	x->attaching = true;
+	x->telling = j->slot.state != JOURNAL_RUNNING;
+	if (x->telling)
+		x->exit = j->slot.exit;
+	else
+		set_deadline(x);
+	on_retry(&x->retry);
+}
+
+void exec_abandon(struct tail *t)
+{
+	struct exec *x = t->exec;
+
+	if (!x)
+		return;
+	t->exec = NULL;
+	x->client = NULL;
+	x->unwanted = !x->journal && !x->keep;
+	/* When we end, only our clients lose their connection to us. */
+	if (!x->keep && !x->reactor->server.closing)
+		exec_signal(x, 9);
+	exec_resume(x);
+}
+
+void exec_exit_json(struct buf *out, struct journal *j, const struct exec_exit *exit)
+{
+	struct journal_view v;
+
+	journal_look(j, &v);
+	json_str(out, "id", j->head.ask.id);
+	json_key(out, "kind");
+	if (exit->kind == EXEC_NONE)
+		buf_adds(out, "null"); /* it runs */
+	else
+		json_add_string(out, exec_kind_name(exit->kind));
 	json_key(out, "exit_code");
 	if (exit->kind == EXEC_EXITED)
 		buf_addf(out, "%u", exit->code);
 	else
 		buf_adds(out, "null"); /* a missing exit code is never 0 */
 	json_int(out, "signal", exit->signum);
-	json_int(out, "stdout_bytes", (int64_t)x->offset[0]);
-	json_int(out, "stderr_bytes", (int64_t)x->offset[1]);
+	json_int(out, "stdout_bytes", (int64_t)v.slot.offset[0]);
+	json_int(out, "stderr_bytes", (int64_t)v.slot.offset[1]);
 	json_int(out, "wall_ms", (int64_t)(exit->wall_us / 1000));
 	json_int(out, "user_ms", (int64_t)(exit->user_us / 1000));
 	json_int(out, "system_ms", (int64_t)(exit->system_us / 1000));
 	json_int(out, "max_rss_kb", (int64_t)exit->max_rss_kb);
+	if (j->head.ask.shell[0] && exit->kind != EXEC_NONE) {
+		json_bytes(out, "cwd", exit->cwd, strlen(exit->cwd));
+		json_bool(out, "restarted", exit->restarted);
+	}
 }

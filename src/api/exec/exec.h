@@ -1,70 +1,73 @@
 /*
- * One command in a sandbox: the connection to its init, and the truth about how
- * it ended. What comes back goes to a sink: a JSON answer, an event stream, or
- * an upgraded connection.
+ * One command in a sandbox: its journal, the connection to its init, and the truth
+ * about how it ended. Whoever wants to hear it reads the journal (tail.h); the one
+ * on whose behalf it was begun is handed what comes in without the detour.
+ *
+ * An exec belongs to no client. berthd may be restarted at any time: it finds the
+ * journals without a terminal record and goes on where they end.
  *
  * PostgreSQL is not on this path.
  */
 #pragma once
 
+#include "api/exec/line.h"
+#include "api/exec/tail.h"
 #include "api/request.h"
-#include "proto/exec.h"
-#include "proto/frame.h"
 #include "proto/node.h"
 
-struct exec;
-
-struct exec_sink {
-	void (*started)(struct exec *x, uint32_t pid);
-
-	/*
-	 * Bytes of one stream. FRAME_HEAD bytes in front of `data` may be
-	 * overwritten. True: full; no more comes before exec_resume().
-	 */
-	bool (*output)(struct exec *x, enum frame_type stream, uint8_t *data, size_t len);
-
-	/* The end, exactly once: the record, or why there is none. Then the exec is freed. */
-	void (*finished)(struct exec *x, const struct exec_exit *exit, const struct err *why);
-};
-
 struct exec {
-	struct request *rq; /* until finished() or exec_cancel(); the sinks' */
 	struct reactor *reactor;
 	char request[NODE_REQUEST_SIZE];
-	const struct exec_sink *sink;
-	struct exec_request ask;
-	char sandbox[64];
+	struct tail *client;      /* on whose behalf it runs; NULL: nobody's, or it left */
+	struct journal_head head; /* until there is a journal */
+	struct journal *journal;
+	char sandbox[SANDBOX_ID_SIZE];
 	uint64_t generation;
+	bool keep; /* goes on when the client is gone */
 
-	uv_pipe_t pipe; /* to init */
-	bool piped, reading, started, ended;
-	size_t sends;        /* frames on their way to init */
+	struct line *line; /* NULL: on the way to it */
+	bool attaching;    /* init has it already, we think */
+	bool started, paused, ended;
+	bool gone;          /* there is nobody left to ask */
+	bool telling;       /* its end is recorded; init is to hear that, */
+	bool leaving;       /* and is being told */
+	bool unwanted;      /* it is not to be started at all any more */
+	uint32_t kill_with; /* as soon as there is somebody to tell */
+	uint64_t stdin_out; /* bytes init has not passed on yet */
+	uint64_t acked;
+	uint64_t retry_ms;
 	uv_timer_t deadline; /* to be started, then to end: past it, it is lost */
-	bool timing;
+	uv_timer_t retry;
 	int pending; /* handles and calls that will still come back to us */
-
-	/* the frame that is coming in */
-	uint8_t head[FRAME_HEAD];
-	size_t head_have;
-	uint32_t left;    /* of its payload */
-	struct buf small; /* a payload that must be whole to be read */
 	struct exec_exit exit;
-	uint64_t offset[2]; /* bytes of stdout and stderr so far */
-	void *data;         /* the sink's */
+};
+
+struct exec_begin {
+	const char *sandbox;
+	struct exec_request ask; /* taken over; without an id it gets one */
+	bool keep, background;
+	char key[JOURNAL_KEY_SIZE], body[JOURNAL_KEY_SIZE]; /* of an Idempotency-Key; or empty */
 };
 
 void exec_route(struct request *rq); /* POST /v1/sandboxes/{}/exec */
 
 /*
- * `ask` is taken over. rq->data is the exec until finished(). That may be called
- * from here already: then NULL is returned.
+ * `t` hears of it from now on. With an Idempotency-Key that was used, it hears of
+ * the exec of that time.
  */
-struct exec *exec_begin(struct request *rq, const char *sandbox, struct exec_request *ask,
-			const struct exec_sink *sink, void *data);
+void exec_begin(struct request *rq, struct exec_begin *b, struct tail *t);
+
+/* Go on with what another berthd began. */
+void exec_go_on(struct reactor *r, struct journal *j);
+
+/* The client is gone. What nobody wanted kept is killed, and its journal completed. */
+void exec_abandon(struct tail *t);
+
+/* All of these on the exec's own loop. */
 void exec_send(struct exec *x, enum frame_type type, const void *data, size_t len);
-size_t exec_send_backlog(const struct exec *x); /* in bytes of our memory */
-void exec_resume(struct exec *x);
-void exec_cancel(struct exec *x); /* nobody listens: kill the tree, do not call finished() */
+size_t exec_send_backlog(const struct exec *x);
+void exec_signal(struct exec *x, uint32_t signum);
+void exec_caught_up(struct exec *x); /* its client did */
 
 /* The members of the record that all answers share. */
-void exec_exit_json(struct buf *out, const struct exec *x, const struct exec_exit *exit);
+void exec_exit_json(struct buf *out, struct journal *j, const struct exec_exit *exit);

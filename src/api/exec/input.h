@@ -4,11 +4,12 @@
 #include "api/exec/exec.h"
 
 struct exec_input {
-	char *text; /* NULL: none */
+	char *text;     /* NULL: none */
+	bool stay_open; /* more will come another way */
 };
 
 void exec_input_init(struct exec_input *in, char *text);
 void exec_input_done(struct exec_input *in);
 
-/* At most a request body's worth: queued at once, the kernel's buffers do the rest. */
+/* At most a request body's worth: queued at once. No exec (it is one of before): nothing. */
 void exec_input_send(struct exec_input *in, struct exec *x);

@@ -3,26 +3,37 @@
 #include <string.h>
 
 #include "api/exec/sinks.h"
+#include "api/life/idempotency.h"
+#include "api/shell/shells.h"
 #include "http/tunnel.h"
+#include "lib/hash.h"
 #include "lib/json.h"
 
 #define STDIN_PROTOCOL "berth-exec"
 
 struct exec_body {
+	char id[EXEC_ID_SIZE];
+	bool background, keep, stdin_open;
 	struct strv argv, env;
 	char *command;
 	char cwd[EXEC_CWD_SIZE];
+	char shell[EXEC_ID_SIZE];
 	char *stdin_text;
 	int64_t timeout_ms;
 };
 
 static const struct json_field body_fields[] = {
+	JSON_FIELD_STR(exec_body, id),
 	JSON_FIELD_STRV(exec_body, argv),
 	JSON_FIELD_TEXT(exec_body, command),
 	JSON_FIELD_STR(exec_body, cwd),
+	JSON_FIELD_STR(exec_body, shell),
 	JSON_FIELD_MAP(exec_body, env),
 	{ "stdin", JSON_TEXT, offsetof(struct exec_body, stdin_text), sizeof(char *), false },
+	JSON_FIELD_BOOL(exec_body, stdin_open),
 	JSON_FIELD_INT(exec_body, timeout_ms),
+	JSON_FIELD_BOOL(exec_body, background),
+	JSON_FIELD_BOOL(exec_body, keep),
 	JSON_FIELD_END
 };
 
@@ -34,7 +45,7 @@ static void body_done(struct exec_body *b)
 	free(b->stdin_text);
 }
 
-static int read_body(struct request *rq, struct exec_body *b, struct exec_request *ask,
+static int read_body(const struct request *rq, struct exec_body *b, struct exec_request *ask,
 		     struct err *e)
 {
 	if (json_read(buf_str(&rq->body), rq->body.len, body_fields, b, e) < 0)
@@ -43,32 +54,79 @@ static int read_body(struct request *rq, struct exec_body *b, struct exec_reques
 		return err_set(e, ERR_INVALID, "give either argv or command, and not both");
 	if (b->timeout_ms < 0)
 		return err_set(e, ERR_INVALID, "timeout_ms must not be negative");
-	if (b->command) {
+	if (b->shell[0] && !b->command)
+		return err_set(e, ERR_INVALID, "a shell runs a command, not an argv");
+	if (b->command && !b->shell[0]) {
 		strv_add(&b->argv, "/bin/sh");
 		strv_add(&b->argv, "-c");
-		strv_add(&b->argv, b->command);
 	}
+	if (b->command)
+		strv_add(&b->argv, b->command);
 	ask->argv = b->argv;
 	ask->env = b->env;
 	b->argv = b->env = (struct strv){ 0 };
 	ask->timeout_ms = (uint64_t)b->timeout_ms;
-	ask->flags = b->stdin_text ? EXEC_STDIN : 0;
+	ask->flags = b->stdin_text || b->stdin_open ? EXEC_STDIN : 0;
+	memcpy(ask->id, b->id, sizeof(ask->id));
 	memcpy(ask->cwd, b->cwd, sizeof(ask->cwd));
+	memcpy(ask->shell, b->shell, sizeof(ask->shell));
 	return exec_request_check(ask, e);
+}
+
+static int read_key(const struct request *rq, struct exec_begin *b, struct err *e)
+{
+	cleanup(buf_done) struct buf text = buf_make(1024);
+	struct idempotency_use use;
+
+	if (idempotency_read(rq, &use, e) < 0)
+		return -1;
+	if (!use.key[0])
+		return 0;
+	buf_addf(&text, "%s\n%s", use.owner, use.key);
+	hash_hex(text.data, text.len, b->key);
+	memcpy(b->body, use.body_hash, sizeof(b->body));
+	return 0;
+}
+
+static void ask_done(struct exec_ask *a)
+{
+	exec_request_done(&a->begin.ask);
+	exec_input_done(&a->input);
+}
+
+static void begin(struct request *rq, bool ready);
+
+static void begin_in_shell(struct request *rq)
+{
+	begin(rq, true);
+}
+
+/* `ready`: the shell it names is there. */
+static void begin(struct request *rq, bool ready)
+{
+	cleanup(body_done) struct exec_body body = { 0 };
+	cleanup(ask_done) struct exec_ask ask = { .begin.sandbox = rq->param };
+	struct err e;
+
+	if (read_body(rq, &body, &ask.begin.ask, &e) < 0 || read_key(rq, &ask.begin, &e) < 0)
+		return request_fail(rq, &e);
+	if (body.shell[0] && !ready)
+		return shells_ensure(rq, body.shell, begin_in_shell);
+	exec_input_init(&ask.input, take_ptr(body.stdin_text));
+	ask.input.stay_open = body.stdin_open;
+	ask.begin.background = body.background;
+	ask.begin.keep = body.keep;
+	if (body.background)
+		exec_later(rq, &ask);
+	else if (rq->wants_events)
+		exec_events(rq, &ask);
+	else
+		exec_json(rq, &ask);
 }
 
 void exec_route(struct request *rq)
 {
-	cleanup(body_done) struct exec_body body = { 0 };
-	cleanup(exec_request_done) struct exec_request ask = { 0 };
-	struct err e;
-
 	if (rq->x && rq->x->upgrade && strcmp(rq->x->upgrade, STDIN_PROTOCOL) == 0)
 		return exec_tunnel(rq);
-	if (read_body(rq, &body, &ask, &e) < 0)
-		return request_fail(rq, &e);
-	if (rq->wants_events)
-		exec_events(rq, &ask, take_ptr(body.stdin_text));
-	else
-		exec_json(rq, &ask, take_ptr(body.stdin_text));
+	begin(rq, false);
 }

@@ -16,7 +16,7 @@
 struct tunnel {
 	struct http_tunnel *t; /* NULL: closed */
 	struct request *rq;
-	struct exec *x; /* NULL: not asked for yet, or over */
+	struct tail *tail; /* NULL: over */
 	struct buf in;
 	bool asked, started; /* what comes in between waits */
 	uv_timer_t unblock;
@@ -60,9 +60,9 @@ static void send_error(struct tunnel *u, const struct err *why)
 
 static void take_frames(struct tunnel *u);
 
-static void on_started(struct exec *x, uint32_t pid)
+static void on_started(struct tail *t, uint32_t pid)
 {
-	struct tunnel *u = x->data;
+	struct tunnel *u = t->data;
 	cleanup(buf_done) struct buf out = buf_make(64);
 
 	frame_add_u32(&out, FRAME_STARTED, pid);
@@ -73,20 +73,27 @@ static void on_started(struct exec *x, uint32_t pid)
 }
 
 /* The room in front of the bytes becomes the head of their frame: one write, no copy. */
-static bool on_output(struct exec *x, enum frame_type type, uint8_t *data, size_t len)
+static bool on_output(struct tail *t, enum frame_type type, uint8_t *data, size_t len)
 {
-	struct tunnel *u = x->data;
+	struct tunnel *u = t->data;
 
 	frame_head(data - FRAME_HEAD, type, len);
 	return http_tunnel_write(u->t, data - FRAME_HEAD, len + FRAME_HEAD);
 }
 
-static void on_finished(struct exec *x, const struct exec_exit *exit, const struct err *why)
+/* Its client sets the pace past the cap, so there is none; see exec.c. */
+static void on_gap(struct tail *t, uint64_t bytes)
 {
-	struct tunnel *u = x->data;
+	(void)t;
+	(void)bytes;
+}
+
+static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
+{
+	struct tunnel *u = t->data;
 	cleanup(buf_done) struct buf record = buf_make(256);
 
-	u->x = NULL;
+	tail_close(take_ptr(u->tail));
 	if (why) {
 		send_error(u, why);
 	} else {
@@ -96,26 +103,34 @@ static void on_finished(struct exec *x, const struct exec_exit *exit, const stru
 	tunnel_end(u, 101);
 }
 
-static const struct exec_sink sink = { on_started, on_output, on_finished };
+static const struct tail_events sink = { on_started, on_output, on_gap, NULL, on_finished };
+
+static void give_up(struct tunnel *u)
+{
+	if (!u->tail)
+		return;
+	exec_abandon(u->tail);
+	tail_close(take_ptr(u->tail));
+}
 
 static void refuse(struct tunnel *u, const struct err *why)
 {
-	if (u->x)
-		exec_cancel(take_ptr(u->x));
+	give_up(u);
 	send_error(u, why);
 	tunnel_end(u, 400);
 }
 
 static int begin(struct tunnel *u, const struct frame *f, struct err *e)
 {
-	struct exec_request ask = { 0 };
+	struct exec_begin b = { .sandbox = u->rq->param };
 
 	if (u->asked || f->type != FRAME_EXEC)
 		return err_set(e, ERR_INVALID, "the first frame must be EXEC, and only that one");
-	if (exec_request_decode(f->payload, &ask, e) < 0)
+	if (exec_request_decode(f->payload, &b.ask, e) < 0)
 		return -1;
 	u->asked = true;
-	u->x = exec_begin(u->rq, u->rq->param, &ask, &sink, u);
+	b.keep = b.ask.flags & EXEC_KEEP;
+	exec_begin(u->rq, &b, u->tail);
 	return 0;
 }
 
@@ -125,15 +140,21 @@ static int take_frame(struct tunnel *u, const struct frame *f, struct err *e)
 		return begin(u, f, e);
 	if (f->type != FRAME_STDIN && f->type != FRAME_STDIN_END && f->type != FRAME_SIGNAL)
 		return err_set(e, ERR_INVALID, "a client may not send frames of type %u", f->type);
-	exec_send(u->x, f->type, f->payload.data, f->payload.len);
+	if (u->tail->exec)
+		exec_send(u->tail->exec, f->type, f->payload.data, f->payload.len);
 	return 0;
+}
+
+static size_t backlog(const struct tunnel *u)
+{
+	return u->tail && u->tail->exec ? exec_send_backlog(u->tail->exec) : 0;
 }
 
 static void on_unblock(uv_timer_t *timer)
 {
 	struct tunnel *u = timer->data;
 
-	if (u->x && exec_send_backlog(u->x) > SEND_MARK) {
+	if (backlog(u) > SEND_MARK) {
 		uv_timer_start(timer, on_unblock, SEND_CHECK, 0);
 		return;
 	}
@@ -144,7 +165,7 @@ static void on_unblock(uv_timer_t *timer)
 /* No more from the client than the command takes. */
 static void hold_back(struct tunnel *u)
 {
-	if (!u->x || exec_send_backlog(u->x) <= SEND_MARK)
+	if (backlog(u) <= SEND_MARK)
 		return;
 	http_tunnel_pause(u->t);
 	uv_timer_start(&u->unblock, on_unblock, SEND_CHECK, 0);
@@ -190,8 +211,8 @@ static void on_drain(void *data)
 {
 	struct tunnel *u = data;
 
-	if (u->x)
-		exec_resume(u->x);
+	if (u->tail)
+		tail_resume(u->tail);
 }
 
 static void on_gone(void *data)
@@ -199,8 +220,7 @@ static void on_gone(void *data)
 	struct tunnel *u = data;
 
 	u->t = NULL;
-	if (u->x)
-		exec_cancel(take_ptr(u->x));
+	give_up(u);
 	tunnel_end(u, 499);
 }
 
@@ -211,6 +231,7 @@ void exec_tunnel(struct request *rq)
 	struct tunnel *u = xcalloc(1, sizeof(*u));
 
 	u->rq = rq;
+	u->tail = tail_new(rq->reactor, &sink, u);
 	u->in = buf_make(IN_MAX);
 	uv_timer_init(&rq->reactor->loop, &u->unblock);
 	u->unblock.data = u;

@@ -11,3 +11,5 @@ void files_remove(struct request *rq);
 void files_read(struct request *rq);
 void files_write(struct request *rq);
 void files_watch(struct request *rq);
+void files_pack(struct request *rq);
+void files_unpack(struct request *rq);

@@ -183,3 +183,26 @@ void files_read(struct request *rq)
 	ask.flags = range.type == FILE_RANGE_LAST ? FILE_FROM_END : 0;
 	file_call_begin(rq, &ask, &range, &events);
 }
+
+/* ---- a whole tree ---- */
+
+/* The reply begins with the first bytes: what fails before has an answer of its own. */
+static bool pack_bytes(struct file_call *c, const uint8_t *b, size_t len)
+{
+	if (!c->streaming)
+		http_stream_begin(c->rq->x, 200, "application/x-tar");
+	c->streaming = true;
+	return http_stream_data(c->rq->x, b, len);
+}
+
+static const struct file_call_events pack_events = { .bytes = pack_bytes, .done = on_done };
+
+void files_pack(struct request *rq)
+{
+	struct file_request ask = { .verb = FILE_PACK };
+	struct err e;
+
+	if (file_query(rq, &ask, &e) < 0)
+		return request_fail(rq, &e);
+	file_call_begin(rq, &ask, NULL, &pack_events);
+}

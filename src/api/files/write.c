@@ -11,6 +11,8 @@ static void on_body(struct http_exchange *x, const char *data, size_t len)
 	struct request *rq = x->data;
 	struct file_call *c = rq->data;
 
+	if (c->once)
+		file_once_add(c->once, data, len);
 	if (init_link_send(c->link, FRAME_DATA, data, len))
 		http_body_pause(x);
 }
@@ -20,8 +22,7 @@ static void on_body_end(struct http_exchange *x)
 	struct request *rq = x->data;
 	struct file_call *c = rq->data;
 
-	(void)init_link_send(c->link, FRAME_DATA_END, NULL, 0);
-	init_link_expect(c->link);
+	file_call_commit(c);
 }
 
 static void on_opened(struct file_call *c)
@@ -59,6 +60,34 @@ static const struct file_call_events events = {
 	.entry = on_entry,
 	.done = on_done,
 };
+
+/* ---- a whole tree ---- */
+
+static void unpack_done(struct file_call *c, const struct file_done *done)
+{
+	json_open(&c->json, '{');
+	json_int(&c->json, "entries", (int64_t)done->count);
+	buf_adds(&c->json, "}");
+	file_call_reply(c, 200);
+}
+
+static const struct file_call_events unpack_events = {
+	.opened = on_opened,
+	.drained = on_drained,
+	.done = unpack_done,
+};
+
+void files_unpack(struct request *rq)
+{
+	struct file_request ask = { .verb = FILE_UNPACK };
+	struct err e;
+
+	if (file_query(rq, &ask, &e) < 0)
+		return request_fail(rq, &e);
+	file_call_begin(rq, &ask, NULL, &unpack_events);
+}
+
+/* ---- one file ---- */
 
 void files_write(struct request *rq)
 {

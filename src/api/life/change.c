@@ -353,8 +353,15 @@ static void (*const actions[SANDBOX_ACTION_COUNT])(struct change *c) = {
 
 static void act(struct change *c, const struct err *why)
 {
+	struct err e;
+
 	if (why)
 		return c->done(c, why);
+	if (c->sb.state != SANDBOX_GONE &&
+	    strcmp(c->sb.host, c->reactor->berthd->settings.host) != 0) {
+		err_set(&e, ERR_CONFLICT, "%s lives on host %s now", c->sb.id, c->sb.host);
+		return c->done(c, &e);
+	}
 	actions[c->step.action](c);
 }
 

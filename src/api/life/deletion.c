@@ -290,10 +290,25 @@ static void (*const actions[STOP_ACTION_COUNT])(struct change *c) = {
 };
 /* clang-format on */
 
+/* What is on another host is seen by that host alone, and not here: not even as absent. */
+static bool elsewhere(struct change *c)
+{
+	struct err e;
+
+	if (c->sb.state == SANDBOX_GONE ||
+	    strcmp(c->sb.host, c->reactor->berthd->settings.host) == 0)
+		return false;
+	err_set(&e, ERR_BUSY, "it was on host %s, which tells when it is gone", c->sb.host);
+	c->done(c, &e);
+	return true;
+}
+
 static void act(struct change *c, const struct err *why)
 {
 	if (why)
 		return c->done(c, why);
+	if (elsewhere(c))
+		return;
 	actions[c->action](c);
 }
 

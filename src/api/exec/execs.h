@@ -1,0 +1,18 @@
+/* The execs of a sandbox, read from their journals: also after the sandbox is gone. */
+#pragma once
+
+#include "api/exec/journal.h"
+#include "api/request.h"
+
+/* GET and DELETE /v1/sandboxes/{}/execs and /v1/sandboxes/{}/execs/{}, on a worker */
+int execs_list(struct request *rq, struct store *s, struct buf *reply, struct err *e);
+int execs_get(struct request *rq, struct store *s, struct buf *reply, struct err *e);
+int execs_forget(struct request *rq, struct store *s, struct buf *reply, struct err *e);
+int execs_forget_one(struct request *rq, struct store *s, struct buf *reply, struct err *e);
+
+void execs_output(struct request *rq); /* GET .../execs/{}/output */
+
+/* What a request may see of rq->sub in rq->param. The result is held. */
+must_check int execs_find(const struct request *rq, struct journal **ret, struct err *e);
+
+void exec_record_json(struct buf *out, struct journal *j); /* the exec as an object */

@@ -1,0 +1,275 @@
+#include "api/exec/tail.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/berthd.h"
+#include "api/exec/exec.h"
+
+#define BLOCK     ((size_t)256 * 1024) /* read from the file at once */
+#define ROUND_MAX 8                    /* of them, before others have their turn */
+#define GAP_STEP  (1U << 20)           /* a gap that still grows is told in steps */
+
+struct tail *tail_new(struct reactor *r, const struct tail_events *events, void *data)
+{
+	struct tail *t = xcalloc(1, sizeof(*t));
+
+	t->reactor = r;
+	t->events = events;
+	t->data = data;
+	return t;
+}
+
+static uint32_t bit_of(const struct reactor *r)
+{
+	return 1U << (r - r->berthd->reactors);
+}
+
+static void list(struct tail *t)
+{
+	if (t->listed)
+		return;
+	t->listed = true;
+	t->next = t->reactor->tails;
+	t->reactor->tails = t;
+}
+
+void tail_follow(struct tail *t, struct journal *j, uint64_t from)
+{
+	t->journal = journal_ref(j);
+	t->counted = true;
+	atomic_fetch_add(&j->readers, 1);
+	t->from = from;
+	t->at = j->frames_at;
+	list(t);
+	uv_async_send(&t->reactor->wake);
+}
+
+void tail_resume(struct tail *t)
+{
+	struct journal_view v;
+
+	t->full = false;
+	if (!t->journal || t->closed)
+		return;
+	journal_look(t->journal, &v);
+	if (t->exec && t->at == v.written) {
+		exec_caught_up(t->exec);
+		return;
+	}
+	list(t);
+	uv_async_send(&t->reactor->wake);
+}
+
+static void tail_free(struct tail *t)
+{
+	if (t->counted)
+		atomic_fetch_sub(&t->journal->readers, 1);
+	journal_unref(t->journal);
+	free(t);
+}
+
+/* One that is in the list is freed by the next walk along it. */
+void tail_close(struct tail *t)
+{
+	t->closed = true;
+	t->exec = NULL;
+	if (t->listed) {
+		uv_async_send(&t->reactor->wake);
+		return;
+	}
+	tail_free(t);
+}
+
+/* ---- what is in the file ---- */
+
+static bool pass_on(struct tail *t, uint8_t *data, size_t len)
+{
+	enum frame_type type = t->stream ? FRAME_STDERR : FRAME_STDOUT;
+	size_t skip = t->from > t->position ? (size_t)(t->from - t->position) : 0;
+	bool full = false;
+
+	if (skip > len)
+		skip = len;
+	t->position += skip;
+	t->offset[t->stream] += skip;
+	if (len > skip)
+		full = t->events->output(t, type, data + skip, len - skip);
+	t->position += len - skip;
+	t->offset[t->stream] += len - skip;
+	t->left -= (uint32_t)len;
+	t->at += len;
+	return full;
+}
+
+/* Frames, or parts of them, in `len` bytes from t->at on. How many were used; 0: none whole. */
+static size_t take_block(struct tail *t, uint8_t *data, size_t len)
+{
+	struct journal_frame frame;
+	size_t used = 0;
+
+	while (used < len && !t->full && !t->closed) {
+		size_t n = len - used;
+
+		if (t->left == 0) {
+			if (n < JOURNAL_FRAME ||
+			    !journal_frame_decode(data + used, t->position, &frame))
+				break;
+			t->left = frame.len;
+			t->stream = frame.stream;
+			t->at += JOURNAL_FRAME;
+			used += JOURNAL_FRAME;
+			continue;
+		}
+		if (n > t->left)
+			n = t->left;
+		t->full = pass_on(t, data + used, n);
+		used += n;
+	}
+	return used;
+}
+
+/* True if there may be more to do now. */
+static bool read_more(struct tail *t, const struct journal_view *v)
+{
+	uint8_t *block = (uint8_t *)t->reactor->read_buffer + FRAME_HEAD;
+	uint64_t size = v->written - t->at;
+	ssize_t n;
+
+	if (t->at >= v->written)
+		return false;
+	if (size > BLOCK - FRAME_HEAD)
+		size = BLOCK - FRAME_HEAD;
+	n = pread(t->journal->fd, block, (size_t)size, (off_t)t->at);
+	return n > 0 && take_block(t, block, (size_t)n) > 0;
+}
+
+/* ---- the pace ---- */
+
+static void say_gap(struct tail *t, const struct journal_view *v)
+{
+	uint64_t end = journal_view_end(v);
+	uint64_t bytes = end > t->position ? end - t->position : 0;
+
+	if (bytes == 0 || (v->slot.state == JOURNAL_RUNNING && bytes < GAP_STEP))
+		return;
+	t->events->gap(t, bytes);
+	t->position = end;
+}
+
+/* One turn. True if it wants another one soon. */
+static bool turn(struct tail *t)
+{
+	struct journal_view v;
+	int rounds = 0;
+
+	journal_look(t->journal, &v);
+	if (!t->told && (v.slot.pid || v.slot.state != JOURNAL_RUNNING)) {
+		t->told = true;
+		t->events->started(t, v.slot.pid);
+	}
+	while (!t->closed && !t->full && rounds < ROUND_MAX && read_more(t, &v))
+		rounds++;
+	if (t->closed || t->full || rounds == ROUND_MAX)
+		return rounds == ROUND_MAX && !t->closed;
+	if (t->exec) {
+		exec_caught_up(t->exec);
+		return false;
+	}
+	say_gap(t, &v);
+	if (t->closed)
+		return false;
+	if (v.slot.state != JOURNAL_RUNNING)
+		t->events->finished(t, &v.slot.exit, NULL);
+	else if (t->events->idle)
+		t->events->idle(t);
+	return false;
+}
+
+/* ---- on behalf of whom a command was begun ---- */
+
+void tail_expect(struct tail *t, struct journal *j, struct exec *x)
+{
+	t->journal = journal_ref(j);
+	t->at = j->frames_at;
+	t->exec = x;
+}
+
+void tail_start(struct tail *t, uint32_t pid)
+{
+	if (t->told)
+		return;
+	t->told = true; /* the callback may close it */
+	t->events->started(t, pid);
+}
+
+bool tail_is_at(const struct tail *t, uint64_t position)
+{
+	return t->position == position && t->left == 0 && !t->full && !t->closed;
+}
+
+void tail_hand(struct tail *t, int stream, uint8_t *data, size_t len, bool recorded)
+{
+	t->full = t->events->output(t, stream ? FRAME_STDERR : FRAME_STDOUT, data, len);
+	t->position += len;
+	t->offset[stream] += len;
+	t->at += recorded ? JOURNAL_FRAME + len : 0;
+}
+
+void tail_leave(struct tail *t)
+{
+	t->exec = NULL;
+	list(t);
+	if (!t->full && turn(t))
+		uv_async_send(&t->reactor->wake);
+}
+
+static struct tail *unlist_closed(struct reactor *r)
+{
+	struct tail **at = &r->tails, *gone = NULL;
+
+	while (*at) {
+		struct tail *t = *at;
+
+		if (!t->closed) {
+			at = &t->next;
+			continue;
+		}
+		*at = t->next;
+		t->next = gone;
+		gone = t;
+	}
+	return gone;
+}
+
+void tails_run(struct reactor *r)
+{
+	struct tail *gone, *next;
+	bool more = false;
+
+	for (struct tail *t = r->tails; t; t = t->next) {
+		if (t->closed || t->full)
+			continue;
+		/* Before the look, so that what comes after it wakes us again. */
+		if (!t->exec)
+			atomic_fetch_or(&t->journal->waiting, bit_of(r));
+		more = turn(t) || more;
+	}
+	for (gone = unlist_closed(r); gone; gone = next) {
+		next = gone->next;
+		tail_free(gone);
+	}
+	if (more)
+		uv_async_send(&r->wake);
+}
+
+void tails_wake(struct journal *j)
+{
+	uint32_t waiting = atomic_exchange(&j->waiting, 0);
+	struct berthd *b = waiting ? j->reactor->berthd : NULL;
+
+	for (size_t i = 0; waiting; i++, waiting >>= 1)
+		if (waiting & 1)
+			uv_async_send(&b->reactors[i].wake);
+}
