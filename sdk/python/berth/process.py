@@ -8,6 +8,11 @@ from .exec import follow, kill
 KILL_GRACE = 5.0
 
 
+def command_of(argv):
+    """What was asked for, without the shell that a text is given to."""
+    return argv[2] if argv[:2] == ["/bin/sh", "-c"] and len(argv) == 3 else " ".join(argv)
+
+
 def status_of(e):
     if e["state"] == "running":
         return "running"
@@ -38,7 +43,7 @@ class Process:
     def __init__(self, client, base, record):
         self._client, self._base = client, base
         self.id, self.pid = record["id"], record.get("pid")
-        self.command = record.get("command") or " ".join(record.get("argv") or [])
+        self.command = command_of(record["argv"])
         self.session_id = record.get("shell") or None
         self._take(record)
 
@@ -98,9 +103,11 @@ class Process:
         raise ProcessReadyTimeoutError(why, code="process_ready_timeout")
 
 
-def start(client, base, command, process_id=None, cwd=None, env=None, timeout=None, **more):
+def start(client, base, command, process_id=None, cwd=None, env=None, timeout=None, stdin=False):
     body = {"command": command} if isinstance(command, str) else {"argv": list(command)}
-    body.update(id=process_id or random_id("proc_"), background=True, **more)
+    body.update(id=process_id or random_id("proc_"), background=True)
+    if stdin:
+        body["stdin_open"] = True
     for name, value in (("cwd", cwd), ("env", env)):
         if value is not None:
             body[name] = value

@@ -60,8 +60,9 @@ class Workspace:
 
     # -- processes
 
-    def start_process(self, command, process_id=None, cwd=None, env=None, timeout=None):
-        return processes.start(self.client, self._base(), command, process_id, cwd or self._cwd(), env, timeout)
+    def start_process(self, command, process_id=None, cwd=None, env=None, timeout=None, stdin=False):
+        """With `stdin` it waits for what Process.write() gives it."""
+        return processes.start(self.client, self._base(), command, process_id, cwd or self._cwd(), env, timeout, stdin)
 
     def list_processes(self):
         base, found, after = self._base(), [], None

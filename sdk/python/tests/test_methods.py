@@ -68,7 +68,7 @@ class Methods(WithBox):
         self.box.cleanup_completed_processes()
 
     def test_standard_input(self):
-        p = self.box.start_process("cat", cwd="/")
+        p = self.box.start_process("cat", cwd="/", stdin=True)
         p.write(b"a\n")
         p.write(b"b\n", end=True)
         p.wait(timeout=30)

@@ -1,4 +1,3 @@
-/** Code contexts. */
 import { dataOf, randomId } from './bytes.js';
 import { ConnectionError, errorFrom } from './errors.js';
 import { readEvents } from './sse.js';

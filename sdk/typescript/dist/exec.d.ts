@@ -1,32 +1,15 @@
+/**
+ * One command. The server journals it under an id that is chosen here, so a
+ * connection that breaks is only a pause: it goes on from its position, and
+ * nothing is run twice.
+ */
+import type { Exec, ExecExit } from './api.js';
 import { Berth } from './client.js';
 import { BerthError } from './errors.js';
-export declare type ExecKind = 'exited' | 'signalled' | 'timed_out' | 'oom' | 'killed' | 'lost';
-export interface ExecExit {
-    kind: ExecKind;
-    /** Null unless the command exited by itself: a missing exit code is never 0. */
-    exit_code: number | null;
-    signal: number;
-    stdout_bytes: number;
-    stderr_bytes: number;
-    wall_ms: number;
-    user_ms: number;
-    system_ms: number;
-    max_rss_kb: number;
-    cwd?: string;
-    restarted?: boolean;
-}
-export interface ExecRecord extends Partial<ExecExit> {
-    id: string;
-    command?: string;
-    argv?: string[];
-    cwd?: string;
-    shell?: string;
-    background: boolean;
-    state: 'running' | 'ended';
-    pid: number;
-    started_at: string;
-    ended_at?: string | null;
-}
+/** A missing exit code is null, never 0. */
+export type { ExecExit };
+export declare type ExecKind = ExecExit['kind'];
+export declare type ExecRecord = Exec;
 export interface ExecOptions {
     /** Milliseconds; the whole tree is killed then. */
     timeout?: number;
@@ -118,4 +101,3 @@ export interface ExecEvent {
 }
 export declare function execEvents(events: AsyncGenerator<OutputEvent>, command: string): AsyncGenerator<ExecEvent>;
 export declare function askOf(command: string, options: ExecOptions, shell?: string): Ask;
-export {};

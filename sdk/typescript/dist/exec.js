@@ -1,8 +1,3 @@
-/**
- * One command. The server journals it under an id that is chosen here, so a
- * connection that breaks is only a pause: it goes on from its position, and
- * nothing is run twice.
- */
 import { dataOf, lossyText, concat, randomId } from './bytes.js';
 import { aborted, backoff, pause } from './client.js';
 import { BerthError, ConnectionError, NotFoundError, errorFrom } from './errors.js';

@@ -1,17 +1,7 @@
+/** Files of a sandbox, in the seed's words. */
+import type { FileEntry } from './api.js';
 import { Berth } from './client.js';
-export interface Entry {
-    name?: string;
-    name_base64?: string;
-    path?: string;
-    path_base64?: string;
-    type: 'file' | 'directory' | 'symlink' | 'fifo' | 'socket' | 'device';
-    size: number;
-    mode: string;
-    uid: number;
-    gid: number;
-    modified_at: string;
-    target?: string;
-}
+export declare type Entry = FileEntry;
 export interface FileInfo {
     name: string;
     absolutePath: string;

@@ -1,4 +1,3 @@
-/** Files of a sandbox, in the seed's words. */
 import { asText, concat, fromBase64, randomId, toBase64 } from './bytes.js';
 import { aborted } from './client.js';
 import { ConnectionError, FileNotFoundError, IsDirectoryError, NotFoundError } from './errors.js';

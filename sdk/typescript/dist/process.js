@@ -21,6 +21,10 @@ function statusOf(e) {
             return 'killed';
     }
 }
+/** What was asked for, without the shell that a text is given to. */
+function commandOf(argv) {
+    return argv.length === 3 && argv[0] === '/bin/sh' && argv[1] === '-c' ? argv[2] ?? '' : argv.join(' ');
+}
 export class Process {
     record;
     client;
@@ -39,7 +43,7 @@ export class Process {
         this.base = base;
         this.id = record.id;
         this.pid = record.pid;
-        this.command = record.command ?? (record.argv ?? []).join(' ');
+        this.command = commandOf(record.argv);
         this.startTime = new Date(record.started_at);
         this.status = statusOf(record);
         this.endTime = record.ended_at ? new Date(record.ended_at) : undefined;

@@ -1,3 +1,5 @@
+/** A sandbox and its sessions: the class an agent works with. */
+import type * as Api from './api.js';
 import { Berth } from './client.js';
 import { CodeContext, ContextOptions, Execution, RunCodeOptions } from './code.js';
 import { ExecOptions, ExecResult, OutputEvent } from './exec.js';
@@ -20,20 +22,8 @@ export interface SessionOptions {
     env?: Record<string, string>;
     cwd?: string;
 }
-export interface SandboxRecord {
-    id: string;
-    name?: string;
-    state: string;
-    image: string;
-    sleep_after_ms?: number | null;
-    keep_alive?: boolean;
-    reason: string;
-}
-export interface Receipt {
-    id: string;
-    state: 'gone';
-    receipt: Record<string, unknown>;
-}
+export declare type SandboxRecord = Api.Sandbox;
+export declare type Receipt = Api.Gone;
 export declare const WORKSPACE = "/workspace";
 export declare function milliseconds(after: number | string): number;
 /** Where commands, files and code go: a whole sandbox, or one session of it. */

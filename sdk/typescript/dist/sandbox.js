@@ -1,4 +1,3 @@
-/** A sandbox and its sessions: the class an agent works with. */
 import { randomId } from './bytes.js';
 import { pause } from './client.js';
 import { Code } from './code.js';

@@ -1,4 +1,5 @@
 /** Code contexts. */
+import type { Context } from './api.js';
 import { dataOf, randomId } from './bytes.js';
 import { Berth } from './client.js';
 import { ConnectionError, errorFrom } from './errors.js';
@@ -69,14 +70,7 @@ export type CodeEvent =
 
 const ALIASES: Record<string, Language> = { python3: 'python', js: 'javascript', node: 'javascript', ts: 'typescript' };
 
-interface ContextRecord {
-  id: string;
-  language: Language;
-  cwd: string;
-  created_at: string;
-}
-
-const contextOf = (c: ContextRecord): CodeContext => ({ id: c.id, language: c.language, cwd: c.cwd, createdAt: new Date(c.created_at) });
+const contextOf = (c: Context): CodeContext => ({ id: c.id, language: c.language, cwd: c.cwd, createdAt: new Date(c.created_at) });
 
 function languageOf(given: string | undefined): string {
   return ALIASES[given ?? 'python'] ?? given ?? 'python';
@@ -90,11 +84,11 @@ export class Code {
     if (options.cwd !== undefined) json.cwd = options.cwd;
     if (options.envVars !== undefined) json.env = options.envVars;
     if (options.timeout !== undefined) json.timeout_ms = options.timeout;
-    return contextOf(await this.client.json<ContextRecord>('POST', `${this.base}/contexts`, { json, key: randomId('ctx_') }));
+    return contextOf(await this.client.json<Context>('POST', `${this.base}/contexts`, { json, key: randomId('ctx_') }));
   }
 
   async list(): Promise<CodeContext[]> {
-    const page = await this.client.json<{ contexts: ContextRecord[] }>('GET', `${this.base}/contexts`);
+    const page = await this.client.json<{ contexts: Context[] }>('GET', `${this.base}/contexts`);
     return page.contexts.map(contextOf);
   }
 

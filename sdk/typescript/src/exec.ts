@@ -3,40 +3,16 @@
  * connection that breaks is only a pause: it goes on from its position, and
  * nothing is run twice.
  */
+import type { Exec, ExecExit } from './api.js';
 import { dataOf, lossyText, concat, randomId } from './bytes.js';
 import { Berth, Call, aborted, backoff, pause } from './client.js';
 import { BerthError, ConnectionError, NotFoundError, errorFrom } from './errors.js';
 import { readEvents } from './sse.js';
 
-export type ExecKind = 'exited' | 'signalled' | 'timed_out' | 'oom' | 'killed' | 'lost';
-
-export interface ExecExit {
-  kind: ExecKind;
-  /** Null unless the command exited by itself: a missing exit code is never 0. */
-  exit_code: number | null;
-  signal: number;
-  stdout_bytes: number;
-  stderr_bytes: number;
-  wall_ms: number;
-  user_ms: number;
-  system_ms: number;
-  max_rss_kb: number;
-  cwd?: string;
-  restarted?: boolean;
-}
-
-export interface ExecRecord extends Partial<ExecExit> {
-  id: string;
-  command?: string;
-  argv?: string[];
-  cwd?: string;
-  shell?: string;
-  background: boolean;
-  state: 'running' | 'ended';
-  pid: number;
-  started_at: string;
-  ended_at?: string | null;
-}
+/** A missing exit code is null, never 0. */
+export type { ExecExit };
+export type ExecKind = ExecExit['kind'];
+export type ExecRecord = Exec;
 
 export interface ExecOptions {
   /** Milliseconds; the whole tree is killed then. */

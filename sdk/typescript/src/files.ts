@@ -1,22 +1,11 @@
 /** Files of a sandbox, in the seed's words. */
+import type { FileEntry } from './api.js';
 import { asText, concat, fromBase64, randomId, toBase64 } from './bytes.js';
 import { Berth, aborted } from './client.js';
 import { ConnectionError, FileNotFoundError, IsDirectoryError, NotFoundError } from './errors.js';
 import { parseSSEStream } from './sse.js';
 
-export interface Entry {
-  name?: string;
-  name_base64?: string;
-  path?: string;
-  path_base64?: string;
-  type: 'file' | 'directory' | 'symlink' | 'fifo' | 'socket' | 'device';
-  size: number;
-  mode: string;
-  uid: number;
-  gid: number;
-  modified_at: string;
-  target?: string;
-}
+export type Entry = FileEntry;
 
 export interface FileInfo {
   name: string;

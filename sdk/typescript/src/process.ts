@@ -46,6 +46,11 @@ function statusOf(e: ExecRecord): ProcessStatus {
   }
 }
 
+/** What was asked for, without the shell that a text is given to. */
+function commandOf(argv: string[]): string {
+  return argv.length === 3 && argv[0] === '/bin/sh' && argv[1] === '-c' ? argv[2] ?? '' : argv.join(' ');
+}
+
 export class Process {
   readonly id: string;
   readonly pid: number;
@@ -59,7 +64,7 @@ export class Process {
   constructor(readonly record: ExecRecord, private readonly client: Berth, private readonly base: string) {
     this.id = record.id;
     this.pid = record.pid;
-    this.command = record.command ?? (record.argv ?? []).join(' ');
+    this.command = commandOf(record.argv);
     this.startTime = new Date(record.started_at);
     this.status = statusOf(record);
     this.endTime = record.ended_at ? new Date(record.ended_at) : undefined;

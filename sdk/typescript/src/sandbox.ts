@@ -1,4 +1,5 @@
 /** A sandbox and its sessions: the class an agent works with. */
+import type * as Api from './api.js';
 import { randomId } from './bytes.js';
 import { Berth, pause } from './client.js';
 import { Code, CodeContext, ContextOptions, Execution, RunCodeOptions } from './code.js';
@@ -27,21 +28,8 @@ export interface SessionOptions {
   cwd?: string;
 }
 
-export interface SandboxRecord {
-  id: string;
-  name?: string;
-  state: string;
-  image: string;
-  sleep_after_ms?: number | null;
-  keep_alive?: boolean;
-  reason: string;
-}
-
-export interface Receipt {
-  id: string;
-  state: 'gone';
-  receipt: Record<string, unknown>;
-}
+export type SandboxRecord = Api.Sandbox;
+export type Receipt = Api.Gone;
 
 export const WORKSPACE = '/workspace';
 const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
