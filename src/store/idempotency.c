@@ -1,5 +1,6 @@
 #include "store/idempotency.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "store/row.h"
@@ -20,6 +21,12 @@ static const struct statement get = { "idempotency-get",
 static const struct statement claim = { "idempotency-claim",
 	"INSERT INTO idempotency (owner, key, request, body_hash, sandbox_id) "
 	"VALUES ($1, $2, $3, $4, $5) ON CONFLICT (owner, key) DO NOTHING RETURNING key" };
+static const struct statement answer = { "idempotency-answer",
+	"UPDATE idempotency SET status = $3::integer, response = $4 "
+	"WHERE owner = $1 AND key = $2 AND status IS NULL" };
+static const struct statement release = { "idempotency-release",
+	"DELETE FROM idempotency WHERE owner = $1 AND key = $2 AND request = $3 "
+	"AND body_hash = $4 AND status IS NULL" };
 /* clang-format on */
 
 int store_idempotency_get(struct store *s, const struct idempotency_use *use,
@@ -63,4 +70,26 @@ int store_idempotency_claim(struct store *s, const struct idempotency_use *use,
 		return -1;
 	*again = taken;
 	return 0;
+}
+
+int store_idempotency_answer(struct store *s, const struct idempotency_use *use, int status,
+			     const char *response, struct err *e)
+{
+	cleanup(result_clear) PGresult *res = NULL;
+	char number[16];
+
+	snprintf(number, sizeof(number), "%d", status);
+	return store_run(s, &answer,
+			 ARGS(TEXT(use->owner), TEXT(use->key), TEXT(number), TEXT(response)),
+			 &res, e);
+}
+
+int store_idempotency_release(struct store *s, const struct idempotency_use *use, struct err *e)
+{
+	cleanup(result_clear) PGresult *res = NULL;
+
+	return store_run(s, &release,
+			 ARGS(TEXT(use->owner), TEXT(use->key), TEXT(use->request),
+			      TEXT(use->body_hash)),
+			 &res, e);
 }

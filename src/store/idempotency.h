@@ -50,3 +50,11 @@ must_check int store_idempotency_get(struct store *s, const struct idempotency_u
 /* Take the key for this sandbox. `*again`: the same request had taken it before. */
 must_check int store_idempotency_claim(struct store *s, const struct idempotency_use *use,
 				       const char *sandbox_id, bool *again, struct err *e);
+
+/* Store the first answer, if there is none yet. */
+must_check int store_idempotency_answer(struct store *s, const struct idempotency_use *use,
+					int status, const char *response, struct err *e);
+
+/* Give a key back under which nothing was done: as if it had never been taken. */
+must_check int store_idempotency_release(struct store *s, const struct idempotency_use *use,
+					 struct err *e);

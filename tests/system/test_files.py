@@ -482,6 +482,50 @@ def test_an_archive_stays_where_it_is_unpacked(s):
         assert b.sh("ls -A /root/u").split() == ["abs", "l", "there"], "and half a file is none"
 
 
+def keyed(b, method, path, key, body=None):
+    """(status, body, replayed?)"""
+    headers = {"Idempotency-Key": key}
+    status, data, head = b.api.request(method, path, body, headers)
+    return status, data, head.get("Idempotency-Replayed") == "true"
+
+
+@only("crun")
+def test_a_write_a_move_and_a_removal_with_a_key_happen_once(s):
+    with s.box() as b:
+        k = [noise(8, i).hex() + b.id for i in range(9)]
+        first = keyed(b, "PUT", url(b, "/root/f"), k[0], b"one")
+        put(b, "/root/f", b"two")
+        again = keyed(b, "PUT", url(b, "/root/f"), k[0], b"one")
+        assert (first[0], first[2]) == (201, False) and again == (201, first[1], True), (first, again)
+        assert read(b, "/root/f") == b"two" and b.sh("ls -A /root").split() == ["f"]
+        assert keyed(b, "PUT", url(b, "/root/f"), k[0], b"other")[0] == 409
+        assert keyed(b, "PUT", url(b, "/root/g"), k[0], b"one")[0] == 409
+        assert read(b, "/root/f") == b"two"
+        body = {"from": "/root/f", "to": "/root/g"}
+        first = keyed(b, "POST", f"/v1/sandboxes/{b.id}/files/move", k[1], body)
+        assert first[0] == 200 and keyed(b, "POST", f"/v1/sandboxes/{b.id}/files/move", k[1], body) == (200, first[1], True)
+        assert keyed(b, "DELETE", url(b, "/root/g"), k[2]) == (200, {"removed": 1}, False)
+        put(b, "/root/g", b"back")
+        assert keyed(b, "DELETE", url(b, "/root/g"), k[2]) == (200, {"removed": 1}, True)
+        assert read(b, "/root/g") == b"back"
+        # What failed changed nothing, and may be tried again.
+        assert keyed(b, "PUT", url(b, "/root/d/f"), k[3], b"x")[0] == 404
+        mkdir(b, "/root/d")
+        assert keyed(b, "PUT", url(b, "/root/d/f"), k[3], b"x")[::2] == (201, False)
+        assert keyed(b, "DELETE", url(b, "/none"), k[4])[0] == 404 == keyed(b, "DELETE", url(b, "/none"), k[4])[0]
+        got = []
+        threads = [threading.Thread(target=lambda: got.append(keyed(b, "POST", f"/v1/sandboxes/{b.id}/files/mkdir", k[5], {"path": "/root/m"})))
+                   for _ in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert sorted(g[0] for g in got)[0] == 201 and {g[0] for g in got} <= {201, 503} and sum(not g[2] and g[0] == 201 for g in got) == 1, got
+        s.kill("berthd")
+        s.wait_healthy()
+        assert keyed(b, "PUT", url(b, "/root/d/f"), k[3], b"x")[::2] == (201, True)
+
+
 class Watch:
     def __init__(self, box, path, **more):
         self.seen, self.box, self.failed = [], box, None

@@ -16,17 +16,35 @@ static struct request *call_free(struct file_call *c)
 	struct request *rq = c->rq;
 
 	init_link_close(c->link);
+	file_once_free(c->once);
 	buf_done(&c->json);
 	free(c);
 	return rq;
 }
 
-void file_call_reply(struct file_call *c, int status)
+static void tell(struct file_call *c)
 {
 	cleanup(buf_done) struct buf json = c->json;
+	int status = c->status;
 
 	c->json = (struct buf){ 0 };
 	request_reply(call_free(c), status, &json);
+}
+
+/* If it could not be stored it is true all the same; the next one under this key will see. */
+static void on_answer_stored(void *data, const struct err *why)
+{
+	(void)why;
+	tell(data);
+}
+
+void file_call_reply(struct file_call *c, int status)
+{
+	c->status = status;
+	init_link_close(take_ptr(c->link));
+	if (c->once && c->once->taken)
+		return file_once_answer(c->once, status, &c->json, on_answer_stored, c);
+	tell(c);
 }
 
 void file_call_end(struct file_call *c, int status)
@@ -41,11 +59,11 @@ void file_call_end(struct file_call *c, int status)
 	request_end(rq, status);
 }
 
-void file_call_fail(struct file_call *c, const struct err *why)
+static void tell_failure(struct file_call *c)
 {
 	cleanup(buf_done) struct buf json = buf_make(4096);
 	bool streaming = c->streaming, as_event = c->events_sent;
-	struct err e = *why;
+	struct err e = c->why;
 	struct request *rq = call_free(c);
 
 	if (!streaming)
@@ -60,9 +78,32 @@ void file_call_fail(struct file_call *c, const struct err *why)
 	request_end(rq, err_status(&e));
 }
 
+static void on_key_given_back(void *data, const struct err *why)
+{
+	(void)why; /* then it stays taken, and the next one is told that nobody knows */
+	tell_failure(data);
+}
+
+void file_call_fail(struct file_call *c, const struct err *why)
+{
+	c->why = *why;
+	c->failing = true;
+	init_link_close(take_ptr(c->link));
+	if (c->once && c->once->busy)
+		return; /* who comes back from there will see */
+	if (c->once && c->once->taken && !c->acting)
+		return file_once_give_back(c->once, on_key_given_back, c);
+	tell_failure(c);
+}
+
+/* With a key it is done whether somebody waits or not: its answer is for who asks again. */
 static void on_gone(struct request *rq)
 {
-	(void)call_free(rq->data);
+	struct file_call *c = rq->data;
+
+	if (c->failing || (c->once && (c->once->busy || c->once->taken)))
+		return;
+	(void)call_free(c);
 	request_end(rq, 499);
 }
 
@@ -70,10 +111,16 @@ static void on_drain(struct request *rq)
 {
 	struct file_call *c = rq->data;
 
-	init_link_resume(c->link);
+	if (c->link)
+		init_link_resume(c->link);
 }
 
 /* ---- frames ---- */
+
+static bool takes_body(const struct file_call *c)
+{
+	return c->ask.verb == FILE_WRITE || c->ask.verb == FILE_UNPACK;
+}
 
 static void on_opened(void *data)
 {
@@ -81,6 +128,7 @@ static void on_opened(void *data)
 	cleanup(buf_done) struct buf record = buf_make(FRAME_PAYLOAD_MAX);
 
 	file_request_encode(&record, &c->ask);
+	c->acting = !takes_body(c);
 	(void)init_link_send(c->link, FRAME_FILE, record.data, record.len);
 	if (c->events->opened)
 		c->events->opened(c);
@@ -140,9 +188,11 @@ static void on_frame(void *data, const struct frame *f)
 	case FRAME_DONE:
 		return take_done(c, f);
 	case FRAME_FAILED:
+		c->acting = false;
 		file_failed_decode(f->payload, &e);
 		return file_call_fail(c, &e);
 	case FRAME_ERROR:
+		c->acting = false;
 		frame_error(f, &e);
 		return file_call_fail(c, &e);
 	default:
@@ -173,7 +223,6 @@ static void on_failed(void *data, const struct err *why)
 	struct file_call *c = data;
 	struct err e = *why;
 
-	c->link = NULL; /* it closes itself after this */
 	file_call_fail(c, &e);
 }
 
@@ -185,10 +234,94 @@ static const struct init_link_events link_events = {
 	.failed = on_failed,
 };
 
+/* ---- once ---- */
+
+/* The first one's answer. */
+static void answer_again(struct file_call *c)
+{
+	if (c->rq->x)
+		(void)!http_reply_header(c->rq->x, "Idempotency-Replayed", "true");
+	c->status = (int)c->once->first.status;
+	buf_clear(&c->json);
+	buf_adds(&c->json, c->once->first.response);
+	init_link_close(take_ptr(c->link));
+	tell(c);
+}
+
+/* True if that was all. */
+static bool settled(struct file_call *c, const struct err *why)
+{
+	struct err e;
+
+	if (!c->failing && !why && c->once->taken)
+		return false;
+	if (c->failing) { /* meanwhile */
+		e = c->why;
+		file_call_fail(c, &e);
+	} else if (why) {
+		file_call_fail(c, why);
+	} else {
+		answer_again(c);
+	}
+	return true;
+}
+
+static void on_taken_with_body(void *data, const struct err *why)
+{
+	struct file_call *c = data;
+
+	if (settled(c, why))
+		return;
+	c->acting = true;
+	(void)init_link_send(c->link, FRAME_DATA_END, NULL, 0);
+	init_link_expect(c->link);
+}
+
+void file_call_commit(struct file_call *c)
+{
+	if (c->once)
+		return file_once_take(c->once, on_taken_with_body, c);
+	c->acting = true;
+	(void)init_link_send(c->link, FRAME_DATA_END, NULL, 0);
+	init_link_expect(c->link);
+}
+
+/* ---- its beginning ---- */
+
+static void open_link(struct file_call *c)
+{
+	struct request *rq = c->rq;
+	struct init_way_ask way = { rq->reactor, rq->id, request_owner(rq), rq->param };
+
+	init_link_open(c->link, &way);
+}
+
+static void on_taken_first(void *data, const struct err *why)
+{
+	if (!settled(data, why))
+		open_link(data);
+}
+
+static int read_key(struct file_call *c, struct err *e)
+{
+	switch ((enum file_verb)c->ask.verb) {
+	case FILE_WRITE:
+	case FILE_MKDIR:
+	case FILE_MOVE:
+	case FILE_REMOVE:
+		if (file_once_new(c->rq, &c->once, e) < 0)
+			return -1;
+		if (c->once)
+			c->once->repeat = c->ask.verb == FILE_WRITE;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
 void file_call_begin(struct request *rq, const struct file_request *ask,
 		     const struct file_range *range, const struct file_call_events *events)
 {
-	struct init_way_ask way = { rq->reactor, rq->id, request_owner(rq), rq->param };
 	struct file_call *c;
 	struct err e;
 
@@ -205,7 +338,11 @@ void file_call_begin(struct request *rq, const struct file_request *ask,
 	rq->data = c;
 	rq->on_gone = on_gone;
 	rq->on_drain = on_drain;
-	init_link_open(c->link, &way);
+	if (read_key(c, &e) < 0)
+		return file_call_fail(c, &e);
+	if (c->once && !takes_body(c))
+		return file_once_take(c->once, on_taken_first, c);
+	open_link(c);
 }
 
 /* ---- what requests say ---- */

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "api/files/once.h"
 #include "api/init-link.h"
 #include "api/request.h"
 #include "proto/files.h"
@@ -47,6 +48,11 @@ struct file_call {
 	bool streaming;   /* the reply has begun */
 	bool events_sent; /* it is a stream of events: an error is one, too */
 	struct file_range range;
+	struct file_once *once; /* NULL: it came without a key */
+	bool acting;            /* init may be doing it: how it ends is not known before it says */
+	int status;             /* of the answer */
+	bool failing;           /* it failed, and this is why */
+	struct err why;
 };
 
 /*
@@ -55,6 +61,9 @@ struct file_call {
  */
 void file_call_begin(struct request *rq, const struct file_request *ask,
 		     const struct file_range *range, const struct file_call_events *events);
+
+/* All of the body is there: have it done. */
+void file_call_commit(struct file_call *c);
 
 void file_call_reply(struct file_call *c, int status); /* with c->json */
 void file_call_end(struct file_call *c, int status);   /* without any, or it was streamed */

@@ -11,6 +11,8 @@ static void on_body(struct http_exchange *x, const char *data, size_t len)
 	struct request *rq = x->data;
 	struct file_call *c = rq->data;
 
+	if (c->once)
+		file_once_add(c->once, data, len);
 	if (init_link_send(c->link, FRAME_DATA, data, len))
 		http_body_pause(x);
 }
@@ -20,8 +22,7 @@ static void on_body_end(struct http_exchange *x)
 	struct request *rq = x->data;
 	struct file_call *c = rq->data;
 
-	(void)init_link_send(c->link, FRAME_DATA_END, NULL, 0);
-	init_link_expect(c->link);
+	file_call_commit(c);
 }
 
 static void on_opened(struct file_call *c)

@@ -6,13 +6,16 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/life/alarm.h"
 #include "api/life/change.h"
 #include "api/life/deletion.h"
+#include "lib/crash.h"
 #include "lib/log.h"
 #include "lib/strv.h"
 
 #define DUE_EVERY_MS 2000 /* divided like all times, but no more often than */
 #define DUE_LEAST_MS 20
+#define DUE_AGAIN_MS 30000 /* for whoever dies with it in hand */
 #define DUE_AT_ONCE  50
 #define AT_WORK_MAX  16 /* changes under way at once; the rest wait their turn */
 
@@ -106,12 +109,16 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 	const struct node_observation *o = &record->observation;
 
 	(void)fd;
+	crash_point("life.looked-at");
 	if (why || o->process == PRESENCE_UNKNOWN)
 		return finished(p);
 	if (p->sb.state == SANDBOX_READY && o->ready) {
 		places_put(&p->rc->reactor->berthd->places, &p->sb);
 		return finished(p);
 	}
+	if (o->process == PRESENCE_ABSENT &&
+	    (p->sb.state == SANDBOX_ASLEEP || p->sb.state == SANDBOX_FAILED))
+		return finished(p); /* as it should be: nothing new */
 	if (o->process == PRESENCE_PRESENT)
 		return change(p, EV_SEEN, NULL);
 	change(p, EV_ABSENT, p->sb.state == SANDBOX_READY ? "its processes ended" : NULL);
@@ -129,9 +136,19 @@ static void look(struct pending *p)
 
 static void time_out(struct pending *p)
 {
-	bool creating = p->sb.state == SANDBOX_CREATING;
+	bool starting = p->sb.state == SANDBOX_CREATING || p->sb.state == SANDBOX_WAKING;
 
-	change(p, EV_TIMEOUT, creating ? "it did not come up in time" : NULL);
+	change(p, EV_TIMEOUT, starting ? "it did not come up in time" : NULL);
+}
+
+/* It rests, and its time may have come. */
+static void ring(struct pending *p)
+{
+	struct change *c = change_new(p->rc->reactor, "alarm");
+
+	c->sb = p->sb;
+	c->data = p;
+	alarm_ring(c, on_changed);
 }
 
 /* A deletion whose time has come. Also while its attempt is under way: that has a deadline. */
@@ -167,6 +184,7 @@ static void on_ghost_destroyed(void *data, const union node_any *record, int *fd
 	struct pending *p = data;
 
 	(void)record, (void)fd;
+	crash_point("life.ghost-destroyed");
 	log_event(LOG_WARN, why ? "a ghost could not be destroyed" : "a ghost was destroyed",
 		  "sandbox", p->sb.id, "why", why ? why->msg : NULL, NULL);
 	finished(p);
@@ -225,6 +243,7 @@ static void on_ended(void *data, const union node_any *record, int *fd, const st
 	struct pending *p = data;
 
 	(void)fd;
+	crash_point("life.rest-ended");
 	if (why || record->observation.process != PRESENCE_ABSENT)
 		return finished(p); /* not seen gone: the next use, or restart, looks again */
 	change(p, EV_ABSENT, "its processes ended");
@@ -260,6 +279,7 @@ static void on_inventory_item(void *data, const union node_any *part)
 	memcpy(sb.id, part->observation.sandbox, sizeof(sb.id));
 	if (!sb.id[0]) { /* the list is through; what comes now is news */
 		rc->listing = false;
+		crash_point("life.inventory-read");
 		return next(rc);
 	}
 	if (!rc->listing) {
@@ -316,7 +336,12 @@ static void take_due(const struct sandbox *sb, void *arg)
 {
 	struct reconcile *rc = arg;
 
-	add(rc, &rc->found, sb, sb->state == SANDBOX_DELETING ? climb : time_out);
+	if (sb->state == SANDBOX_DELETING)
+		add(rc, &rc->found, sb, climb);
+	else if (lifecycle_deadline_ms(sb->state, 1) > 0)
+		add(rc, &rc->found, sb, time_out);
+	else
+		add(rc, &rc->found, sb, ring);
 }
 
 static int read_records(struct job *job, struct store *s, struct err *e)
@@ -325,7 +350,7 @@ static int read_records(struct job *job, struct store *s, struct err *e)
 	const char *host = rc->reactor->berthd->settings.host;
 	struct sandbox_due due = { .host = host,
 				   .limit = DUE_AT_ONCE,
-				   .again_ms = LIFECYCLE_DELETE_MS };
+				   .again_ms = DUE_AGAIN_MS };
 
 	if (rc->look_at_all) {
 		strv_done(&rc->known);
@@ -342,6 +367,7 @@ static void on_records(struct job *job)
 	struct node_cursor all = { .request = "reconcile", .follow = rc->follow };
 	struct pending *p;
 
+	crash_point("life.records-read");
 	rc->asking = false;
 	while ((p = take(&rc->found))) {
 		*rc->todo.last = p;
