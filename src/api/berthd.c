@@ -65,7 +65,8 @@ static bool leased(const struct berthd *b)
 /* It stands in records, logs and passes. */
 static int check_host(const char *host, struct err *e)
 {
-	static const char may[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+	static const char may[] = "abcdefghijklmnopqrstuvwxyz0123456789.-_"
+				  "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 	if (!host[0] || strspn(host, may) != strlen(host))
 		return err_set(e, ERR_INVALID, "host must be of letters, digits and .-_: %s", host);
