@@ -126,3 +126,18 @@ def test_who_is_busy_for_too_long_is_stuck(s):
     becomes(s, box, "asleep")
     assert "stuck" in s.api.get("/v1/sandboxes/" + box)["reason"]
     s.api.delete(box)
+
+
+@limit(120)
+@only("crun")
+def test_who_is_too_old_is_deleted_and_who_is_kept_alive_is_not(s):
+    from test_admission import settings
+    settings(s, max_age_s=600)  # divided: 6 s
+    try:
+        old, kept = make(s), make(s, keep_alive=True)
+        wait_until(lambda: s.api.get("/v1/sandboxes/" + old)["state"] == "gone", 40, "deleted for its age")
+        assert s.api.get(f"/v1/sandboxes/{old}/receipt")["receipt"]["disk"] == "absent"
+        assert state(s, kept) == "ready"
+    finally:
+        delete_all(s)
+        settings(s, max_age_s=None)
