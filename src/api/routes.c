@@ -5,6 +5,7 @@
 #include "api/exec/exec.h"
 #include "api/exec/execs.h"
 #include "api/files/files.h"
+#include "api/git/checkout.h"
 #include "api/host.h"
 #include "api/image/images.h"
 #include "api/keys.h"
@@ -50,6 +51,7 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/sandboxes/{}/shells", ROLE_USER,   false, NULL, shells_list },
 	{ "GET",    "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_get },
 	{ "DELETE", "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_delete },
+	{ "POST",   "/v1/sandboxes/{}/git/checkout", ROLE_USER, true, NULL, git_checkout },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
 	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
 	{ "GET",    "/v1/images",              ROLE_USER,   false, images_list, NULL },
