@@ -1,6 +1,7 @@
 # The one page of commands. The build itself is meson's; this only names the
 # things a developer does.
-.PHONY: all test asan fuzz system cell bench soak vm vm-slice check cover tidy format format-check valgrind clean
+.PHONY: all test asan fuzz system cell bench soak crash random guards vm vm-slice check cover tidy format \
+	format-check valgrind clean
 
 all: build/build.ninja
 	ninja -C build
@@ -33,6 +34,18 @@ bench: all				# figures beside the bare engine: build/bench/figures.json
 SECONDS ?= 1800
 soak: all				# kill, restart, look for leftovers, again and again
 	python3 tests/system/soak.py --build build --seconds $(SECONDS)
+
+CRASH_PROGRAMS = src/api/berthd src/node/berth-node src/cli/berth src/init/berth-init src/image/berth-image
+crash: build-crash/build.ninja		# every scenario x every crash point; SLICE=4m ONLY=create:life.built SEED=1
+	ninja -C build-crash $(CRASH_PROGRAMS)
+	python3 tests/crash/run.py --build build-crash $(if $(SLICE),--slice $(SLICE)) $(if $(SEED),--seed $(SEED)) $(ONLY)
+
+HOSTS ?= 1
+random: all				# clients, and everything that can go wrong, for SECONDS
+	python3 tests/crash/random_mode.py --build build --seconds $(SECONDS) --hosts $(HOSTS)
+
+guards:					# take one guard out of the code at a time: make crash must see it
+	python3 tests/crash/guards.py $(ONLY)
 
 vm: all build-crash/build.ninja		# on a kernel, systemd and cgroup v2 of its own, in qemu
 	ninja -C build-crash

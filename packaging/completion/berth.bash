@@ -24,6 +24,7 @@ _berth()
 		[host rm]=""
 		[events]=""
 		[check]="--repair"
+		[code]="--language --context --env --timeout"
 		[doctor]=""
 		[dev]="--dir --listen --runtime --pool-size --insecure-registry --quiet"
 		[init]="--image --no-image --listen --pool-size --dry-run"

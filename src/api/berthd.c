@@ -127,8 +127,10 @@ int berthd_open(struct berthd *b, struct err *e)
 {
 	if (check_settings(&b->settings, e) < 0 || prepare_database(b, e) < 0)
 		return -1;
+	crash_point("api.database-ready");
 	key_cache_init(&b->keys);
 	places_init(&b->places);
+	busy_init(&b->busy);
 	peers_init(&b->peers);
 	changing_init(&b->changing);
 	if (journals_open(&b->journals, b->settings.state_dir, b->settings.journal_exec_bytes, e) <
@@ -148,6 +150,7 @@ int berthd_open(struct berthd *b, struct err *e)
 		return -1;
 	b->reconcile = reconcile_begin(&b->reactors[0]);
 	peers_begin(&b->peers, &b->reactors[0]);
+	crash_point("api.serving");
 	return watch_signals(b, e);
 }
 
@@ -187,6 +190,7 @@ void berthd_close(struct berthd *b)
 		reactor_close(&b->reactors[i]);
 	journals_close(&b->journals);
 	places_done(&b->places);
+	busy_done(&b->busy);
 	peers_done(&b->peers);
 	key_cache_done(&b->keys);
 }

@@ -7,6 +7,7 @@
 
 #include "api/cell/host-lease.h"
 #include "api/cell/peers.h"
+#include "api/context/busy.h"
 #include "api/exec/journal.h"
 #include "api/key-cache.h"
 #include "api/life/changing.h"
@@ -45,6 +46,7 @@ struct berthd {
 	struct places places;
 	struct peers peers;
 	struct changing changing;
+	struct busy busy;
 	struct reactor reactors[BERTHD_LOOPS_MAX];
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;

@@ -1,6 +1,8 @@
 /* Every path of the API, who may use it and who answers. A test holds openapi.yaml equal. */
 #include "api/cell/hosts.h"
 #include "api/check/check.h"
+#include "api/context/code.h"
+#include "api/context/contexts.h"
 #include "api/events.h"
 #include "api/exec/exec.h"
 #include "api/exec/execs.h"
@@ -54,6 +56,11 @@ static const struct route routes[] = {
 	{ "POST",   "/v1/sandboxes/{}/git/checkout", ROLE_USER, true, NULL, git_checkout },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
 	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
+	{ "POST",   "/v1/sandboxes/{}/contexts", ROLE_USER, true, NULL, contexts_create },
+	{ "GET",    "/v1/sandboxes/{}/contexts", ROLE_USER, false, contexts_list, NULL },
+	{ "GET",    "/v1/sandboxes/{}/contexts/{}", ROLE_USER, false, contexts_get, NULL },
+	{ "DELETE", "/v1/sandboxes/{}/contexts/{}", ROLE_USER, false, NULL, contexts_delete },
+	{ "POST",   "/v1/sandboxes/{}/code",   ROLE_USER,   true,  NULL, code_route },
 	{ "GET",    "/v1/images",              ROLE_USER,   false, images_list, NULL },
 	{ "POST",   "/v1/images",              ROLE_ADMIN,  true,  NULL, images_pull },
 	{ "PUT",    "/v1/images/{}",           ROLE_ADMIN,  false, NULL, images_import },

@@ -33,6 +33,7 @@ struct command {
 #define COMMAND_ARGS_ANY SIZE_MAX
 
 extern const struct command cmd_check;
+extern const struct command cmd_code;
 extern const struct command cmd_cp;
 extern const struct command cmd_dev;
 extern const struct command cmd_doctor;

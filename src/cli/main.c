@@ -33,6 +33,7 @@ static const struct command *const commands[] = {
 	&cmd_host_rm,
 	&cmd_events,
 	&cmd_check,
+	&cmd_code,
 	&cmd_doctor,
 	&cmd_dev,
 	&cmd_init,

@@ -107,24 +107,27 @@ static void env_build(const struct exec_request *q, const struct tree *t, struct
 	tree_mark(t, env);
 }
 
-static int place_fds(const struct pipes *p)
+static int place_fds(const struct pipes *p, const struct command_more *more)
 {
-	int want[3] = { p->in[0], p->out[1], p->err[1] };
+	int want[3 + COMMAND_MORE_MAX] = { p->in[0], p->out[1], p->err[1] };
+	int count = 3 + (int)more->count;
 
+	for (size_t i = 0; i < more->count; i++)
+		want[3 + i] = more->fds[i];
 	if (p->slave >= 0)
 		want[0] = want[1] = want[2] = p->slave;
 	if (want[0] < 0)
 		want[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < count; i++) {
 		want[i] = fcntl(want[i], F_DUPFD_CLOEXEC, PARK_FROM);
 		if (want[i] < 0)
 			return -1;
 	}
-	for (int i = 0; i < 3; i++)
-		if (dup2(want[i], i) < 0)
-			return -1;
 	/* All of ours are close-on-exec already; a kernel without the call loses nothing. */
 	(void)syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
+	for (int i = 0; i < count; i++)
+		if (dup2(want[i], i) < 0)
+			return -1;
 	return 0;
 }
 
@@ -141,12 +144,14 @@ static void reset_signals(void)
 }
 
 static enum stage become(const struct exec_request *q, const struct tree *t,
-			 const struct pipes *p, struct strv *env)
+			 const struct pipes *p, const struct command_more *more, struct strv *env)
 {
-	if (setsid() < 0 || place_fds(p) < 0 || (p->slave >= 0 && pty_control(STDIN_FILENO) < 0))
+	if (setsid() < 0)
 		return STAGE_SETUP;
-	if (tree_enter(t) < 0)
+	if (tree_enter(t) < 0) /* before its own descriptor may be overwritten */
 		return STAGE_TREE;
+	if (place_fds(p, more) < 0 || (p->slave >= 0 && pty_control(STDIN_FILENO) < 0))
+		return STAGE_SETUP;
 	if (q->cwd[0] && chdir(q->cwd) < 0)
 		return STAGE_CWD;
 	umask(022);
@@ -157,13 +162,15 @@ static enum stage become(const struct exec_request *q, const struct tree *t,
 }
 
 static no_return void child(const struct exec_request *q, const struct tree *t,
-			    const struct pipes *p, struct strv *env)
+			    const struct pipes *p, const struct command_more *more,
+			    struct strv *env)
 {
-	struct failure f = { .stage = become(q, t, p, env) };
+	int status = fcntl(p->status[1], F_DUPFD_CLOEXEC, PARK_FROM);
+	struct failure f = { .stage = become(q, t, p, more, env) };
 
 	f.why = errno;
 	/* Small enough to be written at once; if nobody listens any more, nobody asks. */
-	(void)!write(p->status[1], &f, sizeof(f));
+	(void)!write(status, &f, sizeof(f));
 	_exit(127);
 }
 
@@ -199,8 +206,8 @@ static int wait_for_exec(int status, pid_t pid, const struct exec_request *q, st
 	return say_why(&f, q, e);
 }
 
-int command_start(const struct exec_request *q, struct tree *t, struct command *ret,
-		  struct err *e)
+int command_start_with(const struct exec_request *q, struct tree *t,
+		       const struct command_more *more, struct command *ret, struct err *e)
 {
 	cleanup(pipes_close) struct pipes p = {
 		{ -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 }, -1
@@ -220,7 +227,7 @@ int command_start(const struct exec_request *q, struct tree *t, struct command *
 		return err_set(e, ERR_LIMIT, "the sandbox has no room for another process: %s",
 			       strerror(errno));
 	if (pid == 0)
-		child(q, t, &p, &env);
+		child(q, t, &p, more, &env);
 	close_fd(&p.status[1]);
 	p.status[1] = -1;
 	t->session = pid;
@@ -228,4 +235,10 @@ int command_start(const struct exec_request *q, struct tree *t, struct command *
 		return -1;
 	*ret = (struct command){ pid, take_fd(p.in[1]), take_fd(p.out[0]), take_fd(p.err[0]) };
 	return 0;
+}
+
+int command_start(const struct exec_request *q, struct tree *t, struct command *ret,
+		  struct err *e)
+{
+	return command_start_with(q, t, &(struct command_more){ 0 }, ret, e);
 }

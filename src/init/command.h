@@ -18,3 +18,13 @@ struct command {
  */
 must_check int command_start(const struct exec_request *q, struct tree *t, struct command *ret,
 			     struct err *e);
+
+/* Descriptors it also finds open, from 3 on: copies, ours stay ours. */
+#define COMMAND_MORE_MAX 4
+struct command_more {
+	int fds[COMMAND_MORE_MAX];
+	size_t count;
+};
+must_check int command_start_with(const struct exec_request *q, struct tree *t,
+				  const struct command_more *more, struct command *ret,
+				  struct err *e);

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "init/context.h"
 #include "init/exec.h"
 #include "init/files.h"
 #include "init/peer.h"
@@ -30,6 +31,7 @@ static void hello_serve(struct peer *p, const struct frame *request, int hub)
 static void (*const verbs[FRAME_TYPE_END])(struct peer *, const struct frame *, int hub) = {
 	[FRAME_HELLO] = hello_serve,
 	[FRAME_EXEC] = exec_serve,
+	[FRAME_CONTEXT] = context_serve,
 	[FRAME_ATTACH] = exec_attach_serve,
 	[FRAME_SHELL] = shell_serve,
 	[FRAME_SHELL_ASK] = shell_ask_serve,

@@ -6,6 +6,13 @@
  * comes by, BERTH_CRASH_AT=name:3 the third time. In any other build a point is
  * nothing at all. Names are `room.what-was-just-done` and stand in the source as
  * literals: tests/crash finds them there.
+ *
+ * With BERTH_CRASH_DIR=dir many deaths need one start only:
+ *
+ *   dir/at    "name count who", read at every point; whoever dies by it renames
+ *             it to dir/hit first, so that it kills once. `who` is a list of
+ *             self, parent (of a child that works for a daemon) and pids
+ *   dir/log   if it is there, every name that was passed is added, a line each
  */
 #pragma once
 

@@ -271,6 +271,11 @@ const char *json_text(const struct json *value)
 	return s ? s : "";
 }
 
+bool json_is_text(const struct json *value)
+{
+	return json_is_string(tree(value));
+}
+
 const char *json_get_str(const struct json *object, const char *name)
 {
 	return json_text(json_get(object, name));

@@ -73,3 +73,4 @@ int64_t json_get_int(const struct json *object, const char *name);        /* or 
 bool json_get_bool(const struct json *object, const char *name);          /* or false */
 size_t json_len(const struct json *list);
 const char *json_text(const struct json *value); /* of a string, or "" */
+bool json_is_text(const struct json *value);     /* NULL is none */

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/str.h"
 #include "node/idmap.h"
@@ -167,7 +168,10 @@ int allocation_save(struct allocation *a, struct err *e)
 	memcpy(s.runtime, a->spec.runtime, sizeof(s.runtime));
 	record_encode(&text, saved_fields, &s);
 	/* It need not survive a power cut: then nothing of it runs, and the disk has its name. */
-	return file_replace_fast(a->dirfd, "record", text.data, text.len, e);
+	if (file_replace_fast(a->dirfd, "record", text.data, text.len, e) < 0)
+		return -1;
+	crash_point("node.record-saved");
+	return 0;
 }
 
 static struct allocation *allocation_new(struct node *n, const char *name)
@@ -199,6 +203,7 @@ static int open_dirs(struct allocation *a, struct err *e)
 
 	if (dir_open(a->node->alloc_fd, a->name, 0700, &a->dirfd, e) < 0)
 		return -1;
+	crash_point("node.directory-made");
 	return dir_open(a->dirfd, "bundle", 0700, &fd, e);
 }
 
@@ -271,6 +276,7 @@ int allocation_drop(struct allocation *a, struct err *e)
 {
 	if (file_remove_tree(a->node->alloc_fd, a->name, e) < 0)
 		return -1;
+	crash_point("node.record-removed");
 	table_remove(&a->node->all, a);
 	allocation_free(a);
 	return 0;

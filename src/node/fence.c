@@ -20,6 +20,7 @@
 #define RECORD       "fence"
 #define RECORD_MAX   256
 #define LOOK_MS      2
+#define LONG_AGO     1
 #define FREEZE_LIMIT 2000 /* to be seen frozen; then it is told, and looked at again */
 #define KILL_LIMIT   10000
 
@@ -39,6 +40,19 @@ static const struct field saved_fields[] = {
 
 static void on_look_frozen(uv_timer_t *timer);
 static void on_look_killed(uv_timer_t *timer);
+
+/* Held or frozen, there is a guard; at no other time. */
+static int post_guard(struct node *n, struct err *e)
+{
+	struct fence *f = &n->fence;
+
+	if (f->state == FENCE_HELD)
+		return guard_set(&f->guard, &n->cgroups, f->until_ms, e);
+	if (f->state == FENCE_FROZEN)
+		return guard_set(&f->guard, &n->cgroups, LONG_AGO, e);
+	guard_dismiss(&f->guard);
+	return 0;
+}
 
 /* Written before it is acted upon. It need not survive a power cut: nothing else does. */
 static int move(struct node *n, enum fence_state to, uint64_t epoch, uint64_t until_ms,
@@ -61,7 +75,7 @@ static int move(struct node *n, enum fence_state to, uint64_t epoch, uint64_t un
 	f->epoch = epoch;
 	f->until_ms = until_ms;
 	crash_point("node.fence-written");
-	return 0;
+	return post_guard(n, e);
 }
 
 static int load(struct node *n, struct err *e)
@@ -240,7 +254,7 @@ static int hold(struct node *n, const struct node_lease *l, struct err *e)
 {
 	struct fence *f = &n->fence;
 	bool same = f->epoch == l->epoch;
-	bool was_frozen = f->state != FENCE_HELD;
+	bool was_frozen; /* by whomever: the guard may have been faster */
 
 	if (l->epoch == 0 || l->epoch < f->epoch)
 		return err_set(e, ERR_CONFLICT, "epoch %" PRIu64 " is over: this host had %" PRIu64,
@@ -254,6 +268,7 @@ static int hold(struct node *n, const struct node_lease *l, struct err *e)
 		return err_set(e, ERR_CONFLICT, "that lease is over already");
 	if (same && f->state == FENCE_HELD && l->until_ms <= f->until_ms)
 		return 0; /* answers may overtake each other */
+	was_frozen = f->state != FENCE_HELD || time_boot_ms() >= f->until_ms;
 	if (move(n, FENCE_HELD, l->epoch, l->until_ms, e) < 0)
 		return -1;
 	arm(n);
@@ -358,7 +373,7 @@ int fence_open(struct node *n, struct err *e)
 		return -1;
 	if (f->state == FENCE_HELD && time_boot_ms() < f->until_ms) {
 		arm(n); /* told to thaw, and killed before it did */
-		return thaw_all(&n->cgroups, e);
+		return post_guard(n, e) < 0 ? -1 : thaw_all(&n->cgroups, e);
 	}
 	if (f->state == FENCE_HELD || f->state == FENCE_FROZEN)
 		freeze_now(n);
@@ -371,6 +386,10 @@ void fence_close(struct node *n)
 {
 	if (!n->fence.opened)
 		return;
+	/* What goes on stays guarded. */
+	if (anything_runs(&n->cgroups) == PRESENCE_ABSENT)
+		guard_dismiss(&n->fence.guard);
+	guard_close(&n->fence.guard);
 	uv_poll_stop(&n->fence.alarm);
 	uv_close((uv_handle_t *)&n->fence.alarm, NULL);
 	uv_close((uv_handle_t *)&n->fence.look, NULL);

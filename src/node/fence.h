@@ -12,6 +12,7 @@
 
 #include <uv.h>
 
+#include "node/guard.h"
 #include "proto/node.h"
 
 struct node;
@@ -27,6 +28,7 @@ struct fence {
 	uv_timer_t look; /* until what was begun is seen done */
 	uint64_t give_up_ms;
 	struct call *killers; /* who asked to kill, and wait */
+	struct guard guard;   /* freezes them at until_ms even if nobody else does */
 	bool opened;
 };
 

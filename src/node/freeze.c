@@ -22,15 +22,30 @@ static const struct freezer {
 	{ "freezer", "freezer.state", "FROZEN", "THAWED", "freezer.state", "FROZEN", false },
 };
 
-static const struct freezer *freezer_of(const struct cgroup_host *h, int *tree)
+static const struct freezer *find(const struct cgroup_host *h, size_t *tree)
 {
 	for (size_t f = 0; f < array_len(freezers); f++)
 		for (size_t i = 0; i < h->tree_count; i++)
 			if (strcmp(h->names[i], freezers[f].tree) == 0) {
-				*tree = h->trees[i];
+				*tree = i;
 				return &freezers[f];
 			}
 	return NULL;
+}
+
+bool freeze_tree(const struct cgroup_host *h, size_t *ret)
+{
+	return find(h, ret);
+}
+
+static const struct freezer *freezer_of(const struct cgroup_host *h, int *tree)
+{
+	size_t i;
+	const struct freezer *f = find(h, &i);
+
+	if (f)
+		*tree = h->trees[i];
+	return f;
 }
 
 static int none(struct err *e)

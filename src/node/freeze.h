@@ -9,6 +9,9 @@
 
 #include "node/cgroup.h"
 
+/* Which hierarchy does it; false: none here can. */
+must_check bool freeze_tree(const struct cgroup_host *h, size_t *ret);
+
 /* Begin to. Returns at once; freeze_is_done() tells when nothing moves any more. */
 must_check int freeze_all(const struct cgroup_host *h, struct err *e);
 must_check int thaw_all(const struct cgroup_host *h, struct err *e);

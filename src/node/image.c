@@ -10,10 +10,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/id.h"
 #include "lib/log.h"
 #include "lib/str.h"
+#include "lib/strv.h"
 #include "node/node.h"
 #include "node/task.h"
 #include "node/verbs.h"
@@ -24,6 +26,7 @@
 #define PARTIAL      ".partial"
 #define HEX_CHARS    64
 #define FACTS_MAX    1024
+#define TIDY_TRIES   5
 
 /* One berth-image at work, and everybody who waits for it. */
 struct image_job {
@@ -112,6 +115,7 @@ static int remove_image_dir(const struct node *n, const char *name, struct err *
 		return err_sys(e, errno, "open images/%s", name);
 	if (pool_subvolume_remove(dir, "rootfs", e) < 0)
 		return -1;
+	crash_point("node.image-disk-removed");
 	return file_remove_tree(n->pool.images, name, e);
 }
 
@@ -127,6 +131,70 @@ int image_clean(struct node *n, struct err *e)
 		if (str_ends(entry->d_name, PARTIAL) && remove_image_dir(n, entry->d_name, e) < 0)
 			return -1;
 	return 0;
+}
+
+/* ---- what was left in the middle ---- */
+
+struct leftovers {
+	struct node *node;
+	struct strv names; /* of images/, that no job is at */
+};
+
+static bool is_at_work(const struct node *n, const char *partial)
+{
+	for (const struct image_job *job = n->image_jobs; job; job = job->next)
+		if (strcmp(job->partial, partial) == 0)
+			return true;
+	return false;
+}
+
+static int remove_leftovers(void *arg, struct err *e)
+{
+	const struct leftovers *l = arg;
+
+	for (size_t i = 0; i < l->names.len; i++)
+		if (remove_image_dir(l->node, l->names.items[i], e) < 0)
+			return -1;
+	return 0;
+}
+
+static void tidy(struct node *n);
+
+static void on_tidied(struct task *task, int status)
+{
+	struct leftovers *l = task->data;
+	struct node *n = l->node;
+
+	strv_done(&l->names);
+	free(l);
+	n->image_tidies = status == 0 ? 0 : n->image_tidies + 1;
+	if (status != 0 && n->image_tidies < TIDY_TRIES) /* the next start tries, too */
+		tidy(n);
+}
+
+/* A child of ours was killed and left half an image: it must not stay until the next start. */
+static void tidy(struct node *n)
+{
+	int fd = openat(n->pool.images, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup(dir_closep) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct leftovers *l = xcalloc(1, sizeof(*l));
+	struct task_work work = {
+		.run = remove_leftovers,
+		.log = STDERR_FILENO,
+		.on_done = on_tidied,
+		.data = l,
+	};
+	const struct dirent *entry;
+	struct err e;
+
+	l->node = n;
+	while (dir && (entry = readdir(dir)))
+		if (str_ends(entry->d_name, PARTIAL) && !is_at_work(n, entry->d_name))
+			strv_add(&l->names, entry->d_name);
+	if (l->names.len > 0 && task_fork(&n->loop, &work, &e) == 0)
+		return;
+	strv_done(&l->names);
+	free(l);
 }
 
 static void job_forget(struct image_job *job)
@@ -246,11 +314,15 @@ static int publish(void *arg, struct err *e)
 		return -1;
 	if (rootfs < 0 || ioctl(rootfs, BTRFS_IOC_SUBVOL_SETFLAGS, &flags) < 0)
 		return err_sys(e, errno, "make the image read-only");
+	crash_point("node.image-closed");
 	node_encode(&facts, NODE_IMAGE, NODE_REPLY, 0, &job->done);
 	if (file_replace(job->dir, "facts", facts.data, facts.len, e) < 0)
 		return -1;
-	if (renameat(job->node->pool.images, job->partial, job->node->pool.images, name) == 0)
+	crash_point("node.image-described");
+	if (renameat(job->node->pool.images, job->partial, job->node->pool.images, name) == 0) {
+		crash_point("node.image-named");
 		return 0;
+	}
 	if (errno != EEXIST && errno != ENOTEMPTY)
 		return err_sys(e, errno, "publish image %s", name);
 	/* It is there already: the same bytes. */
@@ -267,19 +339,24 @@ static int discard(void *arg, struct err *e)
 static void on_published(struct task *task, int status)
 {
 	struct image_job *job = task->data;
+	struct node *n = job->node;
 
+	crash_point("node.image-published");
 	if (status == 0)
 		return job_end(job, NULL);
 	err_set(&job->why, ERR_INTERNAL, "the unpacked image could not be put in its place");
 	job_end(job, &job->why);
+	tidy(n);
 }
 
 static void on_discarded(struct task *task, int status)
 {
 	struct image_job *job = task->data;
+	struct node *n = job->node;
 
-	(void)status; /* the next start of berth-node tries again */
 	job_end(job, &job->why);
+	if (status != 0)
+		tidy(n);
 }
 
 static void on_helper_done(struct task *task, int status)
@@ -290,6 +367,7 @@ static void on_helper_done(struct task *task, int status)
 	struct err e;
 	char how[64];
 
+	crash_point("node.image-unpacked");
 	job_read(job);
 	job->task = NULL;
 	ok = status == 0 && job->done.digest[0] && job->why.code == ERR_NONE;
@@ -337,9 +415,11 @@ static int job_start(struct image_job *job, const struct node_image_ask *ask, in
 	}
 	if (mkdirat(n->pool.images, job->partial, 0700) < 0)
 		return err_sys(e, errno, "make images/%s", job->partial);
+	crash_point("node.partial-made");
 	if (dir_open(n->pool.images, job->partial, 0700, &job->dir, e) < 0 ||
 	    pool_subvolume_make(job->dir, "rootfs", e) < 0)
 		return -1;
+	crash_point("node.image-disk-made");
 	if (pipe2(results, O_CLOEXEC) < 0)
 		return err_sys(e, errno, "pipe");
 	out = results[1];
@@ -353,7 +433,10 @@ static int job_start(struct image_job *job, const struct node_image_ask *ask, in
 		.on_done = on_helper_done,
 		.data = job,
 	};
-	return task_start(&n->loop, &spec, &end, &job->task, e);
+	if (task_start(&n->loop, &spec, &end, &job->task, e) < 0)
+		return -1;
+	crash_point("node.image-begun");
+	return 0;
 }
 
 static struct image_job *job_of(struct node *n, const char *source)
@@ -447,10 +530,17 @@ static int image_list(struct call *c, struct err *e)
 static int remove_work(void *arg, struct err *e)
 {
 	const struct call *c = arg;
-	char name[HEX_CHARS + 1];
+	char name[HEX_CHARS + 1], partial[HEX_CHARS + 16];
 
-	return dir_name(c->ask.image_ask.digest, name, e) < 0 ? -1
-							      : remove_image_dir(c->node, name, e);
+	if (dir_name(c->ask.image_ask.digest, name, e) < 0)
+		return -1;
+	/* At once, under another name: nobody may take half an image for a whole one. */
+	snprintf(partial, sizeof(partial), ".%s" PARTIAL, name);
+	if (renameat(c->node->pool.images, name, c->node->pool.images, partial) < 0 &&
+	    errno != ENOENT)
+		return err_sys(e, errno, "take image %.20s... out of its place", name);
+	crash_point("node.image-unnamed");
+	return remove_image_dir(c->node, partial, e);
 }
 
 static void on_image_removed(struct task *task, int status)
@@ -460,6 +550,7 @@ static void on_image_removed(struct task *task, int status)
 
 	if (status == 0)
 		return call_reply(c, &(struct node_image){ 0 }, -1);
+	tidy(c->node);
 	err_set(&e, ERR_INTERNAL, "image %.20s... could not be removed", c->ask.image_ask.digest);
 	call_fail(c, &e);
 }

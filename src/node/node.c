@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/config.h"
+#include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/log.h"
 #include "lib/loop.h"
@@ -169,20 +170,25 @@ int node_open(struct node *n, struct err *e)
 	int r;
 
 	n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = n->engine.fd = -1;
-	n->fence.alarm_fd = -1;
+	n->fence.alarm_fd = n->fence.guard.fd = n->fence.guard.home = -1;
 	n->filter = buf_make(SECCOMP_TEXT_MAX);
 	r = uv_loop_init(&n->loop);
 	if (r < 0)
 		return err_uv(e, r, "loop");
 	snprintf(mountpoint, sizeof(mountpoint), "%s/pool", n->settings.run_dir);
 	if (check_settings(n, e) < 0 || seccomp_compile(&n->filter, e) < 0 ||
-	    open_run_dir(n, e) < 0 || enter_mount_namespace(e) < 0 || keep_init(n, e) < 0 ||
+	    open_run_dir(n, e) < 0 || guard_open(&n->fence.guard, n->run_fd, e) < 0 ||
+	    enter_mount_namespace(e) < 0 || keep_init(n, e) < 0 ||
 	    cgroup_open(&n->cgroups, n->settings.instance, e) < 0 ||
 	    fence_open(n, e) < 0 ||
 	    pool_open(&n->pool, n->settings.pool, n->settings.pool_size, mountpoint, e) < 0 ||
 	    image_clean(n, e) < 0 || node_adopt(n, e) < 0 || watch_signals(n, e) < 0)
 		return -1;
-	return link_listen(n, e);
+	crash_point("node.adopted");
+	if (link_listen(n, e) < 0)
+		return -1;
+	crash_point("node.listening");
+	return 0;
 }
 
 /* What the kernel says about one record we found. */

@@ -44,6 +44,7 @@ struct node {
 	struct fence fence;
 	struct buf filter;     /* of system calls, as the bundle takes it */
 	struct program engine; /* of the runtime that seals itself */
+	unsigned image_tidies; /* that failed, one after the other */
 	struct image_job *image_jobs;
 
 	uid_t peer_uid; /* who may talk to us, besides root */

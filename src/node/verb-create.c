@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/str.h"
 #include "node/bundle.h"
@@ -42,6 +43,7 @@ static void answer(struct allocation *a)
 
 	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
 	call_reply(c, &o, -1);
+	crash_point("node.answered");
 	if (a->waiting)
 		verb_destroy(take_ptr(a->waiting));
 }
@@ -66,10 +68,16 @@ static int make_disk(void *arg, struct err *e)
 	cleanup(close_fd) int source = -1;
 
 	if (image_open_rootfs(a->node, a->spec.image, &source, e) < 0 ||
-	    pool_subvolume_remove(p->sandboxes, a->name, e) < 0 ||
-	    pool_subvolume_snapshot(source, p->sandboxes, a->name, e) < 0)
+	    pool_subvolume_remove(p->sandboxes, a->name, e) < 0)
 		return -1;
-	return a->spec.disk_bytes ? pool_limit(p, a->name, a->spec.disk_bytes, e) : 0;
+	crash_point("node.old-disk-removed");
+	if (pool_subvolume_snapshot(source, p->sandboxes, a->name, e) < 0)
+		return -1;
+	crash_point("node.snapshot-made");
+	if (a->spec.disk_bytes && pool_limit(p, a->name, a->spec.disk_bytes, e) < 0)
+		return -1;
+	crash_point("node.limit-set");
+	return 0;
 }
 
 static void on_disk_made(struct task *task, int status)
@@ -84,6 +92,7 @@ static void on_disk_made(struct task *task, int status)
 	}
 	a->phase = PHASE_BUILT;
 	allocation_log(a, LOG_INFO, "built", NULL);
+	crash_point("node.disk-made");
 	answer(a);
 }
 
@@ -210,6 +219,7 @@ static int stage(const struct allocation *a, struct err *e)
 
 	if (cgroup_enter_launch(&a->node->cgroups, a->name, e) < 0)
 		return -1;
+	crash_point("node.launch-entered");
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return err_sys(e, errno, "mount namespace");
 	snprintf(path, sizeof(path), "%s/sandboxes/%s", a->node->pool.mount, a->name);
@@ -230,8 +240,10 @@ static int prepare_engine(void *arg)
 {
 	struct err e;
 
-	if (stage(arg, &e) == 0)
+	if (stage(arg, &e) == 0) {
+		crash_point("node.rootfs-mounted");
 		return 0;
+	}
 	dprintf(STDERR_FILENO, "%s\n", e.msg);
 	_exit(126);
 }
@@ -242,6 +254,7 @@ static void on_hello(struct allocation *a, const struct err *why)
 
 	if (why)
 		return give_up(a, PHASE_ENDED, why);
+	crash_point("node.hello-heard");
 	a->phase = PHASE_RUNNING;
 	a->started = 1;
 	if (allocation_save(a, &e) < 0)
@@ -260,9 +273,11 @@ static void on_engine_done(struct task *task, int status)
 		process_log_error(a, a->runtime->name, status, &e);
 		return give_up(a, PHASE_ENDED, &e);
 	}
+	crash_point("node.engine-done");
 	cgroup_end_launch(&a->node->cgroups, a->name);
 	if (process_find(a, &e) < 0 || process_watch(a, &e) < 0)
 		return give_up(a, PHASE_ENDED, &e);
+	crash_point("node.process-found");
 	guest_hello(a, HELLO_LIMIT_MS, on_hello);
 }
 
@@ -303,7 +318,11 @@ static int start_engine(struct allocation *a, struct err *e)
 	} else if (guest_share(a, e) < 0) {
 		return -1;
 	}
-	return task_start(&a->node->loop, &spec, &end, &a->task, e);
+	crash_point("node.socket-made");
+	if (task_start(&a->node->loop, &spec, &end, &a->task, e) < 0)
+		return -1;
+	crash_point("node.engine-begun");
+	return 0;
 }
 
 void verb_start(struct call *c)

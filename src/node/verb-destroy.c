@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/proc.h"
 #include "node/node.h"
@@ -117,6 +118,7 @@ static void on_removed(struct task *task, int status)
 		process_log_error(a, "remove the disk", status, &e);
 		return end_call(a, &e);
 	}
+	crash_point("node.removal-seen");
 	allocation_log(a, LOG_INFO, "destroyed", NULL);
 	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
 	c = allocation_release(a);
@@ -125,6 +127,7 @@ static void on_removed(struct task *task, int status)
 		call_fail(c, &e);
 	else
 		call_reply(c, &o, -1);
+	crash_point("node.destroy-answered");
 	if (again)
 		verb_destroy(again);
 }
@@ -134,7 +137,10 @@ static int remove_disk(void *arg, struct err *e)
 {
 	const struct allocation *a = arg;
 
-	return pool_subvolume_remove(a->node->pool.sandboxes, a->name, e);
+	if (pool_subvolume_remove(a->node->pool.sandboxes, a->name, e) < 0)
+		return -1;
+	crash_point("node.disk-removed");
+	return 0;
 }
 
 /* Cgroups, and what the engine wrote down about it. */
@@ -145,12 +151,14 @@ static int remove_traces(struct allocation *a, struct err *e)
 
 	if (cgroup_remove(&a->node->cgroups, a->name, e) < 0)
 		return -1;
+	crash_point("node.cgroups-removed");
 	a->runtime->records(&records, a->name);
 	for (size_t i = 0; i < records.len; i++) {
 		snprintf(path, sizeof(path), "%s/%s", a->runtime->name, records.items[i]);
 		if (file_remove_tree(a->node->engine_fd, path, e) < 0)
 			return -1;
 	}
+	crash_point("node.traces-removed");
 	return 0;
 }
 
@@ -176,6 +184,7 @@ static void destroy(struct allocation *a)
 	a->phase = PHASE_DESTROYING;
 	process_unwatch(a);
 	cgroup_kill(&a->node->cgroups, a->name);
+	crash_point("node.killed");
 	w = ending_new(a, 0, start_removing_disk);
 	w->clear = remove_traces;
 	on_look(&w->timer);
@@ -221,6 +230,7 @@ void verb_destroy(struct call *c)
 static void on_stopped(struct allocation *a)
 {
 	a->phase = PHASE_ENDED;
+	crash_point("node.stopped");
 	allocation_log(a, LOG_INFO, "stopped", NULL);
 	end_call(a, NULL);
 }

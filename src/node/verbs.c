@@ -9,6 +9,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/str.h"
 #include "lib/time.h"
@@ -130,6 +131,7 @@ static void verb_connect(struct call *c)
 	}
 	if (guest_connect(a, &fd, &e) < 0)
 		return call_fail(c, &e);
+	crash_point("node.connected");
 	call_reply(c, &nothing, fd);
 }
 

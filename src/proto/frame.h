@@ -11,6 +11,9 @@
  *                                 <- EXITED          the one terminal record
  *                                 <- ERROR           instead of any of these
  *
+ *   -> CONTEXT                    <- STARTED RUN     code runs in a context
+ *   -> STDIN* STDIN_END SIGNAL*   <- STDOUT* STDERR* NOTE* RUN EXITED
+ *
  *   -> FILE DATA* DATA_END        <- ENTRY* DATA* CHANGE* TICK*
  *                                 <- DONE, or FAILED
  *
@@ -62,6 +65,9 @@ enum frame_type {
 	FRAME_SHELL_ASK,   /* str name: what is it like? */
 	FRAME_SHELL_END,   /* str name: end it and all it started */
 	FRAME_SHELL_STATE, /* struct shell_state */
+	FRAME_CONTEXT,     /* struct context_request */
+	FRAME_NOTE,        /* bytes of a code context's notes: results and errors, a line each */
+	FRAME_RUN,         /* struct context_run: after STARTED, and before EXITED */
 	FRAME_TYPE_END
 };
 

@@ -118,6 +118,33 @@ def test_a_host_that_is_down_is_said_to_be(c):
     assert far.exec(ident, ["true"]).exit_code == 0
 
 
+def test_a_delete_waits_for_a_host_that_is_down(c):
+    """The wish is written by whoever was asked; nobody but its host says that it is gone."""
+    ident, far = box_on(c, c.hosts[0])
+    c.hosts[0].kill("berthd")
+    status, body, _ = far.request("DELETE", f"/v1/sandboxes/{ident}")
+    assert status == 202 and body["state"] == "deleting" and body["next_attempt_at"], (status, body)
+    assert far.get(f"/v1/sandboxes/{ident}")["state"] == "deleting"
+    assert c.hosts[0].pids(ident), "it is still there, and nobody says otherwise"
+    c.hosts[0].start()
+    wait_until(lambda: far.get(f"/v1/sandboxes/{ident}")["state"] == "gone", 60, "gone")
+    assert not c.hosts[0].allocations()
+
+
+def test_files_go_both_ways(c):
+    ident, far = box_on(c, c.hosts[0])
+    data = os.urandom(5 << 20)
+    status, _, _ = far.request("PUT", f"/v1/sandboxes/{ident}/files?path=/root/big", data)
+    assert status in (200, 201)
+    status, back, headers = far.request("GET", f"/v1/sandboxes/{ident}/files?path=/root/big")
+    assert status == 200 and back == data and headers["Content-Length"] == str(len(data)), headers
+    status, part, headers = far.request("GET", f"/v1/sandboxes/{ident}/files?path=/root/big", headers={
+        "Range": "bytes=1048576-"})
+    assert status == 206 and part == data[1 << 20:] and headers["Content-Range"], headers
+    status, _, _ = far.request("GET", f"/v1/sandboxes/{ident}/files?path=/none%20such")
+    assert status == 404
+
+
 def test_a_host_cut_off_in_the_middle_leaves_no_success(c):
     """A stream ends with an error that says what is not known; so does an answer in one piece."""
     ident, far = box_on(c, c.hosts[0])

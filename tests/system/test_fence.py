@@ -131,6 +131,18 @@ def test_the_database_hangs_and_the_sandboxes_are_frozen_before_the_lease_is_ove
 
 
 @limit(120)
+def test_both_daemons_hang_and_the_sandboxes_are_frozen_all_the_same(s):
+    ident = ticking(s)
+    with Stopped(s.pid("berthd"), s.pid("berth-node")):
+        end = lease_until(s)
+        at = stands_still(s, ident)
+        print(f"      frozen {end - at:.2f} s before the end of the lease")
+        assert at < end
+    goes_on(s, ident)
+    s.api.delete(ident)
+
+
+@limit(120)
 def test_a_node_killed_while_frozen_keeps_them_frozen(s):
     ident = ticking(s)
     with Stopped(s.pid("berthd")):

@@ -26,10 +26,11 @@ struct forward {
 	char type[128];
 	struct buf whole;
 	int status;
-	bool streaming; /* the answer goes back as it comes */
-	bool placing;   /* it is a create: another host may take it */
-	bool refused;   /* this one did not */
-	bool events;    /* and is an event stream */
+	bool streaming;                        /* the answer goes back as it comes */
+	bool placing;                          /* it is a create: another host may take it */
+	void (*unreached)(struct request *rq); /* may be NULL */
+	bool refused;                          /* this one did not */
+	bool events;                           /* and is an event stream */
 };
 
 /* ---- the end ---- */
@@ -193,8 +194,11 @@ static void on_head(void *data, struct http_call *call)
 		f->type[0] = '\0';
 	f->events = str_starts(f->type, "text/event-stream");
 	f->streaming = length < 0 || (uint64_t)length > WHOLE_MAX;
-	if (f->streaming)
-		http_stream_begin(f->rq->x, f->status, f->type[0] ? f->type : NULL);
+	type = f->type[0] ? f->type : NULL;
+	if (length < 0)
+		http_stream_begin(f->rq->x, f->status, type);
+	else if (f->streaming)
+		http_stream_begin_sized(f->rq->x, f->status, type, (uint64_t)length);
 }
 
 static void on_data(void *data, const char *bytes, size_t len)
@@ -287,6 +291,12 @@ static void on_failed(void *data, enum http_call_reach reach, const struct err *
 		http_tunnel_close(f->tunnel); /* what speaks over it sees that an end is missing */
 		return finish(f, 504);
 	}
+	if (reach == CALL_NOT_SENT && f->unreached) {
+		void (*unreached)(struct request *) = f->unreached;
+
+		give_back(f);
+		return unreached(rq);
+	}
 	if (!f->streaming) {
 		forward_free(f);
 		return request_fail(rq, &e);
@@ -370,7 +380,8 @@ static void write_head(const struct request *rq, const struct peer *to, struct b
 	buf_adds(head, "\r\n");
 }
 
-static void forward_to(struct request *rq, const struct peer *to, bool placing)
+static void forward_to(struct request *rq, const struct peer *to, bool placing,
+		       void (*unreached)(struct request *rq))
 {
 	struct berthd *b = rq->reactor->berthd;
 	cleanup(buf_done) struct buf head = buf_make(HEAD_MAX);
@@ -388,6 +399,7 @@ static void forward_to(struct request *rq, const struct peer *to, bool placing)
 	spec.head_len = head.len;
 	f->rq = rq;
 	f->placing = placing;
+	f->unreached = unreached;
 	f->whole = buf_make(WHOLE_MAX + 1);
 	memcpy(f->host, to->id, sizeof(f->host));
 	if (strstr(rq->route->path, "/sandboxes/{}"))
@@ -409,12 +421,13 @@ static void forward_to(struct request *rq, const struct peer *to, bool placing)
 		http_body_read(rq->x, on_body, on_body_end);
 }
 
-void forward_request(struct request *rq, const struct peer *to)
+void forward_request(struct request *rq, const struct peer *to,
+		     void (*unreached)(struct request *rq))
 {
-	forward_to(rq, to, false);
+	forward_to(rq, to, false, unreached);
 }
 
 void forward_create(struct request *rq, const struct peer *to)
 {
-	forward_to(rq, to, true);
+	forward_to(rq, to, true, NULL);
 }

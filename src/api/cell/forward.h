@@ -16,8 +16,12 @@
 
 #define FORWARD_REFUSED    "Berth-Refused" /* that host did not take it, and wrote nothing */
 
-/* Takes the request over. Its body may have been collected already. */
-void forward_request(struct request *rq, const struct peer *to);
+/*
+ * Takes the request over. Its body may have been collected already. `unreached`
+ * has it again if nothing of it got to that host; NULL: then it fails.
+ */
+void forward_request(struct request *rq, const struct peer *to,
+		     void (*unreached)(struct request *rq));
 
 /* A create: if that host does not take it, placing_refused() has the request again. */
 void forward_create(struct request *rq, const struct peer *to);

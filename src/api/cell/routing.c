@@ -57,11 +57,12 @@ static void decide(struct request *rq, const char *host, void (*here)(struct req
 		return here(rq);
 	if (rq->from_peer)
 		return misdirected(rq, host); /* one hop, never two */
+	/* A wish to delete is written, and its host carries it out when it is back. */
 	if (is_deletion(rq) && peers_frozen(&b->peers, host))
-		return here(rq); /* the wish is written; its host carries it out when it is back */
+		return here(rq);
 	if (peers_get(&b->peers, host, &peer, &e) < 0)
 		return request_fail(rq, &e);
-	forward_request(rq, &peer);
+	forward_request(rq, &peer, is_deletion(rq) ? here : NULL);
 }
 
 struct search {

@@ -120,7 +120,10 @@ static int record(struct job *job, struct store *s, struct err *e)
 	if (store_image_copy(s, w->image.digest, w->reactor->berthd->settings.host, true, e) < 0)
 		return -1;
 	crash_point("image.copy-recorded");
-	return store_image_put(s, &w->image, &w->image, e);
+	if (store_image_put(s, &w->image, &w->image, e) < 0)
+		return -1;
+	crash_point("image.recorded");
+	return 0;
 }
 
 static void on_progress(void *data, const union node_any *part)
@@ -143,6 +146,7 @@ static void on_made(void *data, const union node_any *record_, int *fd, const st
 	struct image_work *w = data;
 
 	(void)fd;
+	crash_point("image.made");
 	if (why)
 		return work_fail(w, why);
 	memcpy(w->image.digest, record_->image.digest, sizeof(w->image.digest));
@@ -244,6 +248,7 @@ static void on_body_end(struct http_exchange *x)
 		return work_fail(w, &e);
 	}
 	rq->on_gone = on_gone;
+	crash_point("image.uploaded");
 	make(w, IMAGE_IMPORT);
 }
 
@@ -312,6 +317,7 @@ static void on_node_removed(void *data, const union node_any *record_, int *fd,
 			    const struct err *why)
 {
 	(void)record_, (void)fd;
+	crash_point("image.files-removed");
 	if (why)
 		return work_fail(data, why);
 	removed(data);

@@ -8,6 +8,7 @@
 #include "api/berthd.h"
 #include "api/events.h"
 #include "api/request.h"
+#include "lib/crash.h"
 #include "lib/log.h"
 #include "lib/str.h"
 #include "lib/time.h"
@@ -52,6 +53,7 @@ static void announce(struct change *c)
 		  sandbox_state_name(c->sb.state), "event", c->event,
 		  "request_id", c->request, "why", c->sb.reason[0] ? c->sb.reason : NULL, NULL);
 	events_publish(b, &c->sb);
+	crash_point("life.announced");
 }
 
 static void on_written(struct job *job)
@@ -89,6 +91,7 @@ static int write_intent(struct job *job, struct store *s, struct err *e)
 	};
 	int n = store_sandbox_insert(s, &intent, &c->sb, e);
 
+	crash_point("life.intent-written");
 	c->wrote = n == 0;
 	c->used_before = n == 1;
 	return n == 1 ? err_set(e, ERR_CONFLICT, "this Idempotency-Key was used before") : n;
@@ -135,6 +138,7 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 			.answer = answer.response && c->step.to == SANDBOX_FAILED ? &answer : NULL,
 		};
 		c->wrote = store_sandbox_move(s, &move, &c->sb, e) == 0;
+		crash_point("life.event-written");
 		if (c->wrote)
 			return 0;
 		if (e->code != ERR_CONFLICT || c->strict)
@@ -165,6 +169,7 @@ static void after_destroyed(void *data, const union node_any *record, int *fd,
 	struct change *c = data;
 
 	(void)record, (void)fd;
+	crash_point("life.half-destroyed");
 	if (why) /* a later attempt of the sweep, or the owner's delete, does it */
 		log_event(LOG_WARN, "half a sandbox is left", "sandbox", c->sb.id, "why", why->msg,
 			  "request_id", c->request, NULL);
@@ -227,10 +232,21 @@ static bool still_at_it(struct change *c, const struct err *why)
 	return true;
 }
 
+/*
+ * Nobody knows what berth-node has done of it: no reason to call it broken, if
+ * somebody comes back for it. The next look builds it again, or its deadline ends it.
+ */
+static bool is_taken_up_later(const struct change *c, const struct err *why)
+{
+	return why->code == ERR_BUSY && (c->use.key[0] || c->step.action == ACT_BUILD);
+}
+
 static void broken(struct change *c, const struct err *why)
 {
 	if (still_at_it(c, why))
 		return;
+	if (is_taken_up_later(c, why))
+		return c->done(c, why);
 	c->why = *why;
 	err_wrap(&c->why, "sandbox %s could not be started", c->sb.id);
 	if (c->use.key[0])
@@ -248,6 +264,7 @@ static void on_started(void *data, const union node_any *record, int *fd, const 
 	struct change *c = data;
 
 	(void)fd;
+	crash_point("life.started");
 	if (why)
 		return broken(c, why);
 	c->seen = record->observation;
@@ -263,6 +280,7 @@ static void on_built(void *data, const union node_any *record, int *fd, const st
 	struct node_target t;
 
 	(void)record, (void)fd;
+	crash_point("life.built");
 	if (why)
 		return broken(c, why);
 	change_target(c, &t);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "lib/crash.h"
 #include "lib/json.h"
 #include "lib/log.h"
 #include "lib/time.h"
@@ -74,7 +75,10 @@ static int ask_once(struct change *c, struct store *s, struct err *e)
 	if (step(c, &stop, STOP_BEGIN, e) < 0)
 		return -1;
 	c->event = sandbox_event_name(EV_DELETE);
-	return store_step(c, s, &stop, e);
+	if (store_step(c, s, &stop, e) < 0)
+		return -1;
+	crash_point("life.deletion-written");
+	return 0;
 }
 
 static int write_wish(struct job *job, struct store *s, struct err *e)
@@ -107,7 +111,10 @@ static int write_due(struct job *job, struct store *s, struct err *e)
 	c->attempt = stop.attempt;
 	if (step(c, &stop, due, e) < 0)
 		return -1;
-	return store_step(c, s, &stop, e);
+	if (store_step(c, s, &stop, e) < 0)
+		return -1;
+	crash_point("life.attempt-written");
+	return 0;
 }
 
 static int write_fact(struct change *c, struct store *s, enum stop_event ev, struct err *e)
@@ -116,7 +123,10 @@ static int write_fact(struct change *c, struct store *s, enum stop_event ev, str
 
 	if (step(c, &stop, ev, e) < 0)
 		return -1;
-	return store_step(c, s, &stop, e);
+	if (store_step(c, s, &stop, e) < 0)
+		return -1;
+	crash_point("life.attempt-ended");
+	return 0;
 }
 
 static int write_present(struct job *job, struct store *s, struct err *e)
@@ -160,6 +170,7 @@ static int erase(struct job *job, struct store *s, struct err *e)
 	end.receipt = buf_str(&receipt);
 	if (store_sandbox_erase(s, &end, &c->tomb, e) < 0)
 		return -1;
+	crash_point("life.erased");
 	c->sb.state = SANDBOX_GONE;
 	c->sb.reason[0] = '\0';
 	c->wrote = true;
@@ -223,6 +234,7 @@ static void on_destroyed(void *data, const union node_any *record, int *fd, cons
 	struct change *c = data;
 
 	(void)fd;
+	crash_point("life.destroyed");
 	if (is_left(c, record, why))
 		return;
 	c->event = sandbox_event_name(EV_REMOVED);

@@ -7,6 +7,7 @@
 #include "api/berthd.h"
 #include "api/life/resume.h"
 #include "api/life/sandboxes.h"
+#include "lib/crash.h"
 #include "lib/str.h"
 #include "lib/time.h"
 #include "store/sandbox.h"
@@ -184,6 +185,7 @@ static void on_looked(struct job *job)
 	}
 	if (r->first.status != 0)
 		return answer_stored(r);
+	crash_point("life.first-use-read");
 	answers[r->sb.state](r);
 }
 
@@ -214,7 +216,10 @@ static int take_key(struct job *job, struct store *s, struct err *e)
 {
 	struct claim *c = container_of(job, struct claim, job);
 
-	return store_idempotency_claim(s, &c->use, c->rq->param, &c->again, e);
+	if (store_idempotency_claim(s, &c->use, c->rq->param, &c->again, e) < 0)
+		return -1;
+	crash_point("life.key-taken");
+	return 0;
 }
 
 static void on_key_taken(struct job *job)

@@ -8,6 +8,7 @@
 #include "api/berthd.h"
 #include "api/life/change.h"
 #include "api/life/deletion.h"
+#include "lib/crash.h"
 #include "lib/log.h"
 #include "lib/strv.h"
 
@@ -106,6 +107,7 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 	const struct node_observation *o = &record->observation;
 
 	(void)fd;
+	crash_point("life.looked-at");
 	if (why || o->process == PRESENCE_UNKNOWN)
 		return finished(p);
 	if (p->sb.state == SANDBOX_READY && o->ready) {
@@ -167,6 +169,7 @@ static void on_ghost_destroyed(void *data, const union node_any *record, int *fd
 	struct pending *p = data;
 
 	(void)record, (void)fd;
+	crash_point("life.ghost-destroyed");
 	log_event(LOG_WARN, why ? "a ghost could not be destroyed" : "a ghost was destroyed",
 		  "sandbox", p->sb.id, "why", why ? why->msg : NULL, NULL);
 	finished(p);
@@ -225,6 +228,7 @@ static void on_ended(void *data, const union node_any *record, int *fd, const st
 	struct pending *p = data;
 
 	(void)fd;
+	crash_point("life.rest-ended");
 	if (why || record->observation.process != PRESENCE_ABSENT)
 		return finished(p); /* not seen gone: the next use, or restart, looks again */
 	change(p, EV_ABSENT, "its processes ended");
@@ -260,6 +264,7 @@ static void on_inventory_item(void *data, const union node_any *part)
 	memcpy(sb.id, part->observation.sandbox, sizeof(sb.id));
 	if (!sb.id[0]) { /* the list is through; what comes now is news */
 		rc->listing = false;
+		crash_point("life.inventory-read");
 		return next(rc);
 	}
 	if (!rc->listing) {
@@ -342,6 +347,7 @@ static void on_records(struct job *job)
 	struct node_cursor all = { .request = "reconcile", .follow = rc->follow };
 	struct pending *p;
 
+	crash_point("life.records-read");
 	rc->asking = false;
 	while ((p = take(&rc->found))) {
 		*rc->todo.last = p;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "lib/crash.h"
 #include "lib/log.h"
 
 /* The change carries all of it; `data` of the change is this. */
@@ -44,6 +45,7 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 	const struct node_observation *o = &record->observation;
 
 	(void)fd;
+	crash_point("life.create-found");
 	if (why || o->process == PRESENCE_UNKNOWN)
 		return finish(r);
 	change_event(r->c, o->process == PRESENCE_PRESENT ? EV_SEEN : EV_ABSENT, NULL, on_changed);

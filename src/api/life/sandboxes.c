@@ -8,6 +8,7 @@
 #include "api/life/deletion.h"
 #include "api/life/idempotency.h"
 #include "http/target.h"
+#include "lib/crash.h"
 #include "lib/id.h"
 #include "lib/json.h"
 #include "lib/str.h"
@@ -63,6 +64,7 @@ static void on_created(struct change *c, const struct err *why)
 	sandbox_json(&body, &c->sb);
 	change_free(c);
 	request_reply(rq, 201, &body);
+	crash_point("life.create-answered");
 }
 
 static int read_spec(struct request *rq, struct sandbox_spec *spec, struct err *e)
@@ -206,6 +208,7 @@ static void on_deleted(struct change *c, const struct err *why)
 		sandbox_gone_json(&body, &c->tomb);
 	change_free(c);
 	request_reply(rq, pending ? 202 : 200, &body);
+	crash_point("life.delete-answered");
 }
 
 static void begin_delete(struct request *rq)

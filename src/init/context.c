@@ -1,0 +1,94 @@
+#include "init/context.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "init/handover.h"
+#include "init/holder.h"
+
+#define TRIES_MAX   3000 /* for a holder that comes or goes just now */
+#define TRY_WAIT_MS 10
+
+/* The context is not there, so there is nothing to end. */
+static void say_ended(struct peer *p)
+{
+	cleanup(buf_done) struct buf frames = buf_make(1024), record = buf_make(256);
+
+	exec_exit_encode(&record, &(struct exec_exit){ .kind = EXEC_KILLED });
+	frame_add(&frames, FRAME_EXITED, record.data, record.len);
+	peer_put_frame(p, &frames);
+	if (peer_flush(p) < 0)
+		return; /* it left first */
+}
+
+static int become_holder(struct peer *p, const struct context_request *q, int listener,
+			 struct err *e)
+{
+	struct holder h;
+
+	if (holder_open(&h, q, listener, e) < 0)
+		return -1;
+	holder_run(&h, take_fd(p->fd), q->timeout_ms);
+	holder_close(&h);
+	return 0;
+}
+
+/* 1: somebody answers for it now; 0: try again; -1: it is refused. */
+static int try_once(struct peer *p, const struct context_request *q, struct err *e)
+{
+	cleanup(close_fd) int to = -1;
+	struct handover h = { q->verb, q->timeout_ms };
+
+	if (q->verb == CONTEXT_RUN) {
+		int listener = handover_listen(q->id);
+
+		if (listener >= 0)
+			return become_holder(p, q, listener, e) < 0 ? -1 : 1;
+		if (errno != EADDRINUSE)
+			return err_sys(e, errno, "make a place for the context");
+	}
+	to = handover_connect(q->id);
+	if (to < 0 && q->verb == CONTEXT_END) {
+		say_ended(p);
+		return 1;
+	}
+	if (to < 0)
+		return 0;
+	switch (handover_give(to, &h, p->fd)) {
+	case HANDOVER_DELETED:
+		err_set(e, ERR_NOT_FOUND, "the context was deleted");
+		return -1;
+	case HANDOVER_BUSY:
+		return err_set(e, ERR_BUSY, "too many runs wait for this context");
+	case HANDOVER_TAKEN:
+	case HANDOVER_LEFT:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+void context_serve(struct peer *p, const struct frame *request, int hub)
+{
+	cleanup(context_request_done) struct context_request q = { 0 };
+	struct err e;
+	int n;
+
+	(void)hub;
+	if (context_request_decode(request->payload, &q, &e) < 0) {
+		peer_refuse(p, &e);
+		return;
+	}
+	peer_took(p, request);
+	n = p->in.len > 0 ? err_set(&e, ERR_INVALID, "a run before the context has started") : 0;
+	for (int i = 0; n == 0 && i < TRIES_MAX; i++) {
+		n = try_once(p, &q, &e);
+		if (n == 0)
+			(void)poll(NULL, 0, TRY_WAIT_MS);
+	}
+	if (n == 0)
+		n = err_set(&e, ERR_BUSY, "the context neither runs nor ends");
+	if (n < 0)
+		peer_refuse(p, &e);
+}

@@ -1,0 +1,10 @@
+/*
+ * Code contexts. The process of the first run in a context becomes its holder:
+ * it starts the interpreter, takes one run after the other, and lives as long
+ * as the interpreter does. Later runs are handed over to it (init/handover.h).
+ */
+#pragma once
+
+#include "init/peer.h"
+
+void context_serve(struct peer *p, const struct frame *request, int hub);

@@ -1,0 +1,55 @@
+/*
+ * The holder of one context: its interpreter, the run that is under way, and
+ * those that wait for it.
+ *
+ * A run that is too long, or that nobody listens to any more, is interrupted
+ * like at a terminal. One that does not heed it is killed with everything the
+ * context ever started, and then the context is gone; so it is if the
+ * interpreter ends by itself.
+ */
+#pragma once
+
+#include "init/interpreter.h"
+#include "init/peer.h"
+
+#define HOLDER_WAITING_MAX 32
+#define HOLDER_STREAMS     3 /* standard output, standard error, notes */
+
+enum holder_phase {
+	HOLDER_IDLE,
+	HOLDER_RUNNING,
+	HOLDER_DRAINING, /* the run is over; what it wrote is still on its way */
+	HOLDER_SAID,     /* and so is the word of its end */
+};
+
+struct holder_stream {
+	int fd;
+	enum frame_type type;
+	size_t left; /* HOLDER_DRAINING: what belongs to the run */
+};
+
+struct holder {
+	struct interpreter interpreter;
+	struct tree tree;
+	int listener, sigfd;
+	bool childless;
+	bool ended; /* the interpreter is gone: say so, and end */
+	int waiting[HOLDER_WAITING_MAX];
+	size_t waiting_len;
+
+	/* The run. */
+	enum holder_phase phase;
+	struct peer peer; /* its fd is -1 once nobody listens */
+	struct holder_stream streams[HOLDER_STREAMS];
+	struct buf feed; /* for the interpreter's requests */
+	struct context_run run;
+	struct exec_exit exit;
+	uint64_t started_us, deadline_us; /* 0: none */
+	enum exec_kind stopped_as;        /* why it was interrupted or killed */
+};
+
+/* Takes the listener, also if it fails. */
+must_check int holder_open(struct holder *h, const struct context_request *q, int listener,
+			   struct err *e);
+void holder_run(struct holder *h, int conn, uint64_t timeout_ms); /* until the context is gone */
+void holder_close(struct holder *h);

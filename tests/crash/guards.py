@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Take one guard out of the code at a time: the crash harness must see it.
+
+usage: guards.py [--list] [NAME...]
+
+Works on a copy of the tree. A guard is a search/replace in one file and the scenario that must then
+fail. A search that is not found is an error: the guard has moved, and its row here must follow.
+"""
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = ["src/api/berthd", "src/node/berth-node", "src/cli/berth", "src/init/berth-init", "src/image/berth-image"]
+
+# name: (what it guards, scenario[:point]..., file, search, replace)
+GUARDS = {
+    "build-again": (
+        "a create whose berthd died before anything was made is built by the next one",
+        ["create-once:life.intent-written"], "src/core/lifecycle.c",
+        "[EV_ABSENT]	= GO(CREATING,	BUILD),", "[EV_ABSENT]	= GO(CREATING,	NONE),"),
+    "unknown-is-not-broken": (
+        "a lost answer of berth-node does not make a create fail for good",
+        ["create-once:node.disk-made"], "src/api/life/change.c",
+        "return why->code == ERR_BUSY && (", "return false && ("),
+    "one-key-one-sandbox": (
+        "the key is taken in the transaction that writes the wish",
+        ["create-once:life.built"], "src/api/life/change.c",
+        ".use = c->use.key[0] ? &c->use : NULL,", ".use = NULL,"),
+    "started-is-recorded": (
+        "that init has answered is on disk before berthd hears it",
+        ["adopt-node"], "src/node/verb-create.c",
+        "	if (allocation_save(a, &e) < 0)\n		return give_up(a, PHASE_ENDED, &e);\n"
+        "	allocation_log(a, LOG_INFO, \"running\", NULL);",
+        "	allocation_log(a, LOG_INFO, \"running\", NULL);"),
+    "unknown-is-not-absent": (
+        "an attempt without an answer proves nothing",
+        ["delete:node.killed"], "src/api/life/deletion.c",
+        "	if (why) {\n		err_set(&c->why, ERR_BUSY, \"not proven gone yet: %s\", why->msg);",
+        "	if (why)\n		return false;\n	if (why) {\n"
+        "		err_set(&c->why, ERR_BUSY, \"not proven gone yet: %s\", why->msg);"),
+    "destroy-without-record": (
+        "what has lost its record on the host can still be destroyed and proven gone",
+        ["delete:node.record-removed"], "src/node/verb-destroy.c",
+        "	if (allocation_find(&c->node->all, t->sandbox))\n		return allocation_target",
+        "	if (allocation_find(&c->node->all, t->sandbox) || true)\n		return allocation_target"),
+    "engine-in-a-group": (
+        "everything an engine starts is in a cgroup with the sandbox's name from its first moment",
+        ["create"], "src/node/verb-create.c",
+        "	if (cgroup_enter_launch(&a->node->cgroups, a->name, e) < 0)\n		return -1;\n", ""),
+    "partial-is-cleaned": (
+        "what an unpacking left is removed at the next start",
+        ["image-import:node.image-unpacked"], "src/node/node.c",
+        "image_clean(n, e) < 0 || ", ""),
+    "half-published-is-cleaned": (
+        "what a killed child left of an image is removed at once",
+        ["image-import:node.image-closed"], "src/node/image.c",
+        "	job_end(job, &job->why);\n	tidy(n);\n", "	job_end(job, &job->why);\n	(void)n;\n"),
+    "no-half-image": (
+        "an image that is being removed loses its name first",
+        ["image-again"], "src/node/image.c",
+        "	return remove_image_dir(c->node, partial, e);",
+        "	(void)!renameat(c->node->pool.images, partial, c->node->pool.images, name);\n"
+        "	return remove_image_dir(c->node, name, e);"),
+    "death-is-recorded": (
+        "a sandbox whose processes ended is not told as ready",
+        ["init-dies"], "src/core/lifecycle.c",
+        "[EV_ABSENT]	= GO(FAILED,	REPORT),", "[EV_ABSENT]	= GO(READY,	NONE),"),
+    "restart-takes-over": (
+        "after a restart every record is compared with the host",
+        ["unfinished"], "src/api/life/reconcile.c",
+        "	rc->look_at_all = rc->follow = true;", "	rc->look_at_all = false;\n	rc->follow = true;"),
+    "cgroups-go-too": (
+        "a deletion removes the cgroups, and looks whether they are gone",
+        ["delete"], "src/node/verb-destroy.c",
+        "	if (cgroup_remove(&a->node->cgroups, a->name, e) < 0)\n		return -1;\n", ""),
+    "deletion-goes-on": (
+        "a deletion that was begun is taken up again by itself",
+        ["delete-cut-off:life.deletion-written"], "src/api/life/reconcile.c",
+        "	add(rc, &rc->found, sb, sb->state == SANDBOX_DELETING ? climb : time_out);",
+        "	if (sb->state != SANDBOX_DELETING)\n		add(rc, &rc->found, sb, time_out);\n	(void)climb;"),
+}
+
+
+def copy_tree(to):
+    names = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=TOP, text=True).splitlines()
+    for name in names:
+        target = to / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (TOP / name).is_file():
+            shutil.copy2(TOP / name, target)
+
+
+def build(tree):
+    r = subprocess.run(["ninja", "-C", "build-crash", *PROGRAMS], cwd=tree, capture_output=True, text=True)
+    assert r.returncode == 0, r.stdout[-3000:]
+
+
+def one(tree, name):
+    why, only, file, search, replace = GUARDS[name]
+    path, start = tree / file, time.monotonic()
+    text = path.read_text()
+    assert text.count(search) == 1, f"{name}: {file} has its text {text.count(search)} times"
+    try:
+        path.write_text(text.replace(search, replace))
+        build(tree)
+        r = subprocess.run([sys.executable, "tests/crash/run.py", "--first", "--slice", "4m", *only], cwd=tree,
+                           capture_output=True, text=True, env={**os.environ, "BERTH_CRASH_SETTLE": "12"})
+    finally:
+        path.write_text(text)
+    seen = r.returncode == 1 and "VIOLATION" in r.stdout + r.stderr or "Violation" in r.stderr
+    said = next((line.strip() for line in r.stdout.splitlines() if line.startswith("      ")),
+                (r.stderr.strip().splitlines() or [""])[-1])
+    print(f"{'seen ' if seen else 'MISSED'} {name} ({why}): {said[:150]} ({time.monotonic() - start:.0f} s)", flush=True)
+    return seen
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    if args.list:
+        for name, row in GUARDS.items():
+            print(f"{name:26} {' '.join(row[1]):36} {row[0]}")
+        return 0
+    tree = pathlib.Path(tempfile.mkdtemp(prefix="berth-guards-"))
+    tree.chmod(0o711)
+    try:
+        copy_tree(tree)
+        subprocess.run(["meson", "setup", "build-crash", "-Dcrash=true"], cwd=tree, check=True, capture_output=True,
+                       env={"CC": "ccache gcc" if shutil.which("ccache") else "gcc", **os.environ})
+        names = args.names or list(GUARDS)
+        seen = sum(one(tree, name) for name in names)
+    finally:
+        shutil.rmtree(tree, ignore_errors=True)
+    print(f"{seen} of {len(names)} guards missed when they are gone")
+    return seen != len(names)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

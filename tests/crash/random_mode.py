@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""Clients at work while everything goes wrong, for a while; then the history is checked.
+
+usage: random_mode.py [--build DIR] [--seconds N] [--hosts N] [--seed N]
+
+Concurrent clients create (with keys), use and delete sandboxes. Meanwhile daemons and PostgreSQL are
+killed with -9, stopped and continued, and the pool is filled up. Everything asked and answered is
+written down with its times. Afterwards: no sandbox was ever alive twice, no acknowledged create is
+lost, no deleted sandbox is alive, one sandbox per key, no row without its thing, no thing without
+its row, and every command told the truth.
+
+The clock is not set: it is the machine's, and others use it. All deadlines are the database's now()
+or monotonic; see docs/crash.md.
+"""
+import argparse
+import collections
+import os
+import pathlib
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from world import CUT, TOP, ApiError, Violation, build_rootfs, demand, insist, leftovers, until  # noqa: E402,F401
+
+CLIENTS = 5
+BOXES_MAX = 12   # alive at once, of one client
+PATIENCE = 90    # seconds a client insists
+
+
+class One:
+    """One host: a `berth dev`."""
+    name = "one host"
+
+    def __init__(self, build, work, seconds):
+        from server import Server
+        self.s = Server(build, "crun", work / "dev", ["--pool-size", "2g"])
+        self.s.dev_env = {"BERTH_TIMER_DIVISOR": "20"}
+        self.s.start()
+        build_rootfs(work / "base.tar")
+        code, _, err = self.s.berth("image", "import", "base", str(work / "base.tar"))
+        assert code == 0, err
+        self.s.api.timeout = 60
+        self.apis = [self.s.api]
+
+    def trouble(self, rng):
+        """[(how often, name, function)]"""
+        return [(5, "kills of berthd", lambda: self.kill("berthd")),
+                (5, "kills of berth-node", lambda: self.kill("berth-node")),
+                (2, "kills of both", lambda: self.kill("berthd", "berth-node")),
+                (1, "kills of PostgreSQL", lambda: self.kill("postgres")),
+                (2, "stopped and continued", lambda: self.stop(rng)),
+                (1, "full pools", self.fill)]
+
+    def kill(self, *names):
+        for n in names:
+            try:
+                self.s.kill(n)
+            except (OSError, ValueError, AssertionError):
+                pass  # it is not back yet
+
+    def stop(self, rng):
+        try:
+            pid = self.s.pid(rng.choice(("berthd", "berth-node", "postgres")))
+            if pid > 1:
+                os.kill(pid, signal.SIGSTOP)
+                time.sleep(rng.uniform(0.2, 2.5))
+                os.kill(pid, signal.SIGCONT)
+        except (OSError, ValueError):
+            pass
+
+    def fill(self):
+        """All of the pool, for a moment."""
+        path = f"/proc/{self.s.pid('berth-node')}/root{self.s.dir}/node/pool/images/filler"
+        try:
+            with open(path, "wb") as f:
+                for _ in range(4096):
+                    f.write(os.urandom(1 << 20))
+        except OSError:
+            pass
+        time.sleep(0.5)
+        try:
+            os.unlink(path)
+        except OSError:
+            pass
+
+    def alive(self):
+        """{sandbox: [init processes]} on all hosts, by the host's own look."""
+        parent, found = f"/berth.{self.s.instance()}/", collections.defaultdict(set)
+        for p in leftovers.names("/proc"):
+            text = leftovers.read(f"/proc/{p}/cgroup") if p.isdigit() else ""
+            if parent in text and not leftovers.Process(int(p)).dead:
+                name = text.split(parent, 1)[1].split("\n")[0].split("/")[0]
+                found[name.removesuffix(".launch").rpartition(".")[0]].add(name.removesuffix(".launch"))
+        return found
+
+    def checks(self):
+        code, out, err = self.s.berth("check", "--json", timeout=90)
+        return [] if code == 0 else [(out or err).decode()[:1500]]
+
+    def close(self):
+        status = self.s.stop()
+        left = [f for f in self.s.leftovers() if f["kind"] in ("process", "cgroup", "mount", "loop", "netns", "link")]
+        return ([f"berth dev ended with {status}"] if status else []) + [f"left: {f}" for f in left]
+
+    def sweep(self):
+        self.s.sweep()
+
+
+class History:
+    def __init__(self, place, seed):
+        self.place, self.random = place, random.Random(seed)
+        self.lock = threading.Lock()
+        self.counts, self.wrong = collections.Counter(), []
+        self.live, self.gone, self.unsure = {}, {}, set()  # id: key
+        self.keys = {}
+        self.ending = False
+
+    def count(self, what):
+        with self.lock:
+            self.counts[what] += 1
+
+    def accuse(self, text):
+        with self.lock:
+            self.wrong.append(text)
+        print("VIOLATION", text, flush=True)
+
+    # -- clients ------------------------------------------------------------------------------
+
+    def create(self, api, key):
+        """The id, or None: the same key gives the same answer, for ever."""
+        def ask():
+            status, body, _ = api.request("POST", "/v1/sandboxes", {"image": "base", "memory_mb": 32, "disk_mb": 64},
+                                          {"Idempotency-Key": key})
+            if status == 503:
+                raise ApiError(status, body)
+            return status, body
+        try:
+            status, body = insist(ask, PATIENCE)
+        except Violation:
+            self.count("creates without an answer")
+            return None
+        if status != 201:
+            self.count(f"creates refused ({status})")
+            return None
+        with self.lock:
+            first = self.keys.setdefault(key, body["id"])
+            self.live.setdefault(body["id"], key)
+            self.counts["creates"] += 1
+        if first != body["id"]:
+            self.accuse(f"key {key} made {first} and {body['id']}")
+        return body["id"]
+
+    def exec(self, api, ident, number):
+        try:
+            r = api.exec(ident, f"echo {number}; exit {number % 100}", timeout_ms=20000)
+        except CUT + (ApiError,) as e:
+            if getattr(e, "status", 0) == 404:
+                self.accuse(f"{ident} was acknowledged and is not found: {e}")
+            return self.count("execs refused or cut off")
+        self.count("execs" if r.kind == "exited" else f"execs {r.kind}")
+        if r.kind == "exited" and (r.out.decode() != f"{number}\n" or r.exit_code != number % 100):
+            self.accuse(f"exec in {ident} lied: {dict(r)}, not {number}")
+        if r.kind != "exited" and r.exit_code is not None:
+            self.accuse(f"exec in {ident} made an exit code up: {dict(r)}")
+
+    def delete(self, api, ident):
+        with self.lock:
+            self.unsure.add(ident)
+            self.live.pop(ident, None)
+
+        def ask():
+            r = api.delete(ident)
+            return r if r["state"] == "gone" else None
+        try:
+            if until(lambda: insist(ask, PATIENCE), PATIENCE, 0.2):
+                with self.lock:
+                    self.gone[ident] = time.time()
+                    self.unsure.discard(ident)
+                    self.counts["deletes"] += 1
+                return
+        except Violation:
+            pass
+        except ApiError as e:
+            self.accuse(f"delete of {ident}: {e}")
+        self.count("deletes without an answer")
+
+    def client(self, number, seed):
+        rng, mine, n = random.Random(seed), [], 0
+        while not self.ending:
+            n += 1
+            api = rng.choice(self.place.apis)
+            if len(mine) < BOXES_MAX and (not mine or rng.random() < 0.4):
+                key = f"c{number}-{n}"
+                ident = self.create(api, key)
+                if ident:
+                    mine.append(ident)
+                if ident and rng.random() < 0.2:
+                    self.create(rng.choice(self.place.apis), key)
+            elif rng.random() < 0.6:
+                self.exec(api, rng.choice(mine), rng.randrange(1 << 30))
+            else:
+                self.delete(api, mine.pop(rng.randrange(len(mine))))
+
+    def trouble(self):
+        rows = self.place.trouble(self.random)
+        weights = [r[0] for r in rows]
+        while not self.ending:
+            time.sleep(self.random.uniform(0.4, 3))
+            _, name, act = self.random.choices(rows, weights)[0]
+            act()
+            self.count(name)
+
+    def watch(self):
+        """All the time: nobody is alive twice, nobody with a receipt is alive."""
+        while not self.ending:
+            with self.lock:
+                gone = dict(self.gone)
+            for ident, names in self.place.alive().items():
+                if len(names) > 1:
+                    self.accuse(f"{ident} is alive twice: {names}")
+                if ident in gone:
+                    self.accuse(f"{ident} has a receipt and is alive: {names}")
+            self.count("looks at the host")
+            time.sleep(0.5)
+
+    def run(self, seconds):
+        work = [threading.Thread(target=self.client, args=(i, self.random.random())) for i in range(CLIENTS)]
+        work += [threading.Thread(target=self.trouble), threading.Thread(target=self.watch)]
+        for t in work:
+            t.start()
+        time.sleep(seconds)
+        self.ending = True
+        for t in work:
+            t.join()
+
+    # -- afterwards ---------------------------------------------------------------------------
+
+    def check(self):
+        api = self.place.apis[0]
+
+        def settled():
+            boxes = insist(api.sandboxes, 120)
+            return boxes if all(b["state"] in ("ready", "failed") for b in boxes) else None
+        listed = {b["id"]: b for b in until(settled, 180, 0.5) or insist(api.sandboxes)}
+        for b in listed.values():
+            if b["state"] not in ("ready", "failed"):
+                self.accuse(f"never settled: {b}")
+        for ident in sorted(self.live):
+            if listed.get(ident, {}).get("state") != "ready":
+                self.accuse(f"{ident} was acknowledged and is {listed.get(ident)}")
+            elif insist(lambda: api.exec(ident, "echo here")).out != b"here\n":
+                self.accuse(f"{ident} does not answer")
+        for ident in sorted(set(self.gone) & set(listed)):
+            self.accuse(f"{ident} has a receipt and is listed: {listed[ident]}")
+        self.agree("with all of them alive")
+        for ident in listed:
+            self.delete(api, ident)
+        left = insist(api.sandboxes)
+        if left:
+            self.accuse(f"not deletable: {left}")
+        self.agree("at the end")
+
+    def agree(self, when):
+        found = []
+
+        def look():
+            found[:] = self.place.checks()
+            return not found
+        if not until(look, 60, 1):
+            self.accuse(f"berth check {when}: {found}")
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    options.add_argument("--build", default="build")
+    options.add_argument("--seconds", type=float, default=60)
+    options.add_argument("--hosts", type=int, default=1)
+    options.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
+    args = options.parse_args()
+    top = pathlib.Path(tempfile.mkdtemp(prefix="berth-random-"))
+    top.chmod(0o711)
+    place = One(args.build, top, args.seconds)
+    print(f"seed {args.seed}, {args.seconds:.0f} s on {place.name}", flush=True)
+    history = History(place, args.seed)
+    try:
+        history.run(args.seconds)
+        history.check()
+        for text in place.close():
+            history.accuse(text)
+    finally:
+        place.sweep()
+        shutil.rmtree(top, ignore_errors=True)
+    for what, n in sorted(history.counts.items()):
+        print(f"{n:7} {what}")
+    print("the clock was not set: it is the machine's")
+    print(f"{sum(history.counts[c] for c in ('creates', 'deletes', 'execs'))} operations, "
+          f"{len(history.wrong)} violations")
+    return bool(history.wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""Every scenario x every crash point it passes x who dies there, on real crun.
+
+usage: run.py [--build DIR] [--slice TIME] [--seed N] [--first] [--list] [SCENARIO[:POINT]...]
+
+A scenario is run once to learn which points it passes and in which process. Then it is run for each
+of them: somebody dies there as by kill -9, `berth dev` starts it again, the client goes on as a
+client would, and afterwards everything that was promised is looked at: by the client, by `berth
+check`, and by our own eyes on the host. The last line is `N combinations, N violations`.
+"""
+import argparse
+import collections
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from scenarios import ALL  # noqa: E402
+from world import TOP, Violation, World, build_rootfs  # noqa: E402
+
+COUNT_MAX = 2     # the first two times a process passes a point
+DEEP_EVERY = 25   # combinations between two looks at everything on the machine
+
+
+def points():
+    """{name: file} of all points in the source; a name stands there once."""
+    found = {}
+    for path in sorted(TOP.joinpath("src").rglob("*.c")):
+        for name in re.findall(r'crash_point\("([^"]+)"\)', path.read_text()):
+            assert re.fullmatch(r"[a-z-]+\.[a-z0-9-]+", name), f"{path}: {name}"
+            assert name not in found, f"{path}: {name} is in {found[name]} too"
+            found[name] = path.relative_to(TOP)
+    return found
+
+
+def seconds(text):
+    return float(text[:-1]) * {"s": 1, "m": 60, "h": 3600}[text[-1]] if text[-1:] in "smh" else float(text)
+
+
+class Run:
+    def __init__(self, args):
+        self.args = args
+        self.known = points()
+        self.work = pathlib.Path(tempfile.mkdtemp(prefix="berth-crash-"))
+        self.work.chmod(0o711)
+        self.world, self.worlds = None, 0
+        self.done, self.missed, self.violations = 0, [], []
+        self.hit = set()
+
+    def say(self, text):
+        print(text, flush=True)
+
+    def open(self):
+        if not self.world:
+            self.worlds += 1
+            self.world = World(self.args.build, self.work, self.worlds)
+        return self.world
+
+    def close(self):
+        if self.world:
+            self.world.close()
+        self.world = None
+
+    # -- one scenario -------------------------------------------------------------------------
+
+    def play(self, scenario, order=None):
+        """True if somebody died by the order."""
+        w = self.open()
+        thing = scenario.prepare(w)
+        if order:
+            w.arm(*order)
+        else:
+            w.record()
+        told = scenario.act(w, thing)
+        hit = w.disarm() if order else False
+        passed = None if order else w.passed()
+        w.healthy()
+        scenario.verify(w, thing, told)
+        if scenario.repair:
+            w.check(repair=True)
+        w.settle()
+        return hit if order else passed
+
+    def learn(self, name):
+        """[(scenario, point, count, who)] that can happen."""
+        scenario = ALL[name]()
+        w = self.open()
+        daemons = {w.s.pid("berthd"): "berthd", w.s.pid("berth-node"): "node"}
+        rows = self.play(scenario)
+        daemons |= {w.s.pid("berthd"): "berthd", w.s.pid("berth-node"): "node"}
+        counts, roles = collections.Counter(), {}
+        for point, pid, parent in rows:
+            role = self.role(daemons, int(pid), int(parent), point)
+            roles[point] = role
+            counts[point, pid] += 1
+        out = []
+        for point, role in roles.items():
+            most = max(n for (p, _), n in counts.items() if p == point)
+            for count in range(1, min(most, COUNT_MAX) + 1):
+                out += [(name, point, count, who) for who in self.victims(role)]
+        return out
+
+    def role(self, daemons, pid, parent, point):
+        if pid in daemons:
+            return daemons[pid]
+        if parent in daemons:
+            return "child"
+        return "berthd" if self.known[point].parts[1] == "api" else "node"  # one that died meanwhile
+
+    @staticmethod
+    def victims(role):
+        return {"berthd": ("self", "node+self"), "node": ("self", "berthd", "berthd+self"),
+                "child": ("self", "parent", "parent+self")}[role] if role != "berthd" else ("self",)
+
+    def one(self, combination):
+        name, point, count, who = combination
+        start = time.monotonic()
+        label = f"{name} at {point}:{count}, {who} dies"
+        try:
+            if not self.play(ALL[name](), (point, count, who)):
+                self.missed.append(combination)
+                return False
+            self.done += 1
+            self.hit.add(point)
+            if self.done % DEEP_EVERY == 0:
+                self.world.deep_look()
+            if self.args.verbose:
+                self.say(f"ok    {label} ({time.monotonic() - start:.1f} s)")
+        except KeyboardInterrupt:
+            raise
+        except BaseException as why:
+            self.done += 1
+            self.accuse(label, str(why) if isinstance(why, Violation) else traceback.format_exc())
+        return True
+
+    def accuse(self, label, text):
+        self.violations.append(label)
+        self.say(f"VIOLATION {label}\n      " + text.replace("\n", "\n      "))
+        self.say("      " + self.world.logs().replace("\n", "\n      ") if self.world else "")
+        self.close()  # the next one begins on clean ground
+
+    # -- all of them --------------------------------------------------------------------------
+
+    def wanted(self):
+        only = [o.partition(":") for o in self.args.only]
+        names = [n for n in ALL if not only or any(n == o[0] for o in only)]
+        for o in only:
+            assert o[0] in ALL, f"no scenario {o[0]}: {' '.join(ALL)}"
+        out = []
+        for n in names:
+            try:
+                found = self.learn(n)
+            except Violation as why:
+                self.accuse(f"{n}, where nobody dies", str(why))
+                continue
+            self.say(f"# {n}: {len(found)} combinations, {len({f[1] for f in found})} points")
+            out += [c for c in found if not only or any(n == o[0] and o[2] in ("", c[1]) for o in only)]
+        return out
+
+    def order(self, combinations):
+        """Round robin over the points, so that a slice meets as many of them as it can."""
+        rng = random.Random(self.args.seed)
+        by_point = collections.defaultdict(list)
+        for c in combinations:
+            by_point[c[1]].append(c)
+        groups = sorted(by_point.values())
+        rng.shuffle(groups)
+        for g in groups:
+            rng.shuffle(g)
+        return [g[i] for i in range(max(map(len, groups), default=0)) for g in groups if i < len(g)]
+
+    def all(self):
+        start = time.monotonic()
+        self.say(f"seed {self.args.seed}, {len(self.known)} points in the source")
+        build_rootfs(self.work / "base.tar")
+        try:
+            combinations = self.wanted()
+            if self.args.list:
+                for c in sorted(combinations):
+                    self.say(f"{c[0]} {c[1]}:{c[2]} {c[3]}")
+                return 0
+            limit = seconds(self.args.slice) if self.args.slice else float("inf")
+            for c in self.order(combinations):
+                if time.monotonic() - start > limit or self.args.first and self.violations:
+                    break
+                if not self.one(c) and not self.one(c):  # a race the other way: once more
+                    continue
+            if self.world:
+                self.world.deep_look()
+        finally:
+            old = {n: signal.signal(n, signal.SIG_IGN) for n in (signal.SIGINT, signal.SIGTERM)}
+            self.close()
+            shutil.rmtree(self.work, ignore_errors=True)
+            for n, handler in old.items():
+                signal.signal(n, handler)
+        return self.tell(combinations, time.monotonic() - start)
+
+    def tell(self, combinations, took):
+        never = sorted(set(self.known) - {c[1] for c in combinations})
+        if never and not self.args.only:
+            self.say(f"no scenario passes: {' '.join(never)}")
+        missed = sorted({f"{c[0]} {c[1]}:{c[2]}" for c in self.missed if self.missed.count(c) > 1})
+        if missed:
+            self.say(f"not reached this time ({len(missed)}): " + ", ".join(missed))
+        for v in self.violations:
+            self.say(f"violation: {v}")
+        self.say(f"{len(self.hit)} of {len(self.known)} points, {self.worlds} servers, {took:.0f} s")
+        self.say(f"{self.done} combinations, {len(self.violations)} violations")
+        return 1 if self.violations or not self.done else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", default="build-crash")
+    parser.add_argument("--slice", help="stop after this time: 240s, 4m")
+    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(3), "big"))
+    parser.add_argument("--list", action="store_true", help="what would be run")
+    parser.add_argument("--first", action="store_true", help="the first violation ends it")
+    parser.add_argument("--verbose", "-v", action="store_true")
+    parser.add_argument("only", nargs="*", metavar="SCENARIO[:POINT]")
+    args = parser.parse_args()
+
+    def stop(signum, frame):
+        raise KeyboardInterrupt
+    signal.signal(signal.SIGTERM, stop)
+    return Run(args).all()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,434 @@
+"""What clients do while a daemon dies, and what must be true of it afterwards.
+
+prepare() runs unharmed; act() runs with an order to die somewhere; verify() runs when everything is
+up again. What act() returns is given to verify().
+"""
+import io
+import os
+import signal
+import tarfile
+import threading
+
+from world import CUT, ApiError, demand, insist, until
+
+
+class Scenario:
+    repair = False  # a client of its own does not bring it to its end: an operator does
+
+    def prepare(self, w):
+        return None
+
+    def act(self, w, thing):
+        raise NotImplementedError
+
+    def verify(self, w, thing, told):
+        pass
+
+
+def swallow(work):
+    try:
+        work()
+    except CUT + (ApiError,):
+        pass
+
+
+def post(w, path, body, key=None):
+    return w.api.request("POST", path, body, {"Idempotency-Key": key} if key else None)
+
+
+class Create(Scenario):
+    """No key: what was acknowledged is there; what was cut off may be."""
+
+    def act(self, w, thing):
+        try:
+            return w.api.create()
+        except CUT + (ApiError,):
+            return None
+
+    def verify(self, w, thing, told):
+        if told:
+            box = insist(lambda: w.api.get("/v1/sandboxes/" + told))
+            demand(box["state"] == "ready", f"acknowledged, and it is {box}")
+            w.works(told)
+
+
+class CreateOnce(Scenario):
+    """With a key, until there is an answer: one sandbox, and the same answer for ever."""
+
+    def act(self, w, thing):
+        key = w.unique("k")
+
+        def ask():
+            status, body, _ = post(w, "/v1/sandboxes", {"image": "base"}, key)
+            if status == 503:
+                raise ApiError(status, body)
+            return status, body
+        first = insist(ask)
+        insist(ask)
+        return key, first
+
+    def verify(self, w, thing, told):
+        key, (status, body) = told
+        demand(status in (201, 409, 500, 504), f"the answer is {status} {body}")
+        boxes = w.boxes()
+        demand(len(boxes) <= 1, f"one key made {len(boxes)}: {boxes}")
+        again, second, _ = insist(lambda: post(w, "/v1/sandboxes", {"image": "base"}, key))
+        demand(again == status, f"the key's second answer is {again} {second}, not {status} {body}")
+        if status == 201:
+            demand(second["id"] == body["id"] == boxes[0]["id"], f"another sandbox: {second} {body} {boxes}")
+            w.works(body["id"])
+
+
+class Delete(Scenario):
+    """Asked for until it is proven."""
+
+    def prepare(self, w):
+        return w.api.create()
+
+    def ask(self, w, ident, key=None):
+        def once():
+            status, body, _ = w.api.request("DELETE", "/v1/sandboxes/" + ident, None,
+                                            {"Idempotency-Key": key} if key else None)
+            if status == 503:
+                raise ApiError(status, body)
+            demand(status in (200, 202), f"delete of one that was there: {status} {body}")
+            return body if body["state"] == "gone" else None
+        return until(lambda: insist(once))
+
+    def act(self, w, thing):
+        return self.ask(w, thing)
+
+    def verify(self, w, thing, told):
+        demand(told, f"{thing} was never proven gone")
+        receipt = insist(lambda: w.api.get(f"/v1/sandboxes/{thing}/receipt"))["receipt"]
+        demand(receipt == told["receipt"], f"two receipts: {receipt} {told}")
+        demand(thing not in str(w.left()), f"deleted, and left: {w.left()}")
+
+
+class DeleteOnce(Delete):
+    def act(self, w, thing):
+        return self.ask(w, thing, w.unique("d"))
+
+
+class DeleteCutOff(Delete):
+    """Asked for once; the rest happens by itself."""
+
+    def act(self, w, thing):
+        try:
+            return w.api.delete(thing)
+        except CUT + (ApiError,) as e:
+            return e
+
+    def verify(self, w, thing, told):
+        def state():
+            return insist(lambda: w.api.get("/v1/sandboxes/" + thing))["state"]
+        if isinstance(told, dict):
+            demand(until(lambda: state() == "gone"), f"the deletion was accepted ({told}), and it is {state()}")
+        else:
+            demand(until(lambda: state() in ("gone", "ready", "failed")), f"half deleted for ever: {state()}")
+
+
+class DeleteWhileCreating(Scenario):
+    def act(self, w, thing):
+        made = []
+
+        def create():
+            try:
+                made.append(w.api.create())
+            except CUT + (ApiError,):
+                pass
+        t = threading.Thread(target=create)
+        t.start()
+        try:
+            found = until(lambda: w.api.sandboxes() or not t.is_alive(), 5, 0.002)
+            if found is not True:
+                for b in found or []:
+                    w.api.delete(b["id"])
+        except CUT + (ApiError,):
+            pass
+        t.join()
+
+
+class Exec(Scenario):
+    """What is told of a command is what it did; the sandbox lives on."""
+
+    def prepare(self, w):
+        ident = w.api.create()
+        return ident, w.s.init_pid(ident)
+
+    def act(self, w, thing):
+        try:
+            return w.api.exec(thing[0], "echo out; echo err >&2; exit 7", timeout_ms=20000)
+        except CUT + (ApiError,):
+            return None
+
+    def verify(self, w, thing, told):
+        ident, pid = thing
+        if told is not None and told.kind == "exited":
+            demand((told.exit_code, told.out, told.err) == (7, b"out\n", b"err\n"), f"it lies: {dict(told)}")
+        elif told is not None:
+            demand(told.kind in ("lost", "killed"), f"it lies: {dict(told)}")
+            demand(told.exit_code is None, f"an exit code out of nothing: {dict(told)}")
+        w.works(ident)
+        demand(w.s.init_pid(ident) == pid, "it is another process now")
+
+
+class InitDies(Scenario):
+    """Its first process ends: the record says failed, and that is no leak."""
+
+    def prepare(self, w):
+        return w.api.create()
+
+    def act(self, w, thing):
+        os.kill(w.s.init_pid(thing), signal.SIGKILL)
+        # What is told to nobody would be told again by the next restart.
+        until(lambda: not w.s.cgroup_pids(thing), 10)
+        insist(lambda: w.api.get("/v1/sandboxes/" + thing))
+        until(lambda: insist(lambda: w.api.get("/v1/sandboxes/" + thing))["state"] == "failed", 5)
+
+    def verify(self, w, thing, told):
+        def failed():
+            return insist(lambda: w.api.get("/v1/sandboxes/" + thing))["state"] == "failed"
+        demand(until(failed), "its process is gone, and the record does not say so")
+
+
+class Adopt(Scenario):
+    """A daemon is killed while sandboxes live; the next one dies while it takes them over."""
+    daemons = ()
+    signal = signal.SIGKILL
+
+    def prepare(self, w):
+        return {b: w.s.init_pid(b) for b in (w.api.create(), w.api.create())}
+
+    def act(self, w, thing):
+        old = {d: w.s.pid(d) for d in self.daemons}
+        for pid in old.values():
+            os.kill(pid, self.signal)
+        until(lambda: all(w.s.pid(d) not in (0, old[d]) for d in self.daemons), 20)
+        until(w.s.healthy, 20)
+        for b in thing:
+            insist(lambda: w.api.exec(b, "true"))
+        w.check(repair=True)
+
+    def verify(self, w, thing, told):
+        for b, pid in thing.items():
+            box = insist(lambda: w.api.get("/v1/sandboxes/" + b))
+            demand(box["state"] == "ready", f"it was lost: {box}")
+            w.works(b)
+            demand(w.s.init_pid(b) == pid, f"{b} is another process now")
+
+
+class AdoptByBerthd(Adopt):
+    daemons = ("berthd",)
+
+
+class AdoptByNode(Adopt):
+    daemons = ("berth-node",)
+
+
+class Upgrade(Adopt):
+    """Both are asked to end, as a package's upgrade does, and started anew."""
+    daemons = ("berthd", "berth-node")
+    signal = signal.SIGTERM
+
+
+class Unfinished(Scenario):
+    """One sandbox half made and one half deleted when berthd dies; the next one dies as it takes them up."""
+
+    def prepare(self, w):
+        victim, key = w.api.create(), w.unique("u")
+        node = w.s.pid("berth-node")
+        os.kill(node, signal.SIGSTOP)  # so that neither comes to its end
+        for work in (lambda: post(w, "/v1/sandboxes", {"image": "base"}, key), lambda: w.api.delete(victim)):
+            threading.Thread(target=swallow, args=(work,)).start()
+
+        def begun():
+            return sorted(b["state"] for b in w.api.sandboxes()) == ["creating", "deleting"]
+        demand(until(begun, 20), f"not begun: {w.api.sandboxes()}")
+        return victim, key, node
+
+    def act(self, w, thing):
+        _, key, node = thing
+        os.kill(w.s.pid("berthd"), signal.SIGKILL)
+        os.kill(node, signal.SIGCONT)
+
+        def ask():
+            status, body, _ = post(w, "/v1/sandboxes", {"image": "base"}, key)
+            if status == 503:
+                raise ApiError(status, body)
+            return status, body
+        return insist(ask)
+
+    def verify(self, w, thing, told):
+        victim, key, _ = thing
+
+        def gone():
+            return insist(lambda: w.api.get("/v1/sandboxes/" + victim))["state"] == "gone"
+        demand(until(gone), f"{victim} was being deleted, and is not gone")
+        again, second, _ = insist(lambda: post(w, "/v1/sandboxes", {"image": "base"}, key))
+        demand(again == told[0], f"the key's second answer is {again} {second}, not {told}")
+        demand(len(w.boxes()) <= 1, f"one key made {w.boxes()}")
+
+
+class Ghost(Scenario):
+    """Parts of a sandbox that has a receipt already: a look removes them."""
+
+    def prepare(self, w):
+        ident = w.api.create()
+        w.sql(f"""WITH gone AS (DELETE FROM sandbox WHERE id = '{ident}' RETURNING *)
+            INSERT INTO tombstone (id, owner, host, generation, receipt) SELECT id, owner, host, generation,
+            '{{"process":"absent","cgroup":"absent","disk":"absent","runtime":"absent"}}' FROM gone""")
+        return ident
+
+    def act(self, w, thing):
+        w.check(repair=True)
+        until(w.s.healthy, 20)
+        w.check(repair=True)
+
+    def verify(self, w, thing, told):
+        w.check(repair=True)
+        demand(until(lambda: thing not in str(w.left()), 20), f"deleted, and left: {w.left()}")
+
+
+class Broken(Scenario):
+    """A sandbox that cannot be made, because its image has lost its files: told, and nothing of it is left."""
+
+    def prepare(self, w):
+        status, body, _ = insist(lambda: w.api.request("PUT", "/v1/images/unusable", small_tar("unusable")))
+        demand(status == 201, f"import: {status} {body}")
+        files = f"{body['digest'].removeprefix('sha256:')}/rootfs"
+        os.rename(f"{w.images_dir()}/{files}", f"{w.images_dir()}/{files}.away")
+        return files
+
+    def act(self, w, thing):
+        try:
+            return post(w, "/v1/sandboxes", {"image": "unusable"})[0]
+        except CUT:
+            return 0
+
+    def verify(self, w, thing, told):
+        demand(told != 201, "it was started")
+        demand(until(lambda: all(b["state"] == "failed" for b in w.boxes())), f"it is {w.boxes()}")
+        os.rename(f"{w.images_dir()}/{thing}.away", f"{w.images_dir()}/{thing}")
+
+
+def small_tar(text, name="etc-name"):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        info = tarfile.TarInfo(name)
+        info.size = len(text)
+        tar.addfile(info, io.BytesIO(text.encode()))
+    return out.getvalue()
+
+
+class ImageImport(Scenario):
+    """Asked for until it is there."""
+
+    def act(self, w, thing):
+        name = w.unique("img")
+        tar = small_tar(name)
+
+        def put():
+            status, body, _ = w.api.request("PUT", "/v1/images/" + name, tar)
+            if status in (500, 503, 504):  # a helper that was killed: again
+                raise ApiError(503, body)
+            demand(status == 201, f"import: {status} {body}")
+            return body
+        return name, insist(put)
+
+    def verify(self, w, thing, told):
+        name, image = told
+        names = {i["name"]: i for i in insist(lambda: w.api.get("/v1/images"))["images"]}
+        demand(names.get(name, {}).get("digest") == image["digest"], f"acknowledged, and not listed: {names}")
+        demand(image["digest"].removeprefix("sha256:") in os.listdir(w.images_dir()), "it has a name and no files")
+        insist(lambda: w.api.call("DELETE", "/v1/images/" + name))
+
+
+class ImageImportCutOff(ImageImport):
+    """Asked for once. Files without a name are told by the check, and removed by its repair."""
+    repair = True
+
+    def act(self, w, thing):
+        name = w.unique("img")
+        try:
+            status, _, _ = w.api.request("PUT", "/v1/images/" + name, small_tar(name))
+            return name, status == 201
+        except CUT:
+            return name, False
+
+    def verify(self, w, thing, told):
+        name, done = told
+        names = [i["name"] for i in insist(lambda: w.api.get("/v1/images"))["images"]]
+        demand(name in names or not done, f"acknowledged, and not listed: {names}")
+        if name in names:
+            insist(lambda: w.api.call("DELETE", "/v1/images/" + name))
+
+
+class ImageRemove(Scenario):
+    repair = True
+
+    def prepare(self, w):
+        name = w.unique("img")
+        w.api.request("PUT", "/v1/images/" + name, small_tar(name))
+        return name
+
+    def act(self, w, thing):
+        def remove():
+            status, body, _ = w.api.request("DELETE", "/v1/images/" + thing)
+            if status in (500, 503, 504):
+                raise ApiError(503, body)
+            demand(status in (200, 404), f"remove: {status} {body}")
+        insist(remove)
+
+    def verify(self, w, thing, told):
+        names = [i["name"] for i in insist(lambda: w.api.get("/v1/images"))["images"]]
+        demand(thing not in names, f"removed, and listed: {names}")
+
+
+class ImageAgain(Scenario):
+    """Removed, and the same bytes imported again: they are all there."""
+    repair = True
+
+    def prepare(self, w):
+        tar = small_tar(w.unique("again"))
+        insist(lambda: w.api.call("PUT", "/v1/images/again", tar))
+        return tar
+
+    def act(self, w, thing):
+        def until_done(method, body, fine):
+            def once():
+                status, told, _ = w.api.request(method, "/v1/images/again", body)
+                if status in (500, 503, 504):
+                    raise ApiError(503, told)
+                demand(status in fine, f"{method}: {status} {told}")
+                return told
+            return insist(once)
+        until_done("DELETE", None, (200, 404))
+        return until_done("PUT", thing, (201,))
+
+    def verify(self, w, thing, told):
+        files = os.listdir(f"{w.images_dir()}/{told['digest'].removeprefix('sha256:')}/rootfs")
+        demand("etc-name" in files, f"the image has {files}")
+        insist(lambda: w.api.call("DELETE", "/v1/images/again"))
+
+
+ALL = {
+    "create": Create,
+    "create-once": CreateOnce,
+    "exec": Exec,
+    "delete": Delete,
+    "delete-once": DeleteOnce,
+    "delete-cut-off": DeleteCutOff,
+    "delete-while-creating": DeleteWhileCreating,
+    "init-dies": InitDies,
+    "adopt-berthd": AdoptByBerthd,
+    "adopt-node": AdoptByNode,
+    "upgrade": Upgrade,
+    "unfinished": Unfinished,
+    "ghost": Ghost,
+    "broken": Broken,
+    "image-import": ImageImport,
+    "image-import-cut-off": ImageImportCutOff,
+    "image-remove": ImageRemove,
+    "image-again": ImageAgain,
+}

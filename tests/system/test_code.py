@@ -1,0 +1,480 @@
+"""Code contexts: what the code said, how its run ended, and that one context never sees another."""
+import base64
+import json
+import threading
+import time
+
+import images
+from client import ApiError, event_bytes
+from marks import limit, only
+from server import wait_until
+
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
+
+
+def python(s, **options):
+    return s.box(image=images.have(s, "python3"), memory_mb=512, pids=100, **options)
+
+
+def node(s, **options):
+    return s.box(image=images.have(s, "node"), memory_mb=1024, pids=100, **options)
+
+
+def run(b, code, **options):
+    return b.api.call("POST", f"/v1/sandboxes/{b.id}/code", {"code": code, **options})
+
+
+def stream(b, code, **options):
+    return b.api.events("POST", f"/v1/sandboxes/{b.id}/code", {"code": code, **options})
+
+
+def context(b, **options):
+    return b.api.call("POST", f"/v1/sandboxes/{b.id}/contexts", options)
+
+
+def ok(r):
+    assert r["kind"] == "ok" and r["error"] is None and not r["context_lost"], r
+    return r
+
+
+def refused(status, call, *args, **options):
+    try:
+        got = call(*args, **options)
+    except ApiError as e:
+        assert e.status == status and e.body["message"] and e.body["remediation"], e
+        return e.body
+    raise AssertionError(f"not refused: {got}")
+
+
+@limit(120)
+def test_state_stays_and_results_come(s):
+    with python(s) as b:
+        r = ok(run(b, "x = 20\nprint('hello')\nx + 1"))
+        assert r["stdout"] == "hello\n" and r["stderr"] == "", r
+        assert r["results"] == [{"text": "21", "main": True}] and r["run"] == 1, r
+        r = ok(run(b, "x"))
+        assert r["results"][0]["text"] == "20" and r["run"] == 2 and not r["restarted"], r
+        assert ok(run(b, "x = 5"))["results"] == []
+        (c,) = b.api.get(f"/v1/sandboxes/{b.id}/contexts")["contexts"]
+        assert c["id"] == r["context"] and c["language"] == "python" and c["restarts"] == 0 and c["runs"] == 3, c
+
+
+# What the vendor's interpreter got wrong, measured: spec/wire-cloudflare.md, "Interpreter".
+
+@limit(120)
+def test_interpreter_os_system_subprocess_and_input_behave(s):
+    with python(s) as b:
+        r = ok(run(b, "import os, subprocess, sys\nprint('a')\nos.system('echo b')\nsubprocess.run(['echo', 'c'])\n"
+                      "subprocess.run('echo d >&2', shell=True)\nprint('e', file=sys.stderr)"))
+        assert r["stdout"] == "a\nb\nc\n" and r["stderr"] == "d\ne\n", r
+        r = run(b, "input('? ')")
+        assert r["kind"] == "error" and r["error"]["name"] == "EOFError" and not r["context_lost"], r
+        r = ok(run(b, "subprocess.run(['cat'], capture_output=True).stdout"))
+        assert r["results"][0]["text"] == "b''", r
+        # Descriptors of the protocol are no child's.
+        assert ok(run(b, "subprocess.check_output('ls /proc/self/fd', shell=True, close_fds=False).split()"))[
+            "results"][0]["text"] in ("[b'0', b'1', b'2', b'3']", "[b'0', b'1', b'2']")
+
+
+def test_interpreter_syntax_error_is_an_error(s):
+    with python(s) as b:
+        r = run(b, "print('no')\ndef f(:\n  pass")
+        assert r["kind"] == "error" and r["error"]["name"] == "SyntaxError" and r["stdout"] == "", r
+        assert r["results"] == [] and any("def f(:" in line for line in r["error"]["traceback"]), r
+        r = run(b, "def f(n):\n    return 1 / n\nf(0)")
+        assert r["kind"] == "error" and r["error"]["name"] == "ZeroDivisionError", r
+        assert r["error"]["message"] == "division by zero" and r["exit_code"] is None, r
+        trace = "\n".join(r["error"]["traceback"])
+        assert "return 1 / n" in trace and "line 3" in trace and "berth" not in trace, trace
+
+
+@only("crun")
+def test_interpreter_values_that_have_no_json(s):
+    with python(s) as b:
+        for code in ("{'a': object()}", "[float('nan')]", "[10 ** 30]", "{1: {2, 3}}", "['\\ud800', '\\0']"):
+            (result,) = ok(run(b, code))["results"]
+            assert result["text"] and result["main"], (code, result)
+        (result,) = ok(run(b, "{'a': [1, 2.5, None, 'ü']}"))["results"]
+        assert result["json"] == {"a": [1, 2.5, None, "ü"]}, result
+        assert ok(run(b, "class B:\n  def __repr__(self): raise ValueError('x')\nB()"))["results"][0]["text"]
+
+
+def test_interpreter_output_is_streamed_before_the_end(s):
+    with python(s) as b:
+        seen = {}
+        events = []
+        for name, data in stream(b, "import os, time\nprint('first')\ntime.sleep(1.5)\nos.system('echo second; sleep 1.5')\n'third'"):
+            events.append(name)
+            seen.setdefault(name + (event_bytes(data).decode() if name == "stdout" else ""), time.monotonic())
+            last = data
+        assert events[0] == "started" and events[-1] == "end" and last["kind"] == "ok", (events, last)
+        assert seen["stdoutsecond\n"] - seen["stdoutfirst\n"] > 1 and seen["end"] - seen["stdoutsecond\n"] > 1, seen
+        assert seen["result"] <= seen["end"]
+
+
+@only("crun")
+def test_interpreter_runs_are_counted(s):
+    with python(s) as b:
+        assert [run(b, "1")["run"] for _ in range(3)] == [1, 2, 3]
+
+
+@only("crun")
+def test_results_in_every_format(s):
+    with python(s) as b:
+        r = ok(run(b, f"""
+import base64
+png = base64.b64decode('{PNG}')
+class Rich:
+    def _repr_html_(self): return '<b>h</b>'
+    def _repr_svg_(self): return '<svg/>'
+    def _repr_png_(self): return png
+    def _repr_jpeg_(self): return png
+    def _repr_markdown_(self): return '# m'
+    def _repr_latex_(self): return '$l$'
+    def _repr_json_(self): return {{'j': 1}}
+    def __repr__(self): return 'rich'
+class Broken(Rich):
+    def _repr_html_(self): raise ValueError
+    def _repr_svg_(self): return 7
+display(Rich())
+display({{'application/vnd.plotly.v1+json': {{'data': []}}, 'text/plain': 'plot'}}, raw=True)
+Broken()"""))
+        rich, chart, broken = r["results"]
+        assert rich == {"text": "rich", "html": "<b>h</b>", "png": PNG, "jpeg": PNG, "svg": "<svg/>", "markdown": "# m",
+                        "latex": "$l$", "json": {"j": 1}, "main": False}, rich
+        assert chart == {"text": "plot", "chart": {"data": []}, "main": False}, chart
+        assert broken["main"] and "html" not in broken and "svg" not in broken and broken["png"] == PNG, broken
+
+
+# A stand-in with matplotlib's interface: what we call of it, and how its backends are loaded.
+MATPLOTLIB = r"""
+import sys, types, importlib, os
+for name in ("matplotlib", "matplotlib.backends", "matplotlib.backends.backend_agg", "matplotlib.pyplot"):
+    sys.modules[name] = types.ModuleType(name)
+class Figure:
+    def savefig(self, to, format, **more): assert format == 'png'; to.write(b'\x89PNG\r\n\x1a\n')
+    def __repr__(self): return '<Figure>'
+agg, plt = sys.modules["matplotlib.backends.backend_agg"], sys.modules["matplotlib.pyplot"]
+sys.modules["matplotlib.backends"].backend_agg = agg
+agg.FigureCanvas = object
+open_figures = {}
+def figure(n=1): return open_figures.setdefault(n, Figure())
+plt.figure, plt.get_fignums, plt.close = figure, lambda: list(open_figures), lambda which: open_figures.clear()
+backend = importlib.import_module(os.environ["MPLBACKEND"].removeprefix("module://"))
+plt.show = backend.show
+"""
+
+
+@only("crun")
+def test_figures_become_pictures(s):
+    with python(s) as b:
+        ok(run(b, MATPLOTLIB))
+        r = ok(run(b, "import matplotlib.pyplot as plt\nplt.figure(1); plt.show(); print('shown')\nplt.figure(2)\nNone"))
+        assert [x.get("png") for x in r["results"]] == [PNG, PNG], r
+        assert ok(run(b, "1"))["results"] == [{"text": "1", "main": True}]
+
+
+@limit(120)
+def test_w25_a_run_that_is_too_long_is_interrupted(s):
+    with python(s) as b:
+        ok(run(b, "kept = 1"))
+        r = run(b, "import time\nwhile True:\n  try:\n    time.sleep(0.01)\n  except Exception:\n    pass", timeout_ms=1500)
+        assert r["kind"] == "timed_out" and r["error"]["name"] == "KeyboardInterrupt", r
+        assert not r["context_lost"] and r["exit_code"] is None, r
+        r = run(b, "import os\nos.system('sleep 7777')", timeout_ms=1500)
+        assert r["kind"] == "timed_out" and not r["context_lost"], r
+        assert ok(run(b, "kept"))["results"][0]["text"] == "1"
+        assert b.sh("ps -o args | grep -c '[s]leep 7777' || true").strip() == "0"
+
+
+@limit(120)
+def test_w25_a_run_that_ignores_the_interrupt_is_killed_with_its_tree(s):
+    with python(s) as b:
+        ok(run(b, "kept = 1"))
+        r = run(b, "import signal, subprocess, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+                   "subprocess.Popen(['setsid', 'sleep', '7777'])\nprint('up')\nwhile True: time.sleep(1)", timeout_ms=2000)
+        assert r["kind"] == "timed_out" and r["context_lost"] and r["stdout"] == "up\n", r
+        assert b.sh("ps -o args | grep -c '[s]leep 7777' || true").strip() == "0"
+        r = run(b, "kept")
+        assert r["kind"] == "error" and r["error"]["name"] == "NameError" and r["restarted"], r
+        c = b.api.get(f"/v1/sandboxes/{b.id}/contexts/{r['context']}")
+        assert c["restarts"] == 1, c
+        assert not ok(run(b, "1"))["restarted"]
+
+
+@limit(120)
+def test_w26_one_context_never_sees_another(s):
+    with python(s) as b:
+        one, two = context(b), context(b, language="python3")
+        assert one["id"] != two["id"] and one["state"] == "idle" and one["language"] == two["language"] == "python"
+        ok(run(b, "x = 'one'\nimport os\nos.chdir('/tmp')\nos.environ['Y'] = '1'", context=one["id"]))
+        r = run(b, "x", context=two["id"])
+        assert r["kind"] == "error" and r["error"]["name"] == "NameError", r
+        r = ok(run(b, "import os; (os.getcwd() == '/tmp', os.environ.get('Y'))", context=two["id"]))
+        assert r["results"][0]["text"] == "(False, None)", r
+        assert run(b, "x")["error"]["name"] == "NameError"  # the default one is a third
+        answers = []
+        threads = [threading.Thread(target=lambda c=c, n=n: answers.append((n, run(
+            b, f"import time\ny = {n}\ntime.sleep(0.3)\ny", context=c["id"])["results"][0]["text"])))
+            for n, c in enumerate([one, two] * 4)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        assert sorted(answers) == [(n, str(n)) for n in range(8)], answers
+        refused(409, run, b, "1", context=one["id"], language="javascript")
+
+
+@limit(120)
+def test_options_are_honoured(s):
+    with python(s) as b:
+        c = context(b, name="mine", cwd="/tmp", env={"A": "1 $x\n", "B": "context"}, timeout_ms=3000)
+        assert c["name"] == "mine" and c["cwd"] == "/tmp" and c["timeout_ms"] == 3000, c
+        r = ok(run(b, "import os; (os.getcwd(), os.environ['A'], os.environ['B'])", context="mine", env={"B": "run"}))
+        assert r["results"][0]["text"] == "('/tmp', '1 $x\\n', 'run')" and r["context"] == c["id"], r
+        assert ok(run(b, "os.environ['B']", context=c["id"]))["results"][0]["text"] == "'context'"
+        r = run(b, "import time; time.sleep(30)", context="mine")
+        assert r["kind"] == "timed_out" and 2900 < r["wall_ms"] < 20000, r
+        assert ok(run(b, "time.sleep(3.5)\n1", context="mine", timeout_ms=30000))["results"]
+        again = context(b, name="mine")
+        assert again["id"] == c["id"]
+        refused(409, context, b, name="mine", language="javascript")
+        refused(400, context, b, language="cobol")
+        refused(400, context, b, cwd="not/absolute")
+        refused(400, context, b, cwd="/no/such/place")
+        refused(404, run, b, "1", context="cx_nobody")
+        refused(400, run, b, "1", language="perl")
+        refused(400, run, b, "1", timeout_ms=-5)
+        assert len(b.api.get(f"/v1/sandboxes/{b.id}/contexts")["contexts"]) == 1
+
+
+@only("crun")
+def test_huge_output_is_bounded_and_flagged(s):
+    with python(s) as b:
+        r = ok(run(b, "import sys\nfor i in range(200): sys.stdout.write('x' * 65536)\n'y' * 9_000_000"))
+        assert r["stdout_bytes"] == 200 * 65536 and len(r["stdout"]) == 4 << 20 and r["stdout_truncated"], len(r["stdout"])
+        (result,) = r["results"]
+        assert result["truncated"] and len(result["text"]) == 256 << 10, len(result["text"])
+        r = ok(run(b, "for i in range(300): display(i)"))
+        assert len(r["results"]) == 256 and r["results_dropped"] == 44, (len(r["results"]), r["results_dropped"])
+        total = sum(len(event_bytes(d)) for n, d in stream(b, "for i in range(100): sys.stdout.write('z' * 65536)") if n == "stdout")
+        assert total == 100 * 65536, total
+
+
+@limit(120)
+def test_an_interpreter_that_exits_is_told_as_it_was(s):
+    with python(s) as b:
+        for code, exit_code in (("import sys; print('bye'); sys.exit(3)", 3), ("import os; os.write(1, b'bye\\n'); os._exit(0)", 0)):
+            ok(run(b, "kept = 1"))
+            r = run(b, code)
+            assert r["kind"] == "error" and r["context_lost"] and r["exit_code"] == exit_code, r
+            assert r["stdout"] == "bye\n" and r["error"]["name"] == "Exited" and str(exit_code) in r["error"]["message"], r
+            r = run(b, "kept")
+            assert r["restarted"] and r["error"]["name"] == "NameError", r
+
+
+@limit(120)
+def test_an_interpreter_that_is_killed_is_told_as_killed(s):
+    with python(s) as b:
+        r = run(b, "import os, signal; print('up'); os.kill(os.getpid(), signal.SIGKILL)")
+        assert r["kind"] == "killed" and r["signal"] == 9 and r["context_lost"] and r["exit_code"] is None, r
+        pid = int(ok(run(b, "import os, time; os.getpid()"))["results"][0]["text"])
+        answer = []
+        t = threading.Thread(target=lambda: answer.append(run(b, "time.sleep(60)")))
+        t.start()
+        wait_until(lambda: b.api.get(f"/v1/sandboxes/{b.id}/contexts/{r['context']}")["state"] == "busy", 30, "it runs")
+        b.sh(f"kill -9 {pid}")
+        t.join(30)
+        assert answer and answer[0]["kind"] == "killed" and answer[0]["signal"] == 9, answer
+        assert run(b, "1")["restarted"]
+
+
+@only("crun")
+@limit(90)
+def test_a_run_that_eats_all_memory_is_told_so(s):
+    with s.box(image=images.have(s, "python3"), memory_mb=96, pids=100) as b:
+        r = run(b, "x = []\nwhile True: x.append(bytearray(1 << 20))", timeout_ms=60000)
+        assert r["kind"] == "killed" and r["error"]["name"] == "OutOfMemory", r
+        ok(run(b, "1"))
+
+
+@only("crun")
+@limit(120)
+def test_a_forged_protocol_gains_nothing(s):
+    with python(s) as b:
+        c = context(b)["id"]
+        # An end of this run and of the next ones, notes that are none, notes of others' kinds.
+        r = run(b, "import os, struct, time\nfor n in (1, 2, 3, 4, 99, 0): os.write(5, struct.pack('>I', n))\ntime.sleep(1)\n'slow'",
+                context=c)
+        assert r["kind"] == "ok", r
+        r = run(b, "2", context=c, timeout_ms=20000)
+        assert r["kind"] == "ok" and not r["context_lost"], r
+        r = run(b, "for line in (b'', b'{', b'[]', b'7', b'{\"type\":\"end\",\"kind\":\"timed_out\"}', b'{\"type\":\"result\"}',\n"
+                   "    b'{\"type\":\"result\",\"text\":7}', b'\\xff\\0', b'{\"type\":\"result\",\"json\":\"[1,\\\\n2]\",\"text\":\"t\"}'):\n"
+                   "  os.write(4, line + b'\\n')\nos.write(4, b'[' * 100_000 + b'\\n')\nos.write(4, b'half a line')", context=c)
+        assert [x.get("text") for x in r["results"]] == ["t"] or r["kind"] == "ok", r
+        assert "json" not in json.dumps(r["results"]), r
+        r = run(b, "os.close(3); os.close(4); os.close(5)", context=c, timeout_ms=3000)
+        assert r["kind"] in ("timed_out", "error", "killed") and r["context_lost"], r
+        # Another context has noticed nothing.
+        assert ok(run(b, "1 + 1"))["results"][0]["text"] == "2"
+
+
+@limit(120)
+def test_a_client_that_leaves_interrupts_its_run(s):
+    with python(s) as b:
+        ok(run(b, "kept = 1"))
+        for name, data in stream(b, "import time\nprint('up')\ntime.sleep(7777)"):
+            if name == "stdout":
+                break
+        r = ok(run(b, "kept", timeout_ms=30000))
+        assert r["results"][0]["text"] == "1" and not r["restarted"], r
+
+
+@limit(120)
+def test_a_deleted_context_is_gone_with_its_processes(s):
+    with python(s) as b:
+        c = context(b)["id"]
+        ok(run(b, "import subprocess; subprocess.Popen(['setsid', 'sleep', '7777']) and None", context=c))
+        answer = []
+        t = threading.Thread(target=lambda: answer.append(run(b, "import time; time.sleep(7777)", context=c, timeout_ms=0)))
+        t.start()
+        wait_until(lambda: b.api.get(f"/v1/sandboxes/{b.id}/contexts/{c}")["state"] == "busy", 30, "it runs")
+        assert b.api.call("DELETE", f"/v1/sandboxes/{b.id}/contexts/{c}") == {"id": c, "state": "gone"}
+        t.join(30)
+        assert answer and answer[0]["kind"] == "killed" and answer[0]["context_lost"], answer
+        assert b.sh("ps -o args | grep -cE '[s]leep 7777|<[b]erth>' || true").strip() == "0"
+        refused(404, b.api.get, f"/v1/sandboxes/{b.id}/contexts/{c}")
+        refused(404, run, b, "1", context=c)
+        refused(404, b.api.call, "DELETE", f"/v1/sandboxes/{b.id}/contexts/{c}")
+
+
+@limit(120)
+def test_a_context_outlives_berthd(s):
+    with python(s) as b:
+        ok(run(b, "kept = 7"))
+        s.kill("berthd")
+        s.wait_healthy()
+        r = ok(run(b, "kept"))
+        assert r["results"][0]["text"] == "7" and not r["restarted"] and r["run"] == 2, r
+
+
+@only("crun")
+def test_a_key_runs_code_once(s):
+    with python(s) as b:
+        path, key = f"/v1/sandboxes/{b.id}", {"Idempotency-Key": "once-" + b.id}
+        ok(b.api.call("POST", path + "/code", {"code": "n = globals().get('n', 0) + 1"}, key))
+        status, body, _ = b.api.request("POST", path + "/code", {"code": "n = globals().get('n', 0) + 1"}, key)
+        assert status == 409 and body["remediation"], body
+        assert ok(run(b, "n"))["results"][0]["text"] == "1"
+        key = {"Idempotency-Key": "made-" + b.id}
+        one = b.api.call("POST", path + "/contexts", {"language": "python"}, key)
+        two = b.api.call("POST", path + "/contexts", {"language": "python"}, key)
+        assert one["id"] == two["id"], (one, two)
+
+
+def test_an_image_without_the_language_says_so(s):
+    with s.box() as b:
+        for language in ("python", "javascript", "typescript"):
+            body = refused(501, run, b, "1", language=language)
+            assert body["code"] == "unsupported" and "image" in body["message"] + body["remediation"], body
+            refused(501, context, b, language=language)
+
+
+@only("crun")
+def test_a_background_process_keeps_its_place(s):
+    with python(s) as b:
+        ok(run(b, "import subprocess\np = subprocess.Popen('sleep 2; echo late', shell=True)"))
+        r = ok(run(b, "p.wait()\nprint('mine')"))
+        assert r["stdout"] == "late\nmine\n", r
+        r = ok(run(b, "import os\nif os.fork() == 0:\n  print('child')\nelse:\n  print(os.wait()[1])"))
+        assert sorted(r["stdout"].split()) == ["0", "child"] and r["run"] == 3, r
+        assert ok(run(b, "import asyncio\nawait asyncio.sleep(0.01)\nasync def f(): return 8\nawait f()"))["results"][0]["text"] == "8"
+
+
+# ---- JavaScript ----
+
+@limit(120)
+def test_javascript_keeps_names_awaits_and_may_declare_again(s):
+    with node(s) as b:
+        js = lambda code, **more: run(b, code, language="javascript", **more)  # noqa: E731
+        r = ok(js("const x = 1; let y = await Promise.resolve(2); console.log('out'); console.error('err'); x + y"))
+        assert r["stdout"] == "out\n" and r["stderr"] == "err\n" and r["results"] == [{"text": "3", "main": True}], r
+        assert ok(js("const x = 'again'; class A { z = 1 }; function f() { return x }; f()"))["results"][0]["text"] == "'again'"
+        assert ok(js("({ a: [new A().z, y] })"))["results"] == [{"text": "{ a: [ 1, 2 ] }", "json": {"a": [1, 2]}, "main": True}]
+        r = js("x = 2")
+        assert r["kind"] == "error" and r["error"]["name"] == "TypeError" and "constant" in r["error"]["message"], r
+        assert ok(js("undefined"))["results"] == []
+        for code, text in (("10n", "10n"), ("NaN", "NaN"), ("-0", "-0"), ("null", "null"), ("Symbol('q')", "Symbol(q)")):
+            assert ok(js(code))["results"][0]["text"] == text, code
+        r = ok(js("import fs, { existsSync as there } from 'fs'\nimport * as path from 'node:path';\n"
+                  "[there('/bin/sh'), typeof fs.readFileSync, path.join('a', 'b'), (await import('os')).EOL, require('util').format('%d', 7)]"))
+        assert r["results"][0]["json"] == [True, "function", "a/b", "\n", "7"], r
+        r = ok(js("'import x from 1' + `${1}import` + /import(x)/.source + [1].length / 1"))
+        assert r["results"][0]["text"] == "'import x from 11importimport(x)1'", r
+        r = ok(js("const cp = require('child_process'); cp.execSync('echo child; ls /proc/self/fd', { encoding: 'utf8' })"))
+        assert r["results"][0]["text"] in ("'child\\n0\\n1\\n2\\n3\\n'", "'child\\n0\\n1\\n2\\n'"), r
+        assert ok(js("process.env.A", env={"A": "b"}))["results"][0]["text"] == "'b'"
+        assert ok(js("process.env.A"))["results"] == []
+
+
+@limit(120)
+def test_interpreter_javascript_errors_have_their_own_names(s):
+    with node(s) as b:
+        js = lambda code, **more: run(b, code, language="js", **more)  # noqa: E731
+        for code, name, message in (("null.x", "TypeError", "null"), ("const = 1", "SyntaxError", "Unexpected"),
+                                    ("await (async () => { throw new RangeError('r') })()", "RangeError", "r"),
+                                    ("throw 5", "Error", "5"), ("class E extends Error { name = 'Mine' }; throw new E('m')", "Mine", "m")):
+            r = js("1;\n" + code)
+            assert r["kind"] == "error" and r["error"]["name"] == name and message in r["error"]["message"], (code, r)
+            trace = "\n".join(r["error"]["traceback"])
+            assert "berth" not in trace and "node:" not in trace, trace
+            assert name == "Error" or ":2:" in trace, trace
+        r = ok(js("setTimeout(() => { throw new Error('late') }, 1); await new Promise(go => setTimeout(go, 300)); 1"))
+        assert "late" in r["stderr"] and r["results"], r
+
+
+@limit(120)
+def test_javascript_runs_end_in_time_and_as_they_did(s):
+    with node(s) as b:
+        js = lambda code, **more: run(b, code, language="node", **more)  # noqa: E731
+        ok(js("const kept = 1"))
+        r = js("console.log('up'); while (true) {}", timeout_ms=1500)
+        assert r["kind"] == "timed_out" and r["error"]["name"] == "Interrupted" and not r["context_lost"], r
+        assert ok(js("kept"))["results"][0]["text"] == "1"
+        r = js("await new Promise(() => setInterval(() => {}, 100))", timeout_ms=1500)
+        assert r["kind"] == "timed_out" and r["context_lost"], r
+        r = js("typeof kept")
+        assert r["results"][0]["text"] == "'undefined'" and r["restarted"], r
+        r = js("console.log('bye'); process.exit(4)")
+        assert r["kind"] == "error" and r["exit_code"] == 4 and r["context_lost"] and r["stdout"] == "bye\n", r
+
+
+@only("crun")
+def test_javascript_results_in_formats(s):
+    with node(s) as b:
+        r = ok(run(b, "await display({ 'text/html': '<b>', 'image/png': Buffer.from('%s', 'base64'), 'text/plain': 't' }, { raw: true });\n"
+                      "({ [Symbol.for('Jupyter.display')]: () => ({ 'text/markdown': '# m', 'application/vnd.plotly.v1+json': { d: 1 } }) })" % PNG,
+                   language="javascript"))
+        one, two = r["results"]
+        assert one == {"text": "t", "html": "<b>", "png": PNG, "main": False}, one
+        assert two["markdown"] == "# m" and two["chart"] == {"d": 1} and two["main"], two
+        r = ok(run(b, "const me = {}; me.me = me; me", language="javascript"))
+        assert "Circular" in r["results"][0]["text"] and "json" not in r["results"][0], r
+
+
+# ---- the command line ----
+
+@only("crun")
+def test_berth_code_prints_as_it_comes_and_tells_the_truth(s):
+    with python(s) as b:
+        told = s.berth("code", b.id, stdin=b"x = 20\nprint('out')\nx + 1")
+        assert told == (0, b"out\n21\n", b""), told
+        code, out, err = s.berth("code", b.id, "-", stdin=b"import os, sys\nos.system('echo sub')\nsys.stderr.write('e\\n')\n1/0")
+        assert code == 1 and out == b"sub\n" and err.startswith(b"e\nTraceback") and b"ZeroDivisionError" in err, (code, out, err)
+        assert s.berth("code", b.id, "-t", "1s", stdin=b"while True: pass")[0] == 124
+        assert s.berth("code", b.id, stdin=b"import os; os.kill(os.getpid(), 9)")[0] == 137
+        code, out, err = s.berth("code", b.id, "-e", "A=b c", stdin=b"import sys, os\nprint(os.environ['A'])\nsys.exit(7)")
+        assert code == 7 and out == b"b c\n" and b"started anew" in err and b"exited with code 7" in err, (code, out, err)
+        code, out, _ = s.berth("--json", "code", b.id, stdin=b"1 + 1")
+        assert code == 0 and json.loads(out)["results"][0]["text"] == "2", out
+        code, _, err = s.berth("code", b.id, "-l", "perl", stdin=b"1")
+        assert code == 125 and b"python, javascript" in err, err
