@@ -12,9 +12,12 @@
 #include "api/image/images.h"
 #include "api/keys.h"
 #include "api/life/history.h"
+#include "api/life/policies.h"
 #include "api/life/sandboxes.h"
+#include "api/life/sleep.h"
 #include "api/request.h"
 #include "api/shell/shells.h"
+#include "api/terminal/terminals.h"
 
 /* clang-format off */
 static const struct route routes[] = {
@@ -32,6 +35,9 @@ static const struct route routes[] = {
 	{ "POST",   "/v1/sandboxes",           ROLE_USER,   true,  NULL, sandboxes_create },
 	{ "GET",    "/v1/sandboxes",           ROLE_USER,   false, sandboxes_list, NULL },
 	{ "GET",    "/v1/sandboxes/{}",        ROLE_USER,   false, sandboxes_get, NULL },
+	{ "PATCH",  "/v1/sandboxes/{}",        ROLE_USER,   true,  sandboxes_patch, NULL },
+	{ "POST",   "/v1/sandboxes/{}/sleep",  ROLE_USER,   false, NULL, sleep_route },
+	{ "POST",   "/v1/sandboxes/{}/wake",   ROLE_USER,   false, NULL, wake_route },
 	{ "DELETE", "/v1/sandboxes/{}",        ROLE_USER,   false, NULL, sandboxes_delete },
 	{ "POST",   "/v1/sandboxes/{}/exec",   ROLE_USER,   true,  NULL, exec_route },
 	{ "GET",    "/v1/sandboxes/{}/execs",  ROLE_USER,   false, execs_list, NULL },
@@ -54,6 +60,14 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_get },
 	{ "DELETE", "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_delete },
 	{ "POST",   "/v1/sandboxes/{}/git/checkout", ROLE_USER, true, NULL, git_checkout },
+	{ "POST",   "/v1/sandboxes/{}/terminals", ROLE_USER, true, NULL, terminals_create },
+	{ "GET",    "/v1/sandboxes/{}/terminals", ROLE_USER, false, terminals_list, NULL },
+	{ "GET",    "/v1/sandboxes/{}/terminals/{}", ROLE_USER, false, terminals_get, NULL },
+	{ "DELETE", "/v1/sandboxes/{}/terminals/{}", ROLE_USER, false, NULL, terminals_delete },
+	{ "POST",   "/v1/sandboxes/{}/terminals/{}/resize", ROLE_USER, true, NULL,
+	  terminals_resize },
+	{ "GET",    "/v1/sandboxes/{}/terminals/{}/attach", ROLE_USER, false, NULL,
+	  terminals_attach },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
 	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
 	{ "POST",   "/v1/sandboxes/{}/contexts", ROLE_USER, true, NULL, contexts_create },
@@ -65,6 +79,9 @@ static const struct route routes[] = {
 	{ "POST",   "/v1/images",              ROLE_ADMIN,  true,  NULL, images_pull },
 	{ "PUT",    "/v1/images/{}",           ROLE_ADMIN,  false, NULL, images_import },
 	{ "DELETE", "/v1/images/{}",           ROLE_ADMIN,  false, NULL, images_remove },
+	{ "GET",    "/v1/policies",            ROLE_ADMIN,  false, policies_list, NULL },
+	{ "POST",   "/v1/policies",            ROLE_ADMIN,  true,  policies_add, NULL },
+	{ "DELETE", "/v1/policies/{}",         ROLE_ADMIN,  false, policies_remove, NULL },
 	{ "POST",   "/v1/keys",                ROLE_ADMIN,  true,  keys_create, NULL },
 	{ "GET",    "/v1/keys",                ROLE_ADMIN,  false, keys_list, NULL },
 	{ "DELETE", "/v1/keys/{}",             ROLE_ADMIN,  false, keys_revoke, NULL },

@@ -13,8 +13,10 @@ static const struct {
 	[CONSTANT_SLEEP_AFTER]		= { "sleep_after",		10 * MINUTE },
 	[CONSTANT_ORPHAN]		= { "orphan",			10 * MINUTE },
 	[CONSTANT_STUCK]		= { "stuck",			30 * MINUTE },
+	[CONSTANT_STUCK_GRACE]		= { "stuck_grace",		60 * SECOND },
 	[CONSTANT_MAX_AGE]		= { "max_age",			24 * HOUR },
 	[CONSTANT_SWEEP]		= { "sweep",			5 * MINUTE },
+	[CONSTANT_USED_FLUSH]		= { "used_flush",		2 * SECOND },
 	[CONSTANT_CREATE]		= { "create",			2 * MINUTE },
 	[CONSTANT_FIRST_CONNECT]	= { "first_connect",		5 * MINUTE },
 	[CONSTANT_HELLO]		= { "hello",			30 * SECOND },
@@ -42,6 +44,7 @@ static const struct {
 	[CONSTANT_HOST_FREEZE_BEFORE]	= { "host_freeze_before",	5 * SECOND },
 	[CONSTANT_HOST_MARGIN]		= { "host_margin",		10 * SECOND },
 	[CONSTANT_TURN]			= { "turn",			60 * MINUTE },
+	[CONSTANT_TERMINAL]		= { "terminal",			60 * MINUTE },
 	[CONSTANT_STALE_DIR]		= { "stale_dir",		20 * MINUTE },
 	[CONSTANT_RETENTION]		= { "retention",		90 * DAY },
 };

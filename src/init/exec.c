@@ -282,8 +282,11 @@ static int on_resize(struct exec *x, const struct frame *f, struct err *e)
 
 	if (exec_size_decode(f->payload, &size, e) < 0)
 		return -1;
-	if (x->pty && x->cmd.in >= 0)
-		pty_resize(x->cmd.in, &size);
+	if (!x->pty || x->cmd.in < 0)
+		return 0;
+	pty_resize(x->cmd.in, &size);
+	if (!tree_on_linux(&x->tree)) /* gVisor changes the size and tells nobody */
+		tree_signal(&x->tree, SIGWINCH);
 	return 0;
 }
 

@@ -13,11 +13,12 @@
 
 #include "lib/buf.h"
 
-#define TREE_PIDS_MAX   65536UL
-#define TREE_ROUNDS_MAX 32
-#define CGROUP_ROOT     "/sys/fs/cgroup/cpu"
-#define CGROUP_PREFIX   "berth-exec-"
-#define CGROUPS_MAX     1000 /* of one process */
+#define TREE_PIDS_MAX    65536UL
+#define TREE_ROUNDS_MAX  32
+#define TREE_BLOWS_PLAIN 20
+#define CGROUP_ROOT      "/sys/fs/cgroup/cpu"
+#define CGROUP_PREFIX    "berth-exec-"
+#define CGROUPS_MAX      1000 /* of one process */
 
 struct pids {
 	pid_t *items;
@@ -432,8 +433,14 @@ int tree_ticks(pid_t pid, uint64_t ret[4])
 	return 0;
 }
 
+bool tree_on_linux(const struct tree *t)
+{
+	return t->kind == &kinds[0];
+}
+
 void tree_adopt(struct tree *t, pid_t pid)
 {
+	t->adopted = pid;
 	t->kind->adopt(t, pid);
 }
 
@@ -458,10 +465,17 @@ void tree_signal(const struct tree *t, int signum)
 	(void)strike(t, signum);
 }
 
-size_t tree_kill(const struct tree *t)
+size_t tree_kill(struct tree *t)
 {
-	size_t before = 0, seen = strike(t, SIGSTOP);
+	size_t before = 0, seen;
 
+	/*
+	 * When a shell ends while one of its group is stopped, gVisor sends a hangup to
+	 * all of it, also to what is spared here. So nobody is stopped unless it must be.
+	 */
+	if (t->adopted > 0 && t->blows++ < TREE_BLOWS_PLAIN)
+		return strike(t, SIGKILL);
+	seen = strike(t, SIGSTOP);
 	for (int round = 0; seen > before && round < TREE_ROUNDS_MAX; round++) {
 		before = seen;
 		seen = strike(t, SIGSTOP);

@@ -21,7 +21,9 @@ struct tree {
 	int dir;                    /* /proc, or the cgroup's directory */
 	char name[64];              /* the cgroup, or the marker */
 	pid_t session;              /* of the command; 0 until it runs */
-	struct tree_spared *spared; /* see tree_adopt() */
+	pid_t adopted;              /* see tree_adopt() */
+	unsigned blows;             /* that were struck at it */
+	struct tree_spared *spared; /* likewise */
 	bool wide;                  /* see tree_widen() */
 };
 
@@ -46,6 +48,8 @@ void tree_widen(struct tree *t);
 /* Its time as a user and in the kernel, then that of its children that ended; 100 a second. */
 must_check int tree_ticks(pid_t pid, uint64_t ret[4]);
 
+bool tree_on_linux(const struct tree *t); /* and not on something that is only like it */
+
 void tree_signal(const struct tree *t, int signum);
 
 /*
@@ -53,4 +57,4 @@ void tree_signal(const struct tree *t, int signum);
  * first, so that a fork bomb cannot outrun it. Reap and call again until
  * nothing is seen and there is no child left to wait for.
  */
-must_check size_t tree_kill(const struct tree *t);
+must_check size_t tree_kill(struct tree *t);

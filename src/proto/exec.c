@@ -117,7 +117,7 @@ static uint16_t read_u16(struct reader *r)
 	return n > UINT16_MAX ? UINT16_MAX : (uint16_t)n; /* too much stays too much */
 }
 
-static struct exec_size read_size(struct reader *r)
+struct exec_size exec_size_read(struct reader *r)
 {
 	struct exec_size size = { .cols = read_u16(r) };
 
@@ -134,7 +134,7 @@ void exec_size_encode(struct buf *out, const struct exec_size *size)
 int exec_size_decode(struct bytes wire, struct exec_size *ret, struct err *e)
 {
 	struct reader r = reader_make(wire.data, wire.len);
-	struct exec_size size = read_size(&r);
+	struct exec_size size = exec_size_read(&r);
 
 	if (!reader_done(&r))
 		return err_set(e, ERR_INVALID, "a size that cannot be read");
@@ -150,7 +150,7 @@ int exec_request_decode(struct bytes wire, struct exec_request *ret, struct err 
 
 	reader_str(&r, ret->id, sizeof(ret->id));
 	ret->flags = reader_u32(&r);
-	ret->size = read_size(&r);
+	ret->size = exec_size_read(&r);
 	reader_str(&r, ret->shell, sizeof(ret->shell));
 	ret->timeout_ms = reader_u64(&r);
 	reader_str(&r, ret->cwd, sizeof(ret->cwd));

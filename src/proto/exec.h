@@ -48,6 +48,7 @@ must_check int exec_request_decode(struct bytes wire, struct exec_request *ret, 
 must_check int exec_request_check(const struct exec_request *q, struct err *e);
 
 must_check int exec_size_check(const struct exec_size *size, struct err *e);
+struct exec_size exec_size_read(struct reader *r);
 void exec_size_encode(struct buf *out, const struct exec_size *size);
 must_check int exec_size_decode(struct bytes wire, struct exec_size *ret, struct err *e);
 

@@ -318,7 +318,8 @@ int store_hosts_replace(struct store *s, const struct host_taker *by, uint32_t l
 	return each_moved(s, &replace,
 			  ARGS(TEXT(by->id), NUMBER(by->epoch),
 			       NUMBER(constant_ms(CONSTANT_HOST_FREEZE_BEFORE, by->divisor)),
-			       NUMBER(limit), NUMBER(constant_ms(CONSTANT_CREATE, 1))),
+			       NUMBER(limit),
+			       NUMBER(lifecycle_deadline_ms(SANDBOX_CREATING, by->divisor))),
 			  on_row, arg, e);
 }
 

@@ -20,6 +20,7 @@ void journal_slot_encode(struct buf *out, const struct journal_slot *s)
 		exec_exit_encode(&exit, &s->exit);
 	writer_u8(out, (uint8_t)s->state);
 	writer_u32(out, s->pid);
+	exec_size_encode(out, &s->size);
 	writer_u64(out, s->ended_ms);
 	writer_u64(out, s->offset[0]);
 	writer_u64(out, s->offset[1]);
@@ -76,6 +77,7 @@ int journal_slot_decode(struct bytes wire, struct journal_slot *ret, struct err 
 	bool ended;
 
 	s.pid = reader_u32(&r);
+	s.size = exec_size_read(&r);
 	s.ended_ms = reader_u64(&r);
 	s.offset[0] = reader_u64(&r);
 	s.offset[1] = reader_u64(&r);

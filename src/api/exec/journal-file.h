@@ -33,9 +33,10 @@ enum journal_state {
 struct journal_slot {
 	enum journal_state state;
 	uint32_t pid;
-	uint64_t ended_ms;  /* since 1970 */
-	uint64_t offset[2]; /* bytes there were of each stream, also those beyond the cap */
-	uint64_t recorded;  /* bytes of both that are in the frames */
+	struct exec_size size; /* of a terminal, as it is now */
+	uint64_t ended_ms;     /* since 1970 */
+	uint64_t offset[2];    /* bytes there were of each stream, also those beyond the cap */
+	uint64_t recorded;     /* bytes of both that are in the frames */
 	struct exec_exit exit;
 };
 

@@ -40,6 +40,7 @@ struct journal {
 	struct reactor *reactor;  /* whose loop `exec` lives on */
 	struct exec *exec;        /* NULL: it is over, or nobody attached yet */
 	_Atomic size_t readers;   /* tails that read the file */
+	_Atomic size_t viewers;   /* of a terminal */
 	_Atomic uint32_t waiting; /* a bit for each reactor that wants to hear of more */
 
 	size_t refs; /* under all->lock */
@@ -77,6 +78,9 @@ uint64_t journal_view_end(const struct journal_view *v); /* the position behind 
 bool journal_append(struct journal *j, int stream, const void *data, size_t len, bool late);
 must_check bool journal_is_full(struct journal *j);
 must_check int journal_save(struct journal *j, struct err *e); /* the counts, if it is full */
+
+/* A terminal's size, from any thread. */
+void journal_resize(struct journal *j, const struct exec_size *size);
 
 /* The terminal record. Then: init knows that it stands. */
 must_check int journal_end(struct journal *j, const struct exec_exit *exit, struct err *e);

@@ -1,6 +1,6 @@
 /*
  * Frames both ways on an upgraded connection. The client sends EXEC, STDIN,
- * STDIN_END and SIGNAL; it gets STARTED, STDOUT, STDERR and then EXITED or
+ * STDIN_END, SIGNAL and RESIZE; it gets STARTED, STDOUT, STDERR and then EXITED or
  * ERROR. A client that closes early wants the whole tree killed.
  */
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static void on_gap(struct tail *t, uint64_t bytes)
 static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
 {
 	struct tunnel *u = t->data;
-	cleanup(buf_done) struct buf record = buf_make(256);
+	cleanup(buf_done) struct buf record = buf_make(EXEC_EXIT_MAX);
 
 	tail_close(take_ptr(u->tail));
 	if (why) {
@@ -138,7 +138,8 @@ static int take_frame(struct tunnel *u, const struct frame *f, struct err *e)
 {
 	if (!u->asked || f->type == FRAME_EXEC)
 		return begin(u, f, e);
-	if (f->type != FRAME_STDIN && f->type != FRAME_STDIN_END && f->type != FRAME_SIGNAL)
+	if (f->type != FRAME_STDIN && f->type != FRAME_STDIN_END && f->type != FRAME_SIGNAL &&
+	    f->type != FRAME_RESIZE)
 		return err_set(e, ERR_INVALID, "a client may not send frames of type %u", f->type);
 	if (u->tail->exec)
 		exec_send(u->tail->exec, f->type, f->payload.data, f->payload.len);
