@@ -120,8 +120,9 @@ static int check_ref(const char *name, const char *ref, struct err *e)
 
 static int default_path(struct git_checkout *c, struct err *e)
 {
-	size_t end = strlen(c->url), start;
+	size_t end = strlen(c->url), start, host = strlen(scheme_of(c->url));
 
+	host += strcspn(c->url + host, "/");
 	while (end > 0 && c->url[end - 1] == '/')
 		end--;
 	if (end > 4 && strncmp(c->url + end - 4, ".git", 4) == 0)
@@ -130,7 +131,7 @@ static int default_path(struct git_checkout *c, struct err *e)
 		end--;
 	for (start = end; start > 0 && c->url[start - 1] != '/';)
 		start--;
-	if (start == end || end - start > 200 || c->url[start] == '.')
+	if (start <= host || start == end || end - start > 200 || c->url[start] == '.')
 		return err_set(e, ERR_INVALID, "the URL does not end in a repository's name");
 	snprintf(c->path, sizeof(c->path), "/workspace/%.*s", (int)(end - start), c->url + start);
 	return 0;

@@ -7,10 +7,10 @@
 #include "lib/buf.h"
 #include "lib/err.h"
 
-#define GIT_URL_SIZE    2048
-#define GIT_REF_SIZE    256
-#define GIT_SECRET_SIZE 1024
-#define GIT_PATH_SIZE   4096
+#define GIT_URL_SIZE           2048
+#define GIT_REF_SIZE           256
+#define GIT_SECRET_SIZE        1024
+#define GIT_PATH_SIZE          4096
 
 /* What the script that runs git ends with, besides git's own 1 and 128. */
 #define GIT_EXIT_NO_GIT        97

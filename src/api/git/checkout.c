@@ -215,8 +215,8 @@ static char *credentials(const struct git_checkout *c)
 static void make_command(const struct checkout *k, struct exec_request *q)
 {
 	char origin[GIT_URL_SIZE], depth[24];
-	const char *argv[] = { "/bin/sh", "-c", script,       "git-checkout", k->ask.path,
-			       k->ask.url, depth, k->ask.branch, k->ask.ref,   origin,
+	const char *argv[] = { "/bin/sh", "-c", script, "git-checkout", k->ask.path,
+			       k->ask.url, depth, k->ask.branch, k->ask.ref, origin,
 			       k->temp };
 
 	git_origin(&k->ask, origin);
