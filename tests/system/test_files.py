@@ -607,6 +607,65 @@ def test_what_a_sandbox_sends_stays_where_cp_was_told(s):
     liar.shutdown()
 
 
+def rss_kb(pids):
+    return sum(int(line.split()[1]) for p in pids for line in leftovers.read(f"/proc/{p}/status").split("\n") if line.startswith("VmRSS"))
+
+
+class Memory:
+    """The most that berthd, and all of the sandbox's processes, had in memory meanwhile."""
+
+    def __init__(self, s, box):
+        self.read = lambda: (rss_kb([s.pid("berthd")]), rss_kb(s.cgroup_pids(box.id)))
+        self.first = self.most = self.read()
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while not self.stop.wait(0.1):
+            self.most = tuple(map(max, self.most, self.read()))
+
+    def end(self):
+        self.stop.set()
+        self.thread.join()
+        return self.most[0] - self.first[0], self.most[1] - self.first[1]
+
+
+@only("crun")
+@limit(180)
+def test_a_gigabyte_either_way_with_flat_memory(s):
+    piece = noise(1 << 20)
+    with s.box(disk_mb=1500, memory_mb=256) as b:
+        m = Memory(s, b)
+        status, entry = put(b, "/root/f", Pieces(piece, 1024), {"Content-Length": str(1 << 30)})
+        assert (status, entry["size"]) == (201, 1 << 30)
+        conn = b.api.connect()
+        conn.request("GET", url(b, "/root/f"), headers=b.api.headers())
+        r = conn.getresponse()
+        for i in range(1024):
+            assert r.read(1 << 20) == piece, i
+        assert r.read() == b""
+        conn.close()
+        conn = b.api.connect()  # and a client that does not read costs nothing either
+        conn.request("GET", url(b, "/root/f"), headers=b.api.headers())
+        time.sleep(1)
+        berthd, box = m.end()
+        conn.close()
+        print(f"      1 GiB both ways: berthd {berthd} kB more, the sandbox {box} kB", flush=True)
+        assert berthd < 64_000 and box < 32_000, (berthd, box)
+
+
+class Pieces:
+    """A body that is never all in memory."""
+
+    def __init__(self, piece, count):
+        self.piece, self.left = piece, count
+
+    def read(self, _=None):
+        self.left -= 1
+        return self.piece if self.left >= 0 else b""
+
+
 class Watch:
     def __init__(self, box, path, **more):
         self.seen, self.box, self.failed = [], box, None
