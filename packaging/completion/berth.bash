@@ -7,6 +7,7 @@ _berth()
 		[run]="--runtime --memory --cpus --pids --disk --name --label --env --workdir --timeout --interactive --keep"
 		[exec]="--env --workdir --timeout --shell --interactive"
 		[shell]="--env --workdir"
+		[cp]=""
 		[ps]=""
 		[rm]="--all"
 		[image pull]="--name"

@@ -34,6 +34,7 @@ struct command {
 
 extern const struct command cmd_check;
 extern const struct command cmd_code;
+extern const struct command cmd_cp;
 extern const struct command cmd_dev;
 extern const struct command cmd_doctor;
 extern const struct command cmd_events;

@@ -16,6 +16,7 @@ static const struct command *const commands[] = {
 	&cmd_run,
 	&cmd_exec,
 	&cmd_shell,
+	&cmd_cp,
 	&cmd_ps,
 	&cmd_rm,
 	&cmd_image_pull,

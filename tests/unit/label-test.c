@@ -32,7 +32,16 @@ TEST(a_selector_is_read_term_by_term)
 TEST(what_is_no_selector_is_refused)
 {
 	static const char *const bad[] = {
-		",", "a,", "=b", "!=b", "a b", "a=b,a=c", "a\"", "a{}", "\xc3\xa4", "a=\n",
+		",",
+		"a,",
+		"=b",
+		"!=b",
+		"a b",
+		"a=b,a=c",
+		"a\"",
+		"a{}",
+		"\xc3\xa4",
+		"a=\n",
 		"1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17",
 	};
 

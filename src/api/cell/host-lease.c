@@ -31,6 +31,7 @@ struct host_keeper {
 	_Atomic bool told;       /* berth-node knows until when it may run */
 	uv_timer_t timer;
 	uint64_t next_ms; /* the next word with the database */
+	uint64_t look_ms; /* the next look after the others */
 	bool asked;       /* berth-node has said what it holds */
 	bool asking;      /* and is being asked */
 	bool killing;     /* and is ending everything */
@@ -256,7 +257,6 @@ static void good_news(struct host_keeper *k)
 	tell(k, LEASE_HOLD);
 	if (anew) /* what is still here may have a record elsewhere by now */
 		reconcile_look(k->reactor->berthd->reconcile);
-	takeover_look(k->takeover, k->lease.epoch);
 }
 
 static void bad_news(struct host_keeper *k)
@@ -319,6 +319,10 @@ static void on_tick(uv_timer_t *timer)
 	if (k->asked && !k->under_way && now >= k->next_ms && k->lease.state != HOST_LOST &&
 	    k->lease.state != HOST_GONE)
 		speak(k);
+	if (host_keeper_runs(k) && now >= k->look_ms) {
+		k->look_ms = now + constant_ms(CONSTANT_HOST_RENEW, k->divisor) / 2;
+		takeover_look(k->takeover, k->lease.epoch);
+	}
 }
 
 /* ---- begin and end ---- */
@@ -381,6 +385,23 @@ void host_keeper_end(struct host_keeper *k)
 		return;
 	workers_close(&k->workers);
 	uv_close((uv_handle_t *)&k->timer, on_timer_closed);
+}
+
+static void on_released(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	(void)data, (void)record, (void)fd;
+	if (why)
+		log_event(LOG_ERROR, "berth-node keeps its fence", "why", why->msg, NULL);
+}
+
+static const struct node_call_events release_events = { .on_done = on_released };
+
+void host_keeper_node_up(struct reactor *r)
+{
+	struct node_lease l = { .request = "lease", .op = LEASE_RELEASE };
+
+	if (!r->berthd->keeper)
+		node_call(&r->node, NODE_LEASE, &l, -1, &release_events, NULL);
 }
 
 bool host_keeper_runs(const struct host_keeper *k)

@@ -425,6 +425,7 @@ static void on_node_up(struct node_link *link, void *data)
 	struct reconcile *rc = data;
 
 	(void)link;
+	host_keeper_node_up(rc->reactor);
 	rc->look_at_all = rc->follow = true;
 	on_timer(&rc->timer);
 }
