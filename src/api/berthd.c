@@ -5,6 +5,7 @@
 
 #include "api/exec/resume.h"
 #include "api/life/reconcile.h"
+#include "api/life/usage.h"
 #include "lib/crash.h"
 #include "lib/id.h"
 #include "lib/log.h"
@@ -38,7 +39,13 @@ const struct setting berthd_settings_table[] = {
 	SETTING(CONFIG_STR, berthd_settings, default_runtime, "crun",
 		"The engine of sandboxes that name none: crun or runsc."),
 	SETTING(CONFIG_INT, berthd_settings, timer_divisor, "1",
-		"For tests: the times of the deletion ladder are divided by this."),
+		"For tests: all times that decide are divided by this."),
+	SETTING(CONFIG_INT, berthd_settings, max_age_s, "86400",
+		"A sandbox older than these seconds is deleted, unless kept alive; 0: never."),
+	SETTING(CONFIG_INT, berthd_settings, cap_personal, "20",
+		"How many sandboxes a user (an identity without org) may have; 0: any number."),
+	SETTING(CONFIG_INT, berthd_settings, cap_organisation, "50",
+		"How many sandboxes one org may have; 0: any number."),
 	SETTING(CONFIG_SIZE, berthd_settings, journal_exec_bytes, "256m",
 		"Of one command's output, this much is kept; what is beyond is counted."),
 	SETTING(CONFIG_SIZE, berthd_settings, journal_host_bytes, "16g",
@@ -133,6 +140,7 @@ int berthd_open(struct berthd *b, struct err *e)
 	busy_init(&b->busy);
 	peers_init(&b->peers);
 	changing_init(&b->changing);
+	addresses_init(&b->addresses);
 	if (journals_open(&b->journals, b->settings.state_dir, b->settings.journal_exec_bytes, e) <
 	    0)
 		return -1;
@@ -149,6 +157,7 @@ int berthd_open(struct berthd *b, struct err *e)
 	if (leased(b) && host_keeper_begin(&b->reactors[0], &b->keeper, e) < 0)
 		return -1;
 	b->reconcile = reconcile_begin(&b->reactors[0]);
+	b->usage = usage_begin(&b->reactors[0]);
 	peers_begin(&b->peers, &b->reactors[0]);
 	crash_point("api.serving");
 	return watch_signals(b, e);
@@ -184,12 +193,14 @@ void berthd_close(struct berthd *b)
 	uv_close((uv_handle_t *)&b->on_term, NULL);
 	uv_close((uv_handle_t *)&b->on_int, NULL);
 	reconcile_end(b->reconcile);
+	usage_end(b->usage);
 	host_keeper_end(b->keeper);
 	peers_end(&b->peers);
 	for (size_t i = 0; i < b->reactor_count; i++)
 		reactor_close(&b->reactors[i]);
 	journals_close(&b->journals);
 	places_done(&b->places);
+	addresses_done(&b->addresses);
 	busy_done(&b->busy);
 	peers_done(&b->peers);
 	key_cache_done(&b->keys);

@@ -10,6 +10,7 @@
 #include "api/context/busy.h"
 #include "api/exec/journal.h"
 #include "api/key-cache.h"
+#include "api/life/address.h"
 #include "api/life/changing.h"
 #include "api/life/place.h"
 #include "api/reactor.h"
@@ -33,6 +34,8 @@ struct berthd_settings {
 	uint64_t store_workers;
 	char default_runtime[SANDBOX_RUNTIME_SIZE];
 	uint64_t timer_divisor;
+	uint64_t max_age_s;
+	uint64_t cap_personal, cap_organisation;
 	uint64_t journal_exec_bytes;
 	uint64_t journal_host_bytes;
 	char lease[8];
@@ -44,6 +47,7 @@ struct berthd {
 	struct workers workers;
 	struct key_cache keys;
 	struct places places;
+	struct addresses addresses;
 	struct peers peers;
 	struct changing changing;
 	struct busy busy;
@@ -51,6 +55,7 @@ struct berthd {
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;
 	struct reconcile *reconcile;
+	struct usage *usage;
 	_Atomic size_t exec_held; /* bytes of output kept for JSON answers; see exec/json.c */
 	struct journals journals;
 	struct host_keeper *keeper; /* NULL: leases are off */

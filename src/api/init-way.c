@@ -5,7 +5,9 @@
 
 #include "api/berthd.h"
 #include "api/life/change.h"
+#include "api/life/sleep.h"
 #include "lib/str.h"
+#include "lib/time.h"
 #include "store/sandbox.h"
 
 /* One search, from its beginning to done(). */
@@ -14,6 +16,7 @@ struct search {
 	char request[NODE_REQUEST_SIZE];
 	char owner[SANDBOX_OWNER_SIZE];
 	bool all; /* an admin's */
+	bool only_awake;
 	struct init_way way;
 	init_way_fn done;
 	void *data;
@@ -144,6 +147,11 @@ static int check_place(struct search *s, const struct place *p, struct err *e)
 		return err_set(e, ERR_NOT_FOUND, "there is no sandbox %s", s->way.sandbox);
 	if (p->state == SANDBOX_GONE)
 		return err_set(e, ERR_NOT_FOUND, "sandbox %s was deleted", s->way.sandbox);
+	if (sleep_is_away(p->state) && s->only_awake)
+		return err_set(e, ERR_CONFLICT, "sandbox %s is %s", s->way.sandbox,
+			       sandbox_state_name(p->state));
+	if (sleep_is_away(p->state))
+		return 0; /* it is woken first */
 	if (lifecycle_step(p->state, EV_USE, &step, e) < 0)
 		return p->state == SANDBOX_CREATING
 			       ? err_fix(e, "Wait until it is ready.")
@@ -151,6 +159,33 @@ static int check_place(struct search *s, const struct place *p, struct err *e)
 	s->way.generation = p->generation;
 	memcpy(s->way.owner, p->owner, sizeof(s->way.owner));
 	return 0;
+}
+
+static void on_awake(void *data, const struct sandbox *sb, const struct err *why)
+{
+	struct search *s = data;
+
+	if (why)
+		return search_end(s, why);
+	s->way.generation = sb->generation;
+	places_put(&s->reactor->berthd->places, sb);
+	search_connect(s, false);
+}
+
+static void go_on(struct search *s, const struct place *p)
+{
+	struct settle how = {
+		.reactor = s->reactor,
+		.request = s->request,
+		.sandbox = s->way.sandbox,
+		.done = on_awake,
+		.data = s,
+	};
+
+	places_use(&s->reactor->berthd->places, s->way.sandbox, time_mono_ms());
+	if (sleep_is_away(p->state))
+		return sleep_wake(&how, EV_USE);
+	search_connect(s, p->oom_known);
 }
 
 static int look_up(struct job *job, struct store *store, struct err *e)
@@ -173,7 +208,7 @@ static void on_looked_up(struct job *job)
 	memcpy(p.owner, s->sb.owner, sizeof(p.owner));
 	if (check_place(s, &p, &e) < 0)
 		return search_end(s, &e);
-	search_connect(s, false);
+	go_on(s, &p);
 }
 
 void init_way_find(const struct init_way_ask *ask, init_way_fn done, void *data)
@@ -187,6 +222,7 @@ void init_way_find(const struct init_way_ask *ask, init_way_fn done, void *data)
 	s->data = data;
 	s->way.fd = -1;
 	s->all = !ask->owner;
+	s->only_awake = ask->only_awake;
 	(void)!str_copy(s->request, sizeof(s->request), ask->request);
 	(void)!str_copy(s->owner, sizeof(s->owner), ask->owner ? ask->owner : "");
 	if (sandbox_id_check(ask->sandbox, &e) < 0)
@@ -201,5 +237,5 @@ void init_way_find(const struct init_way_ask *ask, init_way_fn done, void *data)
 	}
 	if (check_place(s, &p, &e) < 0)
 		return search_end(s, &e);
-	search_connect(s, p.oom_known);
+	go_on(s, &p);
 }

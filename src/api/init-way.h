@@ -15,6 +15,7 @@ struct init_way_ask {
 	const char *request; /* the request's id, for the logs */
 	const char *owner;   /* NULL: an admin, who may use all */
 	const char *sandbox;
+	bool only_awake; /* to look after something in it: what sleeps has nothing, and sleeps on */
 };
 
 struct init_way {

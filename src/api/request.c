@@ -8,6 +8,7 @@
 #include "api/cell/pass.h"
 #include "api/cell/placing.h"
 #include "api/cell/routing.h"
+#include "api/life/address.h"
 #include "http/target.h"
 #include "lib/hash.h"
 #include "lib/id.h"
@@ -180,6 +181,11 @@ static void take_body(struct request *rq)
 	http_collect(rq->x, REQUEST_BODY_MAX, on_body);
 }
 
+static void on_resolved(struct request *rq)
+{
+	routing_decide(rq, take_body);
+}
+
 static void allowed(struct request *rq)
 {
 	struct err e;
@@ -189,7 +195,7 @@ static void allowed(struct request *rq)
 			role_name(rq->key.role));
 		return request_fail(rq, &e);
 	}
-	routing_decide(rq, take_body);
+	address_resolve(rq, on_resolved);
 }
 
 static int find_key(struct job *job, struct store *store, struct err *e)

@@ -12,7 +12,7 @@
 #include "store/key.h"
 
 #define REQUEST_ID_SIZE   32
-#define REQUEST_PARAM_MAX 512
+#define REQUEST_PARAM_MAX 700 /* the longest identity key */
 #define REQUEST_BODY_MAX  (1024 * 1024)
 #define REPLY_MAX         (64 * 1024 * 1024)
 

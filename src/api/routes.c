@@ -11,7 +11,9 @@
 #include "api/image/images.h"
 #include "api/keys.h"
 #include "api/life/history.h"
+#include "api/life/policies.h"
 #include "api/life/sandboxes.h"
+#include "api/life/sleep.h"
 #include "api/request.h"
 #include "api/shell/shells.h"
 #include "api/terminal/terminals.h"
@@ -32,6 +34,9 @@ static const struct route routes[] = {
 	{ "POST",   "/v1/sandboxes",           ROLE_USER,   true,  NULL, sandboxes_create },
 	{ "GET",    "/v1/sandboxes",           ROLE_USER,   false, sandboxes_list, NULL },
 	{ "GET",    "/v1/sandboxes/{}",        ROLE_USER,   false, sandboxes_get, NULL },
+	{ "PATCH",  "/v1/sandboxes/{}",        ROLE_USER,   true,  sandboxes_patch, NULL },
+	{ "POST",   "/v1/sandboxes/{}/sleep",  ROLE_USER,   false, NULL, sleep_route },
+	{ "POST",   "/v1/sandboxes/{}/wake",   ROLE_USER,   false, NULL, wake_route },
 	{ "DELETE", "/v1/sandboxes/{}",        ROLE_USER,   false, NULL, sandboxes_delete },
 	{ "POST",   "/v1/sandboxes/{}/exec",   ROLE_USER,   true,  NULL, exec_route },
 	{ "GET",    "/v1/sandboxes/{}/execs",  ROLE_USER,   false, execs_list, NULL },
@@ -72,6 +77,9 @@ static const struct route routes[] = {
 	{ "POST",   "/v1/images",              ROLE_ADMIN,  true,  NULL, images_pull },
 	{ "PUT",    "/v1/images/{}",           ROLE_ADMIN,  false, NULL, images_import },
 	{ "DELETE", "/v1/images/{}",           ROLE_ADMIN,  false, NULL, images_remove },
+	{ "GET",    "/v1/policies",            ROLE_ADMIN,  false, policies_list, NULL },
+	{ "POST",   "/v1/policies",            ROLE_ADMIN,  true,  policies_add, NULL },
+	{ "DELETE", "/v1/policies/{}",         ROLE_ADMIN,  false, policies_remove, NULL },
 	{ "POST",   "/v1/keys",                ROLE_ADMIN,  true,  keys_create, NULL },
 	{ "GET",    "/v1/keys",                ROLE_ADMIN,  false, keys_list, NULL },
 	{ "DELETE", "/v1/keys/{}",             ROLE_ADMIN,  false, keys_revoke, NULL },

@@ -54,3 +54,42 @@ void check_key(const struct context *c, struct check *ret)
 	else
 		check_set(ret, CHECK_WARN, NULL, "cannot be tried: %.150s", e.msg);
 }
+
+/* Whether every host of a cell of several can fence itself, and what is wrong with which. */
+void check_hosts(const struct context *c, struct check *ret)
+{
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	struct fetch_request q = { .body_fd = -1, .timeout_ms = LOOK_MS };
+	const struct json *list;
+	const char *bare = "", *away = "";
+	size_t count = 0;
+	struct err e;
+
+	if (!c->key[0] || client_fetch(c, "/v1/hosts", &q, &reply, &e) < 0) {
+		check_set(ret, CHECK_WARN, NULL, "cannot be asked without a server and a key");
+		return;
+	}
+	list = json_get(reply.tree, "hosts");
+	for (size_t i = 0; i < json_len(list); i++) {
+		const struct json *host = json_at(list, i);
+		const char *state = json_get_str(host, "state");
+
+		if (strcmp(state, "gone") == 0)
+			continue;
+		count++;
+		if (!json_get_str(host, "lease_until")[0])
+			bare = json_get_str(host, "id");
+		if (strcmp(state, "frozen") == 0 || strcmp(state, "lost") == 0)
+			away = json_get_str(host, "id");
+	}
+	if (count > 1 && bare[0])
+		check_set(ret, CHECK_FAIL, "Set lease = on in its berthd.conf and restart berthd.",
+			  "%zu, and %s has no lease: nobody can take it over", count, bare);
+	else if (away[0])
+		check_set(ret, CHECK_WARN, "'berth host ls' says more; see docs/cell.md.",
+			  "%zu, and %s is away", count, away);
+	else if (bare[0])
+		check_set(ret, CHECK_OK, NULL, "one: it needs no lease, and has none");
+	else
+		check_set(ret, CHECK_OK, NULL, "%zu, each with a lease", count);
+}

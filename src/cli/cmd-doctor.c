@@ -27,6 +27,7 @@ static const struct {
 	{ "image tools",	check_image_tools },
 	{ "server",		check_server },
 	{ "API key",		check_key },
+	{ "hosts",		check_hosts },
 };
 
 static const char *const states[CHECK_STATES] = {

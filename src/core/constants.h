@@ -12,8 +12,10 @@ enum constant {
 	CONSTANT_SLEEP_AFTER,   /* an idle sandbox is put to sleep */
 	CONSTANT_ORPHAN,        /* promised, and still not ready */
 	CONSTANT_STUCK,         /* wall limit of a profile that names none */
+	CONSTANT_STUCK_GRACE,   /* on top of any wall limit */
 	CONSTANT_MAX_AGE,       /* of any sandbox without a policy that says more */
 	CONSTANT_SWEEP,         /* the backstop behind the alarms */
+	CONSTANT_USED_FLUSH,    /* uses are remembered so long before they are written */
 	CONSTANT_CREATE,        /* the node builds it */
 	CONSTANT_FIRST_CONNECT, /* from started to init's first connection */
 	CONSTANT_HELLO,         /* from connected to hello */

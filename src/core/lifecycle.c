@@ -5,6 +5,9 @@
 static const char *const state_names[SANDBOX_STATE_COUNT] = {
 	[SANDBOX_CREATING] = "creating",
 	[SANDBOX_READY] = "ready",
+	[SANDBOX_FALLING_ASLEEP] = "falling_asleep",
+	[SANDBOX_ASLEEP] = "asleep",
+	[SANDBOX_WAKING] = "waking",
 	[SANDBOX_DELETING] = "deleting",
 	[SANDBOX_FAILED] = "failed",
 	[SANDBOX_GONE] = "gone",
@@ -18,21 +21,31 @@ static const char *const event_names[SANDBOX_EVENT_COUNT] = {
 	[EV_REMOVED] = "removed",
 	[EV_TIMEOUT] = "timeout",
 	[EV_USE] = "use",
+	[EV_SLEEP] = "sleep",
+	[EV_WAKE] = "wake",
 	[EV_DELETE] = "delete",
 };
 
 static const char *const action_names[SANDBOX_ACTION_COUNT] = {
 	[ACT_NONE] = "none",
 	[ACT_BUILD] = "build",
+	[ACT_SLEEP] = "sleep",
+	[ACT_WAKE] = "wake",
 	[ACT_STOP] = "stop",
 	[ACT_DESTROY] = "destroy",
 	[ACT_REPORT] = "report",
 };
 
 /* Whoever waits has a deadline; the other states wait for nobody. */
-static const uint32_t deadlines[SANDBOX_STATE_COUNT] = {
-	[SANDBOX_CREATING] = LIFECYCLE_CREATE_MS,
-	[SANDBOX_DELETING] = LIFECYCLE_DELETE_MS,
+static const enum constant deadlines[SANDBOX_STATE_COUNT] = {
+	[SANDBOX_CREATING] = CONSTANT_ORPHAN,
+	[SANDBOX_READY] = CONSTANT_COUNT,
+	[SANDBOX_FALLING_ASLEEP] = CONSTANT_STOP_ATTEMPT,
+	[SANDBOX_ASLEEP] = CONSTANT_COUNT,
+	[SANDBOX_WAKING] = CONSTANT_CREATE,
+	[SANDBOX_DELETING] = CONSTANT_STOP_ATTEMPT,
+	[SANDBOX_FAILED] = CONSTANT_COUNT,
+	[SANDBOX_GONE] = CONSTANT_COUNT,
 };
 
 /* clang-format off */
@@ -46,6 +59,7 @@ static const struct step steps[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
 		[EV_ABSENT]	= GO(CREATING,	BUILD),		/* we died before it was made */
 		[EV_REMOVED]	= GO(CREATING,	BUILD),
 		[EV_TIMEOUT]	= GO(FAILED,	DESTROY),
+		[EV_WAKE]	= GO(CREATING,	NONE),		/* it is on its way */
 		[EV_DELETE]	= GO(DELETING,	DESTROY),	/* parts of it may exist */
 	},
 	[SANDBOX_READY] = {
@@ -56,6 +70,41 @@ static const struct step steps[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
 		[EV_REMOVED]	= GO(FAILED,	REPORT),	/* somebody else removed it */
 		[EV_TIMEOUT]	= GO(READY,	NONE),		/* late: of the state before */
 		[EV_USE]	= GO(READY,	NONE),
+		[EV_SLEEP]	= GO(FALLING_ASLEEP, SLEEP),
+		[EV_WAKE]	= GO(READY,	NONE),
+		[EV_DELETE]	= GO(DELETING,	DESTROY),
+	},
+	/* Who wants to use it waits until it sleeps, and wakes it then. */
+	[SANDBOX_FALLING_ASLEEP] = {
+		[EV_UP]		= GO(FALLING_ASLEEP, SLEEP),	/* late: it was started before */
+		[EV_BROKEN]	= GO(FALLING_ASLEEP, SLEEP),
+		[EV_SEEN]	= GO(FALLING_ASLEEP, SLEEP),
+		[EV_ABSENT]	= GO(ASLEEP,	NONE),
+		[EV_REMOVED]	= GO(FAILED,	REPORT),	/* its disk too */
+		[EV_TIMEOUT]	= GO(FALLING_ASLEEP, SLEEP),	/* not seen gone: again */
+		[EV_SLEEP]	= GO(FALLING_ASLEEP, NONE),	/* asked twice */
+		[EV_DELETE]	= GO(DELETING,	DESTROY),
+	},
+	[SANDBOX_ASLEEP] = {
+		[EV_UP]		= GO(FALLING_ASLEEP, SLEEP),	/* late: nobody wants it now */
+		[EV_BROKEN]	= GO(ASLEEP,	NONE),
+		[EV_SEEN]	= GO(FALLING_ASLEEP, SLEEP),	/* asleep means no processes */
+		[EV_ABSENT]	= GO(ASLEEP,	NONE),
+		[EV_REMOVED]	= GO(FAILED,	REPORT),
+		[EV_TIMEOUT]	= GO(ASLEEP,	NONE),		/* late: of the state before */
+		[EV_USE]	= GO(WAKING,	WAKE),
+		[EV_SLEEP]	= GO(ASLEEP,	NONE),
+		[EV_WAKE]	= GO(WAKING,	WAKE),
+		[EV_DELETE]	= GO(DELETING,	DESTROY),
+	},
+	[SANDBOX_WAKING] = {
+		[EV_UP]		= GO(READY,	NONE),
+		[EV_BROKEN]	= GO(FAILED,	STOP),		/* its files are kept */
+		[EV_SEEN]	= GO(WAKING,	WAKE),		/* there, but no hello yet */
+		[EV_ABSENT]	= GO(WAKING,	WAKE),		/* we died before it was started */
+		[EV_REMOVED]	= GO(FAILED,	REPORT),
+		[EV_TIMEOUT]	= GO(FAILED,	STOP),
+		[EV_WAKE]	= GO(WAKING,	NONE),		/* it is on its way */
 		[EV_DELETE]	= GO(DELETING,	DESTROY),
 	},
 	[SANDBOX_DELETING] = {
@@ -74,6 +123,7 @@ static const struct step steps[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
 		[EV_ABSENT]	= GO(FAILED,	NONE),
 		[EV_REMOVED]	= GO(FAILED,	NONE),		/* the owner still has to see it */
 		[EV_TIMEOUT]	= GO(FAILED,	NONE),
+		[EV_WAKE]	= GO(WAKING,	WAKE),		/* if its disk is there still */
 		[EV_DELETE]	= GO(DELETING,	DESTROY),
 	},
 	[SANDBOX_GONE] = {
@@ -98,18 +148,22 @@ int lifecycle_step(enum sandbox_state from, enum sandbox_event ev, struct step *
 		return err_set(e, ERR_CONFLICT, "cannot %s a sandbox that is %s", event_names[ev],
 			       state_names[from]);
 	*ret = *s;
-	ret->deadline_ms = deadlines[s->to];
 	return 0;
 }
 
-uint32_t lifecycle_deadline_ms(enum sandbox_state s)
+uint64_t lifecycle_deadline_ms(enum sandbox_state s, unsigned divisor)
 {
-	return deadlines[s];
+	uint64_t ms;
+
+	if (deadlines[s] == CONSTANT_COUNT)
+		return 0;
+	ms = constant_ms(deadlines[s], divisor);
+	return ms < LIFECYCLE_LEAST_MS ? LIFECYCLE_LEAST_MS : ms;
 }
 
 bool sandbox_event_is_fact(enum sandbox_event ev)
 {
-	return ev != EV_USE && ev != EV_DELETE;
+	return ev < EV_USE;
 }
 
 bool sandbox_state_is_final(enum sandbox_state s)

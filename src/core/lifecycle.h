@@ -13,14 +13,18 @@
  */
 #pragma once
 
+#include "core/constants.h"
 #include "lib/err.h"
 
 enum sandbox_state {
-	SANDBOX_CREATING, /* promised; parts of it may exist */
-	SANDBOX_READY,    /* init has said hello */
-	SANDBOX_DELETING, /* to be destroyed and proven absent */
-	SANDBOX_FAILED,   /* no processes; disk kept until deleted */
-	SANDBOX_GONE,     /* the last state: only the tombstone is left */
+	SANDBOX_CREATING,       /* promised; parts of it may exist */
+	SANDBOX_READY,          /* init has said hello */
+	SANDBOX_FALLING_ASLEEP, /* its processes are to be ended and seen gone; the disk stays */
+	SANDBOX_ASLEEP,         /* no processes; any use wakes it */
+	SANDBOX_WAKING,         /* to be started again on its own disk */
+	SANDBOX_DELETING,       /* to be destroyed and proven absent */
+	SANDBOX_FAILED,         /* no processes; disk kept until deleted */
+	SANDBOX_GONE,           /* the last state: only the tombstone is left */
 	SANDBOX_STATE_COUNT
 };
 
@@ -32,6 +36,8 @@ enum sandbox_event {
 	EV_REMOVED, /* fact: every part of it was proven absent */
 	EV_TIMEOUT, /* fact: the deadline of this state has passed */
 	EV_USE,     /* request: exec, files, anything that needs it to run */
+	EV_SLEEP,   /* request: end its processes, keep its disk */
+	EV_WAKE,    /* request: let it run again, also one that failed */
 	EV_DELETE,  /* request */
 	SANDBOX_EVENT_COUNT
 };
@@ -39,19 +45,19 @@ enum sandbox_event {
 enum sandbox_action {
 	ACT_NONE,
 	ACT_BUILD,   /* tell the node to create and start it */
+	ACT_SLEEP,   /* tell the node to end its processes, politely; see that they are gone */
+	ACT_WAKE,    /* tell the node to start it again on the disk it has */
 	ACT_STOP,    /* tell the node to end its processes; the disk stays */
 	ACT_DESTROY, /* tell the node to remove all of it and to prove it */
 	ACT_REPORT,  /* tell the owner: this happened by itself */
 	SANDBOX_ACTION_COUNT
 };
 
-#define LIFECYCLE_CREATE_MS 60000 /* from promise to hello */
-#define LIFECYCLE_DELETE_MS 30000 /* from one attempt to destroy it to the next */
+#define LIFECYCLE_LEAST_MS 10000 /* work of the host is not sped up by a divisor */
 
 struct step {
 	enum sandbox_state to;
 	enum sandbox_action action;
-	uint32_t deadline_ms; /* from now, while in `to`; 0: nothing is waited for there */
 	bool allowed;
 };
 
@@ -59,7 +65,8 @@ struct step {
 must_check int lifecycle_step(enum sandbox_state from, enum sandbox_event ev,
 			      struct step *ret, struct err *e);
 
-uint32_t lifecycle_deadline_ms(enum sandbox_state s); /* 0: none */
+/* How long is waited in this state; 0: for nothing. Of a deletion the ladder knows better. */
+uint64_t lifecycle_deadline_ms(enum sandbox_state s, unsigned divisor);
 bool sandbox_event_is_fact(enum sandbox_event ev);
 bool sandbox_state_is_final(enum sandbox_state s);
 const char *sandbox_state_name(enum sandbox_state s);

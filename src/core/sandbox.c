@@ -50,7 +50,17 @@ int sandbox_spec_check(const struct sandbox_spec *spec, struct err *e)
 				       "%s must be %" PRId64 " to %" PRId64 ", not %" PRId64,
 				       l->name, l->min, l->max, n);
 	}
-	return 0;
+	if (spec->name[0] && sandbox_name_check(spec->name, e) < 0)
+		return -1;
+	return sandbox_sleep_check(spec->sleep_after_ms, e);
+}
+
+int sandbox_sleep_check(int64_t ms, struct err *e)
+{
+	if (ms == 0 || (ms >= SANDBOX_SLEEP_MS_MIN && ms <= SANDBOX_SLEEP_MS_MAX))
+		return 0;
+	return err_set(e, ERR_INVALID, "sleep_after_ms must be 0 (never), or %d to %" PRId64,
+		       SANDBOX_SLEEP_MS_MIN, (int64_t)SANDBOX_SLEEP_MS_MAX);
 }
 
 static size_t cell_len(const char *s)
@@ -87,6 +97,34 @@ int sandbox_id_check(const char *id, struct err *e)
 	if (!is_id(id))
 		return err_set(e, ERR_INVALID, "not a sandbox id: \"%.60s\"", id);
 	return 0;
+}
+
+int sandbox_address_check(const char *text, enum sandbox_address *ret, struct err *e)
+{
+	enum identity_kind kind;
+	struct err ignored;
+
+	if (is_id(text))
+		*ret = ADDRESS_ID;
+	else if (identity_key_check(text, &kind, &ignored) == 0)
+		*ret = ADDRESS_KEY;
+	else if (strncmp(text, "sb_", 3) != 0 && identity_name_check(text, &ignored) == 0)
+		*ret = ADDRESS_NAME;
+	else
+		return err_set(e, ERR_INVALID, "not a sandbox id, identity key or name: \"%.60s\"",
+			       text);
+	return 0;
+}
+
+int sandbox_name_check(const char *name, struct err *e)
+{
+	enum sandbox_address kind;
+
+	if (identity_name_check(name, e) < 0)
+		return -1;
+	if (sandbox_address_check(name, &kind, e) == 0 && kind == ADDRESS_NAME)
+		return 0;
+	return err_set(e, ERR_INVALID, "the name \"%s\" reads like an id or an identity key", name);
 }
 
 void sandbox_id_make(char out[SANDBOX_ID_SIZE], const char *cell, const char *random)

@@ -1,8 +1,10 @@
 /* A sandbox as everybody sees it, what a user may ask of one, and its id. */
 #pragma once
 
+#include "core/identity.h"
 #include "core/image-name.h"
 #include "core/lifecycle.h"
+#include "core/policy.h"
 #include "core/stop.h"
 #include "lib/err.h"
 #include "lib/id.h"
@@ -13,6 +15,10 @@
 #define SANDBOX_HOST_SIZE    64
 #define SANDBOX_REASON_SIZE  200
 #define SANDBOX_CELL_MAX     8 /* characters */
+#define SANDBOX_NAME_SIZE    (IDENTITY_NAME_MAX + 1)
+#define SANDBOX_LABELS_SIZE  2048 /* as JSON text */
+#define SANDBOX_ENV_SIZE     8192
+#define SANDBOX_CAP_SIZE     280
 
 struct sandbox {
 	char id[SANDBOX_ID_SIZE];
@@ -32,6 +38,17 @@ struct sandbox {
 	char reason[SANDBOX_REASON_SIZE]; /* why it is in this state, if there is more to say */
 	uint64_t read_ms;                 /* when the record was read, by the database's clock */
 	struct stop stop;                 /* of its deletion; its last error is `reason` */
+
+	char name[SANDBOX_NAME_SIZE];            /* empty: none; unique among its owner's */
+	char identity_key[IDENTITY_LEGACY_SIZE]; /* the same */
+	enum policy_isolation isolation;         /* open: it has no identity */
+	char profile[POLICY_WORD_SIZE];
+	char labels[SANDBOX_LABELS_SIZE]; /* {"k":"v"} */
+	char env[SANDBOX_ENV_SIZE];       /* {"K":"v"}: of every command */
+	uint64_t sleep_after_ms;          /* 0: never by itself */
+	bool keep_alive;                  /* neither sleep nor age ends it */
+	uint64_t last_used_ms;            /* coarse; see api/life/usage.h */
+	uint64_t busy_ms;                 /* since when it is, coarse; 0: it is not */
 };
 
 /* What a create request may say. Start from SANDBOX_SPEC_DEFAULT, then check. */
@@ -43,6 +60,18 @@ struct sandbox_spec {
 	int64_t cpu_milli;
 	int64_t pids;
 	int64_t disk_mb;
+	char name[SANDBOX_NAME_SIZE];
+	char labels[SANDBOX_LABELS_SIZE]; /* JSON, checked */
+	char env[SANDBOX_ENV_SIZE];
+	int64_t sleep_after_ms;
+	bool keep_alive;
+	char profile[POLICY_WORD_SIZE];
+
+	/* What follows from its identity; see api/life/intent.h. */
+	char identity_key[IDENTITY_LEGACY_SIZE];
+	enum policy_isolation isolation;
+	char cap_subject[SANDBOX_CAP_SIZE]; /* whose cap it counts for; empty: nobody's */
+	int64_t cap;
 };
 
 #define SANDBOX_MEMORY_MB_MIN 16
@@ -53,17 +82,34 @@ struct sandbox_spec {
 #define SANDBOX_PIDS_MAX      65536
 #define SANDBOX_DISK_MB_MIN   16
 #define SANDBOX_DISK_MB_MAX   16777216 /* 16 TiB */
+#define SANDBOX_SLEEP_MS_MIN  1000
+#define SANDBOX_SLEEP_MS_MAX  2592000000 /* 30 days */
 
 /* clang-format off */
 #define SANDBOX_SPEC_DEFAULT ((struct sandbox_spec){ \
-	.memory_mb = 512, .cpu_milli = 1000, .pids = 256, .disk_mb = 2048 })
+	.memory_mb = 512, .cpu_milli = 1000, .pids = 256, .disk_mb = 2048, \
+	.labels = "{}", .env = "{}" })
 /* clang-format on */
 
 /* ERR_INVALID names the member and what it may be. */
 must_check int sandbox_spec_check(const struct sandbox_spec *spec, struct err *e);
 
+/* A name that cannot be taken for an id or an identity key. */
+must_check int sandbox_name_check(const char *name, struct err *e);
+
+/* By which a sandbox can be named in a path. */
+enum sandbox_address {
+	ADDRESS_NONE,
+	ADDRESS_ID,
+	ADDRESS_KEY,
+	ADDRESS_NAME
+};
+must_check int sandbox_address_check(const char *text, enum sandbox_address *ret, struct err *e);
+
 /* "crun" or "runsc". */
 must_check int sandbox_runtime_check(const char *runtime, struct err *e);
+
+must_check int sandbox_sleep_check(int64_t ms, struct err *e);
 
 /* "sb_" cell "_" and ID_RANDOM_CHARS of [0-9a-v]; a cell is [a-z0-9]{1,8}. */
 must_check int sandbox_id_check(const char *id, struct err *e);

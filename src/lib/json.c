@@ -66,6 +66,14 @@ static int read_str(const struct json_field *f, const json_t *v, char *at, struc
 	return 0;
 }
 
+static int read_raw(const struct json_field *f, const json_t *v, char **at, struct err *e)
+{
+	if (!json_is_object(v))
+		return err_set(e, ERR_INVALID, "%s must be an object", f->name);
+	*at = json_dumps(v, JSON_COMPACT);
+	return *at ? 0 : err_set(e, ERR_INVALID, "%s cannot be read", f->name);
+}
+
 static int field_read(const struct json_field *f, json_t *v, void *record, struct err *e)
 {
 	void *at = (char *)record + f->offset;
@@ -92,6 +100,8 @@ static int field_read(const struct json_field *f, json_t *v, void *record, struc
 		return read_list(f, v, at, e);
 	case JSON_MAP:
 		return read_map(f, v, at, e);
+	case JSON_RAW:
+		return read_raw(f, v, at, e);
 	case JSON_END:
 		break;
 	}
@@ -224,6 +234,18 @@ void json_bool(struct buf *out, const char *name, bool value)
 {
 	json_key(out, name);
 	buf_addf(out, value ? "true" : "false");
+}
+
+void json_map(struct buf *out, const struct strv *map)
+{
+	json_open(out, '{');
+	for (size_t i = 0; i < map->len; i++) {
+		const char *item = map->items[i];
+		cleanup(free_ptr) char *name = strndup(item, strcspn(item, "="));
+
+		json_str(out, name ? name : "", item + strcspn(item, "=") + 1);
+	}
+	buf_adds(out, "}");
 }
 
 /* struct json is jansson's json_t under a name of ours, never defined. */

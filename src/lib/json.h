@@ -21,7 +21,8 @@ enum json_type {
 	JSON_INT,  /* int64_t */
 	JSON_BOOL, /* bool */
 	JSON_STRV, /* struct strv, from a list of strings */
-	JSON_MAP   /* struct strv of "name=value", from an object of strings */
+	JSON_MAP,  /* struct strv of "name=value", from an object of strings */
+	JSON_RAW   /* char *, owned by the record: the text of an object, to be read by itself */
 };
 
 struct json_field {
@@ -42,6 +43,7 @@ struct json_field {
 #define JSON_FIELD_BOOL(record, member, ...) JSON_FIELD(JSON_BOOL, record, member, __VA_ARGS__)
 #define JSON_FIELD_STRV(record, member, ...) JSON_FIELD(JSON_STRV, record, member, __VA_ARGS__)
 #define JSON_FIELD_MAP(record, member, ...)  JSON_FIELD(JSON_MAP, record, member, __VA_ARGS__)
+#define JSON_FIELD_RAW(record, member, ...)  JSON_FIELD(JSON_RAW, record, member, __VA_ARGS__)
 #define JSON_FIELD_END \
 	{ .type = JSON_END }
 /* clang-format on */
@@ -60,6 +62,7 @@ void json_str(struct buf *out, const char *name, const char *value);
 void json_bytes(struct buf *out, const char *name, const void *data, size_t len);
 void json_int(struct buf *out, const char *name, int64_t value);
 void json_bool(struct buf *out, const char *name, bool value);
+void json_map(struct buf *out, const struct strv *map); /* {"name":"value"} of a JSON_MAP */
 
 /* Reading a reply: a tree, and lookups that never fail, only miss. */
 struct json;

@@ -155,13 +155,15 @@ static int write_config(struct allocation *a, struct err *e)
  * A berth-node that was killed may have left an engine that came up after it:
  * a new disk must not be made under its feet.
  */
-static int check_leftovers(const struct allocation *a, struct err *e)
+static int check_leftovers(const struct allocation *a, bool keep_disk, struct err *e)
 {
 	struct node_observation o;
 
 	if (a->call || a->phase != PHASE_ENDED)
 		return 0;
 	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
+	if (o.process == PRESENCE_ABSENT && keep_disk) /* stopped: the rest is cleared away */
+		return 0;
 	if (o.process == PRESENCE_ABSENT && o.cgroup == PRESENCE_ABSENT &&
 	    o.runtime == PRESENCE_ABSENT)
 		return 0;
@@ -181,9 +183,24 @@ static struct allocation *create(struct call *c, struct err *e)
 	if (!a && (image_exists(n, c->ask.create.image, e) < 0 ||
 		   allocation_make(n, &c->ask.create, &a, e) < 0))
 		return NULL;
-	if (!a || check_leftovers(a, e) < 0 || allocation_claim(a, c, e) < 0)
+	if (!a || check_leftovers(a, c->ask.create.keep_disk, e) < 0 ||
+	    allocation_claim(a, c, e) < 0)
 		return NULL;
 	return a;
+}
+
+/* It was stopped and is to run again: on the disk it had, or not at all. */
+static int reuse_disk(struct allocation *a, struct err *e)
+{
+	if (allocation_remove_traces(a, e) < 0)
+		return -1;
+	if (pool_observe(&a->node->pool, a->name) != PRESENCE_PRESENT)
+		return err_set(e, ERR_NOT_FOUND, "the disk of %s is not there", a->spec.sandbox);
+	crash_point("node.disk-kept");
+	a->phase = PHASE_BUILT;
+	allocation_log(a, LOG_INFO, "built on the disk it had", NULL);
+	answer(a);
+	return 0;
 }
 
 void verb_create(struct call *c)
@@ -197,6 +214,11 @@ void verb_create(struct call *c)
 	if (a->phase == PHASE_BUILT || a->phase == PHASE_RUNNING)
 		return answer(a); /* asked twice */
 	a->phase = PHASE_BUILDING;
+	if (c->ask.create.keep_disk) {
+		if (write_config(a, &e) < 0 || reuse_disk(a, &e) < 0)
+			give_up(a, PHASE_ENDED, &e);
+		return;
+	}
 	work.log = process_log_open(a);
 	if (write_config(a, &e) < 0 ||
 	    task_fork(&c->node->loop, &work, &e) < 0)

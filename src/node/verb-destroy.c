@@ -144,7 +144,7 @@ static int remove_disk(void *arg, struct err *e)
 }
 
 /* Cgroups, and what the engine wrote down about it. */
-static int remove_traces(struct allocation *a, struct err *e)
+int allocation_remove_traces(struct allocation *a, struct err *e)
 {
 	cleanup(strv_done) struct strv records = { 0 };
 	char path[320];
@@ -186,7 +186,7 @@ static void destroy(struct allocation *a)
 	cgroup_kill(&a->node->cgroups, a->name);
 	crash_point("node.killed");
 	w = ending_new(a, 0, start_removing_disk);
-	w->clear = remove_traces;
+	w->clear = allocation_remove_traces;
 	on_look(&w->timer);
 }
 

@@ -25,6 +25,9 @@ must_check int allocation_claim(struct allocation *a, struct call *c, struct err
 void verb_tell_ended(const struct allocation *a);
 void verb_forget_followers(struct node *n); /* those whose link is gone */
 
+/* Cgroups, and what the engine wrote down about it; its processes must be gone. */
+must_check int allocation_remove_traces(struct allocation *a, struct err *e);
+
 /* Observe it from host facts alone. */
 void allocation_observe(const struct node *n, const char *sandbox, uint64_t generation,
 			struct node_observation *ret);

@@ -92,6 +92,7 @@ struct node_create {
 	uint64_t disk_bytes;
 	uint32_t cpu_milli;
 	uint32_t pids;
+	uint32_t keep_disk; /* 1: it was stopped: the disk it had must be there, and stays */
 };
 
 struct node_stop {

@@ -128,6 +128,10 @@ static int connect_now(struct store *s, struct err *e)
 
 int connection_ready(struct store *s, struct err *e)
 {
+	if (s->open && s->conn && PQtransactionStatus(s->conn) == PQTRANS_INTRANS)
+		return 0;
+	if (s->open)
+		return err_set(e, ERR_BUSY, "the database was lost within a transaction");
 	if (s->conn && (PQstatus(s->conn) != CONNECTION_OK ||
 			PQtransactionStatus(s->conn) != PQTRANS_IDLE || said_goodbye(s->conn)))
 		connection_drop(s);

@@ -8,13 +8,14 @@
 
 #include "store/store.h"
 
-#define STORE_STATEMENTS_MAX 64
+#define STORE_STATEMENTS_MAX 256
 
 struct statement;
 
 struct store {
 	char *conninfo;
 	PGconn *conn; /* NULL: to be made by the next call */
+	bool open;    /* a transaction is: store_begin() */
 	const struct statement *prepared[STORE_STATEMENTS_MAX];
 	size_t prepared_len;
 	struct store_counts counts;

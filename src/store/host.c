@@ -66,7 +66,9 @@ static const struct column moved_columns[] = {
 static const struct statement put = { "host-put",
 	"INSERT INTO host (id, version, lease_until) VALUES ($1, $2, "
 	"CASE WHEN $3::int = 1 THEN now() END) "
-	"ON CONFLICT (id) DO UPDATE SET version = excluded.version, seen_at = now()" };
+	"ON CONFLICT (id) DO UPDATE SET version = excluded.version, seen_at = now(), "
+	"lease_until = CASE WHEN $3::int = 1 THEN coalesce(host.lease_until, now()) END "
+	"WHERE $3::int = 1 OR (host.lost_at IS NULL AND host.removed_at IS NULL) RETURNING id" };
 #define SAYS \
 	"version = $2, address = coalesce($3, host.address), boot_id = $4, " \
 	"lease_until = " SQL_AFTER("$5") ", " \
@@ -182,7 +184,15 @@ int store_host_put(struct store *s, const char *id, const char *version, bool le
 {
 	cleanup(result_clear) PGresult *res = NULL;
 
-	return store_run(s, &put, ARGS(TEXT(id), TEXT(version), NUMBER(leased)), &res, e);
+	if (store_run(s, &put, ARGS(TEXT(id), TEXT(version), NUMBER(leased)), &res, e) < 0)
+		return -1;
+	if (PQntuples(res) > 0)
+		return 0;
+	err_set(e, ERR_CONFLICT, "host %.60s was taken over, or removed: what it ran may run "
+				 "elsewhere",
+		id);
+	return err_fix(e, "Start it with lease = on: it kills what was taken over, and is a host "
+			  "again.");
 }
 
 /* Both end with a number of their own: the margin, or the epoch. */
@@ -318,7 +328,8 @@ int store_hosts_replace(struct store *s, const struct host_taker *by, uint32_t l
 	return each_moved(s, &replace,
 			  ARGS(TEXT(by->id), NUMBER(by->epoch),
 			       NUMBER(constant_ms(CONSTANT_HOST_FREEZE_BEFORE, by->divisor)),
-			       NUMBER(limit), NUMBER(constant_ms(CONSTANT_CREATE, 1))),
+			       NUMBER(limit),
+			       NUMBER(lifecycle_deadline_ms(SANDBOX_CREATING, by->divisor))),
 			  on_row, arg, e);
 }
 

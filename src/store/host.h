@@ -46,7 +46,10 @@ struct host {
 /* How others see it. */
 enum host_lease_state host_state(const struct host *h, unsigned divisor);
 
-/* A host says that it is there. One that needs a lease may do nothing until it has one. */
+/*
+ * A host says that it is there. One that needs a lease may do nothing until it has
+ * one; one that needs none gives up what it had. ERR_CONFLICT if it was lost.
+ */
 must_check int store_host_put(struct store *s, const char *id, const char *version, bool leased,
 			      struct err *e);
 

@@ -45,7 +45,7 @@ int store_run(struct store *s, const struct statement *st, struct args args, PGr
 	if (connection_ready(s, e) < 0 || prepare(s, st, e) < 0)
 		return -1;
 
-	s->counts.transactions++;
+	s->counts.transactions += !s->open;
 	res = PQexecPrepared(s->conn, st->name, (int)args.len, values, NULL, NULL, 0);
 	if (PQresultStatus(res) != PGRES_TUPLES_OK && PQresultStatus(res) != PGRES_COMMAND_OK) {
 		connection_fail(s, res, e);
@@ -53,6 +53,40 @@ int store_run(struct store *s, const struct statement *st, struct args args, PGr
 	}
 	*ret = take_ptr(res);
 	return 0;
+}
+
+int store_begin(struct store *s, struct err *e)
+{
+	cleanup(result_clear) PGresult *res = NULL;
+
+	if (connection_ready(s, e) < 0)
+		return -1;
+	res = PQexec(s->conn, "BEGIN");
+	if (PQresultStatus(res) != PGRES_COMMAND_OK)
+		return connection_fail(s, res, e);
+	s->counts.transactions++;
+	s->open = true;
+	return 0;
+}
+
+int store_commit(struct store *s, struct err *e)
+{
+	cleanup(result_clear) PGresult *res = NULL;
+
+	s->open = false;
+	res = PQexec(s->conn, "COMMIT");
+	if (PQresultStatus(res) != PGRES_COMMAND_OK)
+		return connection_fail(s, res, e);
+	if (strcmp(PQcmdStatus(res), "COMMIT") != 0)
+		return err_set(e, ERR_INTERNAL, "database: the transaction was rolled back");
+	return 0;
+}
+
+void store_rollback(struct store *s)
+{
+	if (s->open && s->conn)
+		PQclear(PQexec(s->conn, "ROLLBACK"));
+	s->open = false;
 }
 
 static bool column_read(const struct column *c, const char *text, void *at)
@@ -70,6 +104,9 @@ static bool column_read(const struct column *c, const char *text, void *at)
 			return false;
 		*(int64_t *)at = (int64_t)n;
 		return true;
+	case COLUMN_BOOL:
+		*(bool *)at = text[0] == 't';
+		return strcmp(text, "t") == 0 || strcmp(text, "f") == 0;
 	case COLUMN_WORD:
 		return c->read(text, at);
 	case COLUMN_END:

@@ -7,7 +7,7 @@
 
 #include "store/connection.h"
 
-#define STORE_ARGS_MAX 20
+#define STORE_ARGS_MAX 32
 
 struct statement {
 	const char *name, *sql;
@@ -37,6 +37,7 @@ enum column_type {
 	COLUMN_STR, /* char[size] */
 	COLUMN_INT, /* int64_t, not negative */
 	COLUMN_U64,
+	COLUMN_BOOL,
 	COLUMN_WORD /* an enum, by its `read` */
 };
 
@@ -64,6 +65,14 @@ struct column {
 /* One transaction. The caller clears *ret. */
 must_check int store_run(struct store *s, const struct statement *st, struct args args,
 			 PGresult **ret, struct err *e);
+
+/*
+ * Several statements as one transaction: what is run between begin and commit.
+ * A commit that fails with ERR_BUSY is unknown, like any other.
+ */
+must_check int store_begin(struct store *s, struct err *e);
+must_check int store_commit(struct store *s, struct err *e);
+void store_rollback(struct store *s); /* also after a failure, and when nothing is open */
 
 must_check int row_read(const PGresult *res, int row, const struct column *columns, void *record,
 			struct err *e);

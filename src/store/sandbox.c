@@ -3,79 +3,13 @@
 #include <string.h>
 
 #include "lib/str.h"
-#include "store/row.h"
+#include "store/sandbox-row.h"
 
 /* clang-format off */
-#define SANDBOX_COLUMNS \
-	"id, owner, image, image_digest, runtime, host, generation, state, " \
-	"memory_mb, cpu_milli, pids, disk_mb, " SQL_MS("created_at") " AS created_ms, " \
-	"version, reason, " SQL_MS("now()") " AS read_ms, stop_state AS \"stop.state\", " \
-	"stop_attempt AS \"stop.attempt\", stop_attempts AS \"stop.attempts\", " \
-	"stop_rechecks AS \"stop.rechecks\", reason AS \"stop.last_error\", " \
-	"coalesce(" SQL_MS("deadline_at") ", 0) AS \"stop.next_ms\", " \
-	"coalesce(" SQL_MS("deadline_at") ", 0) AS \"stop.deadline_ms\""
-/* A tombstone read as a sandbox: the same columns, what it does not know is empty. */
-#define GONE_COLUMNS \
-	"id, owner, '', '', '', host, generation, 'gone', 0, 0, 0, 0, 0, 0, '', " \
-	SQL_MS("now()") ", 'none', 0, 0, 0, '', 0, 0"
 #define TOMBSTONE_COLUMNS \
 	"id, owner, host, generation, " SQL_MS("deleted_at") " AS deleted_ms, receipt"
 #define OF_OWNER "($2::text IS NULL OR owner = $2)"
-/* What was written is told in the same statement: "WITH ", "did AS (... RETURNING *)", this. */
-#define TELL(version, event, from, to, reason, attempt, did) \
-	", told AS (INSERT INTO sandbox_event " \
-	"(sandbox_id, seq, event, from_state, to_state, reason, attempt) " \
-	"SELECT id, " version ", " event ", " from ", " to ", " reason ", " attempt \
-	" FROM " did ") "
-
-static bool read_state(const char *text, void *at)
-{
-	return sandbox_state_by_name(text, at);
-}
-
-static bool read_stop_state(const char *text, void *at)
-{
-	*(enum stop_state *)at = stop_state_by_name(text);
-	return true;
-}
-
-static bool read_count(const char *text, void *at)
-{
-	struct err ignored;
-	uint64_t n;
-
-	if (str_u64(text, &n, &ignored) < 0 || n > UINT32_MAX)
-		return false;
-	*(unsigned *)at = (unsigned)n;
-	return true;
-}
-
-static const struct column columns[] = {
-	COLUMN(COLUMN_STR, sandbox, id),
-	COLUMN(COLUMN_STR, sandbox, owner),
-	COLUMN(COLUMN_STR, sandbox, image),
-	COLUMN(COLUMN_STR, sandbox, image_digest),
-	COLUMN(COLUMN_STR, sandbox, runtime),
-	COLUMN(COLUMN_STR, sandbox, host),
-	COLUMN(COLUMN_U64, sandbox, generation),
-	COLUMN(COLUMN_WORD, sandbox, state, .read = read_state),
-	COLUMN(COLUMN_INT, sandbox, memory_mb),
-	COLUMN(COLUMN_INT, sandbox, cpu_milli),
-	COLUMN(COLUMN_INT, sandbox, pids),
-	COLUMN(COLUMN_INT, sandbox, disk_mb),
-	COLUMN(COLUMN_U64, sandbox, created_ms),
-	COLUMN(COLUMN_U64, sandbox, version),
-	COLUMN(COLUMN_STR, sandbox, reason),
-	COLUMN(COLUMN_U64, sandbox, read_ms),
-	COLUMN(COLUMN_WORD, sandbox, stop.state, .read = read_stop_state),
-	COLUMN(COLUMN_U64, sandbox, stop.attempt),
-	COLUMN(COLUMN_WORD, sandbox, stop.attempts, .read = read_count),
-	COLUMN(COLUMN_WORD, sandbox, stop.rechecks, .read = read_count),
-	COLUMN(COLUMN_STR, sandbox, stop.last_error),
-	COLUMN(COLUMN_U64, sandbox, stop.next_ms),
-	COLUMN(COLUMN_U64, sandbox, stop.deadline_ms),
-	COLUMNS_END
-};
+/* clang-format on */
 
 static const struct column tombstone_columns[] = {
 	COLUMN(COLUMN_STR, tombstone, id),
@@ -87,40 +21,17 @@ static const struct column tombstone_columns[] = {
 	COLUMNS_END
 };
 
-/*
- * The image's row is locked against a change until the sandbox is there: once a
- * name means another digest, no new sandbox can still come with the old one.
- */
-#define TELL_CREATED TELL("version", "'create'", "''", "state", "''", "0", "made")
-#define INSERT_FROM \
-	"INSERT INTO sandbox (id, owner, image, image_digest, runtime, host, generation, state, " \
-	"memory_mb, cpu_milli, pids, disk_mb, deadline_at) " \
-	"SELECT $1, $2, name, digest, $4, $5, 1, 'creating', " \
-	"$6::bigint, $7::bigint, $8::bigint, $9::bigint, " SQL_AFTER("$10") " FROM "
-static const struct statement insert = { "sandbox-insert",
-	"WITH made AS (" INSERT_FROM "image WHERE name = $3 FOR SHARE RETURNING *)" TELL_CREATED
-	"SELECT " SANDBOX_COLUMNS " FROM made" };
-/* The key is taken only if the image is there, and the sandbox made only if the key was free. */
-static const struct statement insert_once = { "sandbox-insert-once",
-	"WITH named AS (SELECT name, digest FROM image WHERE name = $3 FOR SHARE), "
-	"taken AS (INSERT INTO idempotency (owner, key, request, body_hash, sandbox_id) "
-	"SELECT $2, $11, $12, $13, $1 FROM named "
-	"ON CONFLICT (owner, key) DO NOTHING RETURNING key), "
-	"made AS (" INSERT_FROM "named, taken RETURNING *)" TELL_CREATED
-	"SELECT " SANDBOX_COLUMNS " FROM made" };
+/* clang-format off */
 /* One statement sees one moment: the row and the tombstone cannot both be missed. */
 static const struct statement get = { "sandbox-get",
 	"SELECT " SANDBOX_COLUMNS " FROM sandbox WHERE id = $1 AND " OF_OWNER
 	" UNION ALL "
 	"SELECT " GONE_COLUMNS " FROM tombstone WHERE id = $1 AND " OF_OWNER };
-static const struct statement list_all = { "sandbox-list-all",
-	"SELECT " SANDBOX_COLUMNS " FROM sandbox WHERE id > $1 ORDER BY id LIMIT $2::bigint" };
-static const struct statement list_owned = { "sandbox-list-owned",
-	"SELECT " SANDBOX_COLUMNS " FROM sandbox WHERE owner = $3 AND id > $1 "
-	"ORDER BY id LIMIT $2::bigint" };
 #define MOVE \
 	"WITH moved AS (" \
-	"UPDATE sandbox SET state = $5, reason = $6, version = version + 1, deadline_at = " \
+	"UPDATE sandbox SET state = $5, reason = $6, version = version + 1, last_used_at = " \
+	"CASE WHEN $5 = 'ready' AND state <> 'ready' THEN now() ELSE last_used_at END, " \
+	"busy_since = CASE WHEN $5 = 'ready' THEN busy_since END, deadline_at = " \
 	"CASE WHEN $7::bigint = 0 THEN NULL ELSE " SQL_AFTER("$7") " END, " \
 	"stop_state = $9, stop_attempt = $10, stop_attempts = $11, stop_rechecks = $12, " \
 	"quarantined_at = CASE $9 WHEN 'none' THEN NULL " \
@@ -155,55 +66,6 @@ static const struct statement due_now = { "sandboxes-due",
 	"RETURNING " SANDBOX_COLUMNS };
 /* clang-format on */
 
-static int no_image(const char *name, struct err *e)
-{
-	err_set(e, ERR_NOT_FOUND, "no image \"%.100s\"", name);
-	return err_fix(e, "'berth image ls' lists the images there are; 'berth image pull' gets "
-			  "another.");
-}
-
-/* Nothing was written: because of the key, or because of the image? */
-static int why_not(struct store *s, const struct sandbox_intent *intent, struct err *e)
-{
-	struct idempotency first;
-	struct err why;
-
-	if (!intent->use)
-		return no_image(intent->spec->image, e);
-	if (store_idempotency_get(s, intent->use, &first, &why) == 0 || why.code == ERR_CONFLICT)
-		return 1;
-	if (why.code == ERR_NOT_FOUND)
-		return no_image(intent->spec->image, e);
-	*e = why;
-	return -1;
-}
-
-int store_sandbox_insert(struct store *s, const struct sandbox_intent *intent,
-			 struct sandbox *ret, struct err *e)
-{
-	const struct sandbox_spec *spec = intent->spec;
-	const struct idempotency_use *use = intent->use;
-	struct args args = ARGS(TEXT(intent->id), TEXT(intent->owner), TEXT(spec->image),
-				TEXT(spec->runtime), TEXT(intent->host), NUMBER(spec->memory_mb),
-				NUMBER(spec->cpu_milli), NUMBER(spec->pids), NUMBER(spec->disk_mb),
-				NUMBER(intent->deadline_ms), TEXT(use ? use->key : NULL),
-				TEXT(use ? use->request : NULL), TEXT(use ? use->body_hash : NULL));
-	struct sandbox got = { 0 };
-	int n;
-
-	args.len -= use ? 0 : 3; /* the plain statement has no place for them */
-	n = store_run_one(s, use ? &insert_once : &insert, args, columns, &got, e);
-
-	if (n < 0 && e->code == ERR_CONFLICT)
-		return err_set(e, ERR_CONFLICT, "sandbox %.60s exists already", intent->id);
-	if (n < 0)
-		return -1;
-	if (n == 0)
-		return why_not(s, intent, e);
-	*ret = got;
-	return 0;
-}
-
 static int not_found(const char *id, struct err *e)
 {
 	return err_set(e, ERR_NOT_FOUND, "no sandbox %.60s", id);
@@ -213,7 +75,7 @@ int store_sandbox_get(struct store *s, const char *owner, const char *id, struct
 		      struct err *e)
 {
 	struct sandbox got = { 0 };
-	int n = store_run_one(s, &get, ARGS(TEXT(id), TEXT(owner)), columns, &got, e);
+	int n = store_run_one(s, &get, ARGS(TEXT(id), TEXT(owner)), sandbox_columns, &got, e);
 
 	if (n < 0)
 		return -1;
@@ -223,9 +85,8 @@ int store_sandbox_get(struct store *s, const char *owner, const char *id, struct
 	return 0;
 }
 
-/* Run it and hand over each row. */
-static int each(struct store *s, const struct statement *st, struct args args,
-		sandbox_fn *on_row, void *arg, struct err *e)
+int sandbox_each(struct store *s, const struct statement *st, struct args args,
+		 sandbox_fn *on_row, void *arg, struct err *e)
 {
 	cleanup(result_clear) PGresult *res = NULL;
 
@@ -234,32 +95,19 @@ static int each(struct store *s, const struct statement *st, struct args args,
 	for (int i = 0; i < PQntuples(res); i++) {
 		struct sandbox got = { 0 };
 
-		if (row_read(res, i, columns, &got, e) < 0)
+		if (row_read(res, i, sandbox_columns, &got, e) < 0)
 			return -1;
 		on_row(&got, arg);
 	}
 	return 0;
 }
 
-static int limit_check(uint32_t limit, struct err *e)
+int sandbox_limit_check(uint32_t limit, struct err *e)
 {
 	if (limit == 0 || limit > STORE_LIST_MAX)
 		return err_set(e, ERR_INVALID, "limit must be 1 to %d, not %u", STORE_LIST_MAX,
 			       limit);
 	return 0;
-}
-
-int store_sandbox_list(struct store *s, const struct sandbox_page *page, sandbox_fn *on_row,
-		       void *arg, struct err *e)
-{
-	if (limit_check(page->limit, e) < 0)
-		return -1;
-	if (!page->owner)
-		return each(s, &list_all, ARGS(TEXT(page->after), NUMBER(page->limit)), on_row,
-			    arg, e);
-	return each(s, &list_owned,
-		    ARGS(TEXT(page->after), NUMBER(page->limit), TEXT(page->owner)), on_row, arg,
-		    e);
 }
 
 /* What fits, and only whole characters: a fact is not refused for the words about it. */
@@ -294,7 +142,7 @@ int store_sandbox_move(struct store *s, const struct sandbox_move *move, struct 
 
 	reason_cut(reason, move->reason ? move->reason : "");
 	args.len -= answer ? 0 : 4;
-	n = store_run_one(s, answer ? &move_and_answer : &move_it, args, columns, &got, e);
+	n = store_run_one(s, answer ? &move_and_answer : &move_it, args, sandbox_columns, &got, e);
 	if (n < 0)
 		return -1;
 	if (n == 0)
@@ -357,14 +205,15 @@ int store_sandbox_erase(struct store *s, const struct sandbox_end *end, struct t
 int store_sandboxes_of_host(struct store *s, const char *host, sandbox_fn *on_row, void *arg,
 			    struct err *e)
 {
-	return each(s, &of_host, ARGS(TEXT(host)), on_row, arg, e);
+	return sandbox_each(s, &of_host, ARGS(TEXT(host)), on_row, arg, e);
 }
 
 int store_sandboxes_due(struct store *s, const struct sandbox_due *due, sandbox_fn *on_row,
 			void *arg, struct err *e)
 {
-	if (limit_check(due->limit, e) < 0)
+	if (sandbox_limit_check(due->limit, e) < 0)
 		return -1;
-	return each(s, &due_now, ARGS(TEXT(due->host), NUMBER(due->limit), NUMBER(due->again_ms)),
-		    on_row, arg, e);
+	return sandbox_each(s, &due_now,
+			    ARGS(TEXT(due->host), NUMBER(due->limit), NUMBER(due->again_ms)),
+			    on_row, arg, e);
 }

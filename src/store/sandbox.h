@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include "core/label.h"
+#include "core/placement.h"
 #include "core/sandbox.h"
 #include "store/idempotency.h"
 #include "store/store.h"
@@ -18,13 +20,19 @@
  * resolved in the same transaction; ERR_NOT_FOUND names an image that is not
  * there, ERR_CONFLICT an id that is. `spec` must be checked, its runtime set.
  *
+ * With `room` the host's promises are summed up in the same transaction, and
+ * ERR_BUSY says what is short; `room` itself need not know them. With a
+ * cap_subject its sandboxes are counted there: ERR_LIMIT names the limit. The
+ * record is the reservation: it is given back with the row, and not before.
+ *
  * With a use its key is taken in the same transaction. Returns 1 if it was taken
  * before, by whatever request, and writes nothing: see store_idempotency_get().
  */
 struct sandbox_intent {
 	const char *id, *owner, *host;
 	const struct sandbox_spec *spec;
-	uint32_t deadline_ms;
+	const struct placement_host *room; /* what the host has; NULL: it is not asked */
+	uint64_t deadline_ms;
 	const struct idempotency_use *use; /* NULL: the request came without a key */
 };
 must_check int store_sandbox_insert(struct store *s, const struct sandbox_intent *intent,
@@ -34,13 +42,28 @@ must_check int store_sandbox_insert(struct store *s, const struct sandbox_intent
 must_check int store_sandbox_get(struct store *s, const char *owner, const char *id,
 				 struct sandbox *ret, struct err *e);
 
+/*
+ * By id, identity key or name. `self` is whose of several is meant if an admin
+ * asks (owner NULL); of others' more than one is ERR_CONFLICT.
+ */
+struct sandbox_search {
+	const char *owner, *self;
+	enum sandbox_address kind;
+	const char *text;
+	const char *legacy; /* of a key: also this one; NULL: none */
+};
+must_check int store_sandbox_find(struct store *s, const struct sandbox_search *search,
+				  struct sandbox *ret, struct err *e);
+
 typedef void sandbox_fn(const struct sandbox *sb, void *arg);
 
 /* In order of id, those behind `after` ("": from the start), at most `limit`. */
 struct sandbox_page {
 	const char *owner; /* NULL: all */
 	const char *after;
-	uint32_t limit; /* 1 to STORE_LIST_MAX */
+	uint32_t limit;                  /* 1 to STORE_LIST_MAX */
+	const struct selector *selector; /* NULL: all */
+	const char *state;               /* NULL or "": any */
 };
 must_check int store_sandbox_list(struct store *s, const struct sandbox_page *page,
 				  sandbox_fn *on_row, void *arg, struct err *e);
@@ -64,6 +87,31 @@ struct sandbox_move {
 };
 must_check int store_sandbox_move(struct store *s, const struct sandbox_move *move,
 				  struct sandbox *ret, struct err *e);
+
+/* What its owner may change. Members that are NULL stay; the version must be the one read. */
+struct sandbox_patch {
+	const char *id;
+	uint64_t version;
+	const char *labels, *env; /* JSON */
+	const uint64_t *sleep_after_ms;
+	const bool *keep_alive;
+	const uint64_t *deadline_ms; /* from now, 0: none */
+};
+must_check int store_sandbox_patch(struct store *s, const struct sandbox_patch *patch,
+				   struct sandbox *ret, struct err *e);
+
+/* The alarm of a record at rest, moved; nothing happens if the record changed meanwhile. */
+must_check int store_sandbox_rearm(struct store *s, const char *id, uint64_t version,
+				   uint64_t deadline_ms, struct err *e);
+
+/* When sandboxes were last used, and since when they are busy; older news change nothing. */
+struct sandbox_used {
+	char id[SANDBOX_ID_SIZE];
+	uint64_t ago_ms;
+	uint64_t busy_ago_ms; /* 0: it is not busy */
+};
+must_check int store_sandboxes_used(struct store *s, const struct sandbox_used *used, size_t n,
+				    struct err *e);
 
 struct tombstone {
 	char id[SANDBOX_ID_SIZE];

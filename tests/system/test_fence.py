@@ -192,3 +192,17 @@ def test_told_that_the_epoch_is_anothers_it_kills_and_begins_anew(s):
     ident = s.api.create()
     assert s.api.exec(ident, ["echo", "hi"]).out == b"hi\n"
     s.api.delete(ident)
+
+
+@limit(120)
+def test_leases_are_turned_off_and_on_again_under_a_running_sandbox(s):
+    ident = ticking(s)
+    for word, fence in (("off", "none"), ("on", "held")):
+        conf = pathlib.Path(s.dir, "berthd.conf")
+        conf.write_text(conf.read_text().replace("lease = on\n", "").replace("lease = off\n", "") + f"lease = {word}\n")
+        old = s.pid("berthd")
+        s.kill("berthd")
+        wait_until(lambda: s.pid("berthd") not in (old, 0) and s.healthy(), 30, "berthd again")
+        wait_until(lambda: FENCE[lease(s, "ask")["state"]] == fence, 30, fence)
+        goes_on(s, ident)
+    s.api.delete(ident)

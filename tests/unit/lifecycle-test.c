@@ -7,17 +7,27 @@ TEST(every_cell_is_as_designed)
 {
 	/* clang-format off */
 	static const char *const want[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
-		/* up, broken, seen, absent, removed, timeout, use, delete */
+		/* up, broken, seen, absent, removed, timeout, use, sleep, wake, delete */
 		{ "ready>none", "failed>destroy", "creating>build", "creating>build",
-		  "creating>build", "failed>destroy", "!", "deleting>destroy" },
+		  "creating>build", "failed>destroy", "!", "!", "creating>none",
+		  "deleting>destroy" },
 		{ "ready>none", "ready>none", "ready>none", "failed>report",
-		  "failed>report", "ready>none", "ready>none", "deleting>destroy" },
+		  "failed>report", "ready>none", "ready>none", "falling_asleep>sleep",
+		  "ready>none", "deleting>destroy" },
+		{ "falling_asleep>sleep", "falling_asleep>sleep", "falling_asleep>sleep",
+		  "asleep>none", "failed>report", "falling_asleep>sleep", "!",
+		  "falling_asleep>none", "!", "deleting>destroy" },
+		{ "falling_asleep>sleep", "asleep>none", "falling_asleep>sleep", "asleep>none",
+		  "failed>report", "asleep>none", "waking>wake", "asleep>none", "waking>wake",
+		  "deleting>destroy" },
+		{ "ready>none", "failed>stop", "waking>wake", "waking>wake", "failed>report",
+		  "failed>stop", "!", "!", "waking>none", "deleting>destroy" },
 		{ "deleting>destroy", "deleting>destroy", "deleting>destroy", "deleting>destroy",
-		  "gone>report", "deleting>destroy", "!", "deleting>destroy" },
+		  "gone>report", "deleting>destroy", "!", "!", "!", "deleting>destroy" },
 		{ "failed>stop", "failed>none", "failed>stop", "failed>none",
-		  "failed>none", "failed>none", "!", "deleting>destroy" },
+		  "failed>none", "failed>none", "!", "!", "waking>wake", "deleting>destroy" },
 		{ "gone>destroy", "gone>destroy", "gone>destroy", "gone>none",
-		  "gone>none", "gone>none", "!", "gone>none" },
+		  "gone>none", "gone>none", "!", "!", "!", "gone>none" },
 	};
 	/* clang-format on */
 	struct step step;
@@ -115,15 +125,72 @@ TEST(whoever_waits_has_a_deadline_and_comes_out_of_it_acting)
 	struct step step;
 	struct err e;
 
-	CHECK(lifecycle_deadline_ms(SANDBOX_CREATING) > 0);
-	CHECK(lifecycle_deadline_ms(SANDBOX_DELETING) > 0);
+	CHECK_INT(lifecycle_deadline_ms(SANDBOX_CREATING, 1), 600000);
+	CHECK(lifecycle_deadline_ms(SANDBOX_FALLING_ASLEEP, 1) > 0);
+	CHECK(lifecycle_deadline_ms(SANDBOX_WAKING, 1) > 0);
+	CHECK(lifecycle_deadline_ms(SANDBOX_DELETING, 1) > 0);
 	for (int s = 0; s < SANDBOX_STATE_COUNT; s++) {
-		bool waits = lifecycle_deadline_ms((enum sandbox_state)s) > 0;
+		bool waits = lifecycle_deadline_ms((enum sandbox_state)s, 1) > 0;
 
 		CHECK_OK(lifecycle_step((enum sandbox_state)s, EV_TIMEOUT, &step, &e), &e);
 		CHECK_INT(step.action != ACT_NONE, waits);
-		CHECK_INT(step.deadline_ms, lifecycle_deadline_ms(step.to));
+		CHECK_INT(lifecycle_deadline_ms((enum sandbox_state)s, 100000) > 0, waits);
 	}
+}
+
+/* A host is not faster because a test's clock is. */
+TEST(a_divisor_leaves_the_host_time_to_work)
+{
+	CHECK_INT(lifecycle_deadline_ms(SANDBOX_CREATING, 2), 300000);
+	CHECK_INT(lifecycle_deadline_ms(SANDBOX_CREATING, 10000), LIFECYCLE_LEAST_MS);
+}
+
+TEST(it_sleeps_and_wakes_and_keeps_its_disk)
+{
+	static const struct {
+		enum sandbox_event ev;
+		enum sandbox_state to;
+		enum sandbox_action action;
+	} story[] = {
+		{ EV_SLEEP, SANDBOX_FALLING_ASLEEP, ACT_SLEEP },
+		{ EV_TIMEOUT, SANDBOX_FALLING_ASLEEP, ACT_SLEEP },
+		{ EV_ABSENT, SANDBOX_ASLEEP, ACT_NONE },
+		{ EV_USE, SANDBOX_WAKING, ACT_WAKE },
+		{ EV_UP, SANDBOX_READY, ACT_NONE },
+		{ EV_ABSENT, SANDBOX_FAILED, ACT_REPORT },
+		{ EV_WAKE, SANDBOX_WAKING, ACT_WAKE },
+		{ EV_BROKEN, SANDBOX_FAILED, ACT_STOP },
+	};
+	enum sandbox_state at = SANDBOX_READY;
+	struct step step;
+	struct err e;
+
+	for (size_t i = 0; i < array_len(story); i++) {
+		CHECK_OK(lifecycle_step(at, story[i].ev, &step, &e), &e);
+		CHECK_INT(step.to, story[i].to);
+		CHECK_INT(step.action, story[i].action);
+		at = step.to;
+	}
+}
+
+/* Once it was up, only a deletion destroys: no other event leads to that. */
+TEST(files_are_destroyed_by_nothing_but_a_deletion)
+{
+	static const enum sandbox_state has_files[] = {
+		SANDBOX_READY,
+		SANDBOX_FALLING_ASLEEP,
+		SANDBOX_ASLEEP,
+		SANDBOX_WAKING,
+		SANDBOX_FAILED,
+	};
+	struct step step;
+	struct err e;
+
+	for (size_t i = 0; i < array_len(has_files); i++)
+		for (int ev = 0; ev < SANDBOX_EVENT_COUNT; ev++)
+			if (lifecycle_step(has_files[i], (enum sandbox_event)ev, &step, &e) == 0)
+				CHECK_INT(step.action == ACT_DESTROY || step.action == ACT_BUILD,
+					  ev == EV_DELETE);
 }
 
 /* Deleting is always accepted, and then proof is all it takes. */

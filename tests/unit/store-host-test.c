@@ -183,6 +183,23 @@ TEST(a_host_without_a_lease_is_never_lost)
 	CHECK_INT(host_state(&h, LONG), HOST_LIVE);
 }
 
+TEST(leases_are_given_up_only_by_a_host_that_was_not_lost)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct err e;
+
+	enlist(w.s, "h1", LONG);
+	enlist(w.s, "h2", SHORT);
+	wait_over();
+	CHECK_INT(take(w.s, "h1", 1, SHORT), 1);
+	CHECK_ERR(store_host_put(w.s, "h2", "1", false, &e), &e, ERR_CONFLICT);
+	CHECK_OK(store_host_put(w.s, "h2", "1", true, &e), &e); /* it must be clear first */
+	CHECK_OK(store_host_put(w.s, "h1", "1", false, &e), &e);
+	CHECK_INT(look(w.s, "h1").lease_until_ms, 0);
+	CHECK_OK(store_host_put(w.s, "h1", "1", true, &e), &e);
+	CHECK(look(w.s, "h1").lease_until_ms > 0);
+}
+
 static void *take_it(void *arg)
 {
 	struct store *s = another();

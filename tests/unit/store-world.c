@@ -118,7 +118,7 @@ int try_move(struct store *s, const char *id, enum sandbox_state from,
 		.generation = 1,
 		.from = from,
 		.to = to,
-		.deadline_ms = lifecycle_deadline_ms(to),
+		.deadline_ms = lifecycle_deadline_ms(to, 1),
 	};
 	struct sandbox sb;
 

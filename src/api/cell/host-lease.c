@@ -383,6 +383,23 @@ void host_keeper_end(struct host_keeper *k)
 	uv_close((uv_handle_t *)&k->timer, on_timer_closed);
 }
 
+static void on_released(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	(void)data, (void)record, (void)fd;
+	if (why)
+		log_event(LOG_ERROR, "berth-node keeps its fence", "why", why->msg, NULL);
+}
+
+static const struct node_call_events release_events = { .on_done = on_released };
+
+void host_keeper_node_up(struct reactor *r)
+{
+	struct node_lease l = { .request = "lease", .op = LEASE_RELEASE };
+
+	if (!r->berthd->keeper)
+		node_call(&r->node, NODE_LEASE, &l, -1, &release_events, NULL);
+}
+
 bool host_keeper_runs(const struct host_keeper *k)
 {
 	return !k || atomic_load(&k->told);

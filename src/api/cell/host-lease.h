@@ -18,6 +18,9 @@ struct host_keeper;
 must_check int host_keeper_begin(struct reactor *r, struct host_keeper **ret, struct err *e);
 void host_keeper_end(struct host_keeper *k); /* NULL is fine; then its reactor may be closed */
 
+/* berth-node was reached: without leases it is told so, whatever it was told before. */
+void host_keeper_node_up(struct reactor *r);
+
 /* From any thread. May sandboxes run here now; ERR_BUSY says why not. NULL is fine. */
 must_check int host_keeper_check(const struct host_keeper *k, struct err *e);
 

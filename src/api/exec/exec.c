@@ -25,6 +25,8 @@
 
 static void exec_free(struct exec *x)
 {
+	if (x->busy)
+		places_busy(&x->reactor->berthd->places, x->sandbox, time_mono_ms(), -1);
 	journal_head_done(&x->head);
 	journal_unref(x->journal);
 	free(x);
@@ -426,7 +428,7 @@ static void on_way_again(void *data, struct init_way *way, const struct err *why
 static void on_retry(uv_timer_t *timer)
 {
 	struct exec *x = timer->data;
-	struct init_way_ask way = { x->reactor, x->request, NULL, x->sandbox };
+	struct init_way_ask way = { x->reactor, x->request, NULL, x->sandbox, true };
 
 	x->pending++;
 	init_way_find(&way, on_way_again, x);
@@ -490,6 +492,7 @@ static void bind_journal(struct exec *x, struct journal *j)
 	j->reactor = x->reactor;
 	j->exec = x;
 	pthread_mutex_unlock(&j->lock);
+	x->busy = places_busy(&x->reactor->berthd->places, x->sandbox, time_mono_ms(), 1);
 }
 
 static int check_replay(const struct journal_head *want, struct journal *j, struct err *e)
@@ -554,6 +557,7 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 	x->head.ask.argv = (struct strv){ 0 };
 	for (size_t i = 0; i < ask.argv.len; i++)
 		strv_add(&x->head.ask.argv, ask.argv.items[i]);
+	places_env(&x->reactor->berthd->places, x->sandbox, &ask.env);
 	if (take_journal(x, &made, &there, &e) < 0)
 		return refuse(x, &e);
 	if (there) {

@@ -28,6 +28,7 @@ struct exec {
 	struct line *line; /* NULL: on the way to it */
 	bool attaching;    /* init has it already, we think */
 	bool started, paused, ended;
+	bool busy;          /* its sandbox is, because of this */
 	bool gone;          /* there is nobody left to ask */
 	bool telling;       /* its end is recorded; init is to hear that, */
 	bool leaving;       /* and is being told */

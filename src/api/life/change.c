@@ -7,7 +7,10 @@
 
 #include "api/berthd.h"
 #include "api/events.h"
+#include "api/life/alarm.h"
+#include "api/life/intent.h"
 #include "api/request.h"
+#include "core/alarm.h"
 #include "lib/crash.h"
 #include "lib/log.h"
 #include "lib/str.h"
@@ -80,21 +83,28 @@ void change_write(struct change *c, int (*run)(struct job *, struct store *, str
 
 static int write_intent(struct job *job, struct store *s, struct err *e)
 {
-	struct change *c = container_of(job, struct change, job);
-	struct sandbox_intent intent = {
-		.id = c->sb.id,
-		.owner = c->sb.owner,
-		.host = c->reactor->berthd->settings.host,
-		.spec = &c->spec,
-		.deadline_ms = lifecycle_deadline_ms(SANDBOX_CREATING),
-		.use = c->use.key[0] ? &c->use : NULL,
-	};
-	int n = store_sandbox_insert(s, &intent, &c->sb, e);
+	return intent_write(container_of(job, struct change, job), s, e);
+}
 
-	crash_point("life.intent-written");
-	c->wrote = n == 0;
-	c->used_before = n == 1;
-	return n == 1 ? err_set(e, ERR_CONFLICT, "this Idempotency-Key was used before") : n;
+uint64_t change_deadline_ms(const struct change *c, enum sandbox_state to)
+{
+	struct alarm_rules rules = alarm_rules_of(c->reactor->berthd);
+	uint64_t ms = lifecycle_deadline_ms(to, rules.divisor);
+	uint64_t now = c->sb.read_ms + (time_mono_ms() - c->read_mono_ms);
+	struct sandbox sb = c->sb;
+	struct alarm next;
+
+	if (ms > 0)
+		return ms;
+	if (to != sb.state) { /* what begins is used now */
+		sb.last_used_ms = now;
+		sb.busy_ms = 0;
+	}
+	sb.state = to;
+	next = alarm_of(&sb, &rules, now);
+	if (next.kind == ALARM_NONE)
+		return 0;
+	return next.at_ms > now ? next.at_ms - now : 1;
 }
 
 /* What the event means for the record as it is now; again if somebody else was faster. */
@@ -126,6 +136,8 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 			c->step.action = ACT_NONE; /* the ladder stands, and ends it: deletion.c */
 			return 0;
 		}
+		if (i > 0)
+			c->read_mono_ms = time_mono_ms();
 		move = (struct sandbox_move){
 			.id = c->sb.id,
 			.generation = c->sb.generation,
@@ -134,11 +146,13 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 			.to = c->step.to,
 			.event = c->event,
 			.reason = c->why.msg[0] ? c->why.msg : NULL,
-			.deadline_ms = c->step.deadline_ms,
+			.deadline_ms = change_deadline_ms(c, c->step.to),
 			.answer = answer.response && c->step.to == SANDBOX_FAILED ? &answer : NULL,
 		};
 		c->wrote = store_sandbox_move(s, &move, &c->sb, e) == 0;
-		crash_point("life.event-written");
+		c->read_mono_ms = time_mono_ms();
+		if (c->wrote)
+			crash_point("life.event-written");
 		if (c->wrote)
 			return 0;
 		if (e->code != ERR_CONFLICT || c->strict)
@@ -178,13 +192,24 @@ static void after_destroyed(void *data, const union node_any *record, int *fd,
 
 static const struct node_call_events destroyed_events = { .on_done = after_destroyed };
 
+static void end_processes(struct change *c)
+{
+	struct node_stop stop = { .generation = c->sb.generation };
+
+	memcpy(stop.request, c->request, sizeof(stop.request));
+	memcpy(stop.sandbox, c->sb.id, sizeof(stop.sandbox));
+	node_call(&c->reactor->node, NODE_STOP, &stop, -1, &destroyed_events, c);
+}
+
 static void after_broken(struct change *c, const struct err *why)
 {
 	struct node_target t;
 
 	if (!why && c->sb.state == SANDBOX_DELETING)
 		return c->done(c, &c->why); /* whoever deletes it also removes this */
-	change_target(c, &t);               /* written or not: what is there is of no use */
+	if (c->woken)
+		return end_processes(c); /* its files stay */
+	change_target(c, &t);            /* written or not: what is there is of no use */
 	node_call(&c->reactor->node, NODE_DESTROY, &t, -1, &destroyed_events, c);
 }
 
@@ -212,16 +237,16 @@ static void on_pause_over(uv_timer_t *timer)
 }
 
 /*
- * When it is built again, berth-node may still be at what was asked for before:
- * no reason to give the sandbox up. It is asked to start it, never to build it:
+ * When it is built again, or by another berthd of this host at the same time,
+ * berth-node may still be at what was asked for before: no reason to give the
+ * sandbox up. It is asked to start it, never to build it:
  * that could bring back one that was deleted meanwhile.
  */
 static bool still_at_it(struct change *c, const struct err *why)
 {
 	struct pause *p;
 
-	if (c->step.action != ACT_BUILD || why->code != ERR_BUSY || !c->reactor->node.up ||
-	    c->pauses == PAUSES_MAX)
+	if (why->code != ERR_BUSY || !c->reactor->node.up || c->pauses == PAUSES_MAX)
 		return false;
 	c->pauses++;
 	p = xcalloc(1, sizeof(*p));
@@ -264,9 +289,9 @@ static void on_started(void *data, const union node_any *record, int *fd, const 
 	struct change *c = data;
 
 	(void)fd;
-	crash_point("life.started");
 	if (why)
 		return broken(c, why);
+	crash_point("life.started");
 	c->seen = record->observation;
 	places_oom(&c->reactor->berthd->places, c->sb.id, 0);
 	record_event(c, EV_UP, after_up);
@@ -280,9 +305,9 @@ static void on_built(void *data, const union node_any *record, int *fd, const st
 	struct node_target t;
 
 	(void)record, (void)fd;
-	crash_point("life.built");
 	if (why)
 		return broken(c, why);
+	crash_point("life.built");
 	change_target(c, &t);
 	node_call(&c->reactor->node, NODE_START, &t, -1, &started_events, c);
 }
@@ -297,10 +322,12 @@ static void build(struct change *c, const struct err *why)
 		.disk_bytes = (uint64_t)c->sb.disk_mb << 20,
 		.cpu_milli = (uint32_t)c->sb.cpu_milli,
 		.pids = (uint32_t)c->sb.pids,
+		.keep_disk = c->step.action == ACT_WAKE,
 	};
 
-	if (why)
+	if (why || c->found)
 		return c->done(c, why);
+	crash_point("life.before-build");
 	memcpy(ask.request, c->request, sizeof(ask.request));
 	memcpy(ask.sandbox, c->sb.id, sizeof(ask.sandbox));
 	memcpy(ask.image, c->sb.image_digest, sizeof(c->sb.image_digest));
@@ -342,6 +369,55 @@ static void act_build(struct change *c)
 	build(c, NULL);
 }
 
+static void act_wake(struct change *c)
+{
+	c->woken = true;
+	build(c, NULL);
+}
+
+static void on_sleep_written(struct change *c, const struct err *why)
+{
+	c->done(c, why);
+}
+
+/* Seen gone, or not known: then the record's own deadline tries again. */
+static void on_put_to_sleep(void *data, const union node_any *record, int *fd,
+			    const struct err *why)
+{
+	struct change *c = data;
+	struct err e;
+
+	(void)fd;
+	crash_point("life.put-to-sleep");
+	/* After a restart of the machine there is no record, and nothing that could run. */
+	if (why && why->code != ERR_NOT_FOUND)
+		return c->done(c, why);
+	if (!why && record->observation.process != PRESENCE_ABSENT) {
+		err_set(&e, ERR_BUSY, "%s: its processes are %s", c->sb.id,
+			presence_name(record->observation.process));
+		return c->done(c, &e);
+	}
+	record_event(c, EV_ABSENT, on_sleep_written);
+}
+
+static const struct node_call_events sleep_events = { .on_done = on_put_to_sleep };
+
+/* TERM; looked at all the while; KILL when the last of the three times has passed. */
+static void act_sleep(struct change *c)
+{
+	unsigned divisor = (unsigned)c->reactor->berthd->settings.timer_divisor;
+	struct node_stop stop = {
+		.generation = c->sb.generation,
+		.grace_ms = (uint32_t)(constant_ms(CONSTANT_OBSERVE_1, divisor) +
+				       constant_ms(CONSTANT_OBSERVE_2, divisor) +
+				       constant_ms(CONSTANT_OBSERVE_3, divisor)),
+	};
+
+	memcpy(stop.request, c->request, sizeof(stop.request));
+	memcpy(stop.sandbox, c->sb.id, sizeof(stop.sandbox));
+	node_call(&c->reactor->node, NODE_STOP, &stop, -1, &sleep_events, c);
+}
+
 static void act_stop(struct change *c)
 {
 	struct node_stop stop = { .generation = c->sb.generation };
@@ -363,6 +439,8 @@ static void act_destroy(struct change *c)
 static void (*const actions[SANDBOX_ACTION_COUNT])(struct change *c) = {
 	[ACT_NONE]	= act_none,
 	[ACT_BUILD]	= act_build,
+	[ACT_SLEEP]	= act_sleep,
+	[ACT_WAKE]	= act_wake,
 	[ACT_STOP]	= act_stop,
 	[ACT_DESTROY]	= act_destroy,
 	[ACT_REPORT]	= act_none, /* every change is reported: announce() */

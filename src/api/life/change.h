@@ -11,6 +11,15 @@
 #include "proto/node.h"
 #include "store/sandbox.h"
 
+/* Who asks for a sandbox, as the body says. */
+struct intent_identity {
+	char org[IDENTITY_PART_MAX + 1];
+	char user[IDENTITY_PART_MAX + 1];
+	char bot[IDENTITY_PART_MAX + 1];
+	char session[IDENTITY_PART_MAX + 1];
+	bool given;
+};
+
 struct change;
 typedef void change_fn(struct change *c, const struct err *why);
 
@@ -23,6 +32,9 @@ struct change {
 	struct tombstone tomb;           /* when it is gone */
 	struct node_observation seen;    /* by berth-node, last */
 	struct sandbox_spec spec;        /* of a new one */
+	struct intent_identity who;      /* of a new one */
+	struct placement_host room;      /* of a new one: what its host has */
+	bool found;                      /* of a new one: it was there already */
 	struct idempotency_use use;      /* of a new one; an empty key: it came without */
 	bool used_before;                /* that key was, and nothing was written */
 	struct step step;
@@ -32,6 +44,7 @@ struct change {
 	uint64_t attempt;        /* of the deletion, that this carries out */
 	enum stop_action action; /* of the deletion, next */
 	const char *owner;       /* whose it must be; NULL: anybody's */
+	bool woken;              /* it is started again: its files must stay */
 	bool strict;             /* the event was seen of this version of the record: of no other */
 	bool marked;             /* berthd->changing has it */
 	struct err why;          /* what goes into the record, and to the caller at last */
@@ -65,5 +78,8 @@ void change_mark(struct change *c);
 /* On a worker; then, if it was written, it is told, and `next` goes on. */
 void change_write(struct change *c, int (*run)(struct job *, struct store *, struct err *),
 		  change_fn *next);
+
+/* The deadline of the record in the state it is about to have; 0: none. */
+uint64_t change_deadline_ms(const struct change *c, enum sandbox_state to);
 
 void change_target(const struct change *c, struct node_target *ret);

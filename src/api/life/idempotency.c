@@ -5,16 +5,11 @@
 #include <string.h>
 
 #include "api/berthd.h"
-#include "api/life/resume.h"
 #include "api/life/sandboxes.h"
+#include "api/life/settle.h"
 #include "lib/crash.h"
 #include "lib/str.h"
-#include "lib/time.h"
 #include "store/sandbox.h"
-
-#define WAIT_MS       10000 /* for a create that is under way, then the client asks again */
-#define LOOK_FIRST_MS 20    /* from one look to the next, doubling */
-#define LOOK_LAST_MS  320
 
 static bool is_printable(const char *s)
 {
@@ -56,52 +51,19 @@ struct replay {
 	struct request *rq;
 	struct idempotency_use use;
 	struct job job;
-	uv_timer_t timer; /* the next look */
-	uint64_t give_up_ms, pause_ms;
 	struct idempotency first;
-	struct sandbox sb; /* what it made, as it is now */
+	bool again; /* looked at once more after it had failed */
+	struct sandbox sb;
 };
-
-static void on_replay_closed(uv_handle_t *handle)
-{
-	free(handle->data);
-}
 
 /* The request is the caller's to answer. */
 static struct request *replay_end(struct replay *r)
 {
 	struct request *rq = r->rq;
 
-	uv_close((uv_handle_t *)&r->timer, on_replay_closed);
+	mark_replayed(rq);
+	free(r);
 	return rq;
-}
-
-static int look(struct job *job, struct store *s, struct err *e)
-{
-	struct replay *r = container_of(job, struct replay, job);
-
-	if (store_idempotency_get(s, &r->use, &r->first, e) < 0)
-		return -1;
-	if (r->first.status != 0)
-		return 0;
-	return store_sandbox_get(s, r->use.owner, r->first.sandbox_id, &r->sb, e);
-}
-
-static void on_looked(struct job *job);
-
-static void look_again(struct replay *r)
-{
-	r->job = (struct job){ .reactor = r->rq->reactor, .run = look, .done = on_looked };
-	worker_submit(&r->rq->reactor->berthd->workers, &r->job);
-}
-
-static void on_time_to_look(uv_timer_t *timer)
-{
-	struct replay *r = timer->data;
-
-	if (!r->rq->x) /* nobody waits for it any more */
-		return request_end(replay_end(r), 499);
-	look_again(r);
 }
 
 static void answer_stored(struct replay *r)
@@ -110,83 +72,77 @@ static void answer_stored(struct replay *r)
 	int status = (int)r->first.status;
 
 	buf_adds(&body, r->first.response);
-	mark_replayed(r->rq);
 	request_reply(replay_end(r), status, &body);
 }
 
-static void answer_ready(struct replay *r)
+static void on_settled(void *data, const struct sandbox *sb, const struct err *why)
 {
+	struct replay *r = data;
 	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
+	struct err e;
 
-	sandbox_json(&body, &r->sb);
-	mark_replayed(r->rq);
-	request_reply(replay_end(r), 201, &body);
+	if (why) {
+		e = *why;
+		err_wrap(&e, "made by this Idempotency-Key");
+		return request_fail(replay_end(r), &e);
+	}
+	if (sb->state == SANDBOX_READY || sb->state == SANDBOX_ASLEEP) {
+		sandbox_json(&body, sb);
+		return request_reply(replay_end(r), 201, &body);
+	}
+	err_set(&e, ERR_CONFLICT, "%s, made by this Idempotency-Key, is %s%s%s", sb->id,
+		sandbox_state_name(sb->state), sb->reason[0] ? ": " : "", sb->reason);
+	err_fix(&e, "A key makes one sandbox in its life; take a new key for another one.");
+	request_fail(replay_end(r), &e);
 }
 
-static void wait_a_little(void *data)
+static int look(struct job *job, struct store *s, struct err *e)
+{
+	struct replay *r = container_of(job, struct replay, job);
+
+	return store_idempotency_get(s, &r->use, &r->first, e);
+}
+
+static void on_looked(struct job *job);
+
+/* It failed while this waited for it: its answer is stored now. */
+static void on_settled_look_again(void *data, const struct sandbox *sb, const struct err *why)
 {
 	struct replay *r = data;
 
-	uv_timer_start(&r->timer, on_time_to_look, r->pause_ms, 0);
-	r->pause_ms = r->pause_ms < LOOK_LAST_MS ? r->pause_ms * 2 : LOOK_LAST_MS;
+	if (why || sb->state != SANDBOX_FAILED)
+		return on_settled(data, sb, why);
+	r->job = (struct job){ .reactor = r->rq->reactor, .run = look, .done = on_looked };
+	r->again = true;
+	r->sb = *sb;
+	worker_submit(&r->rq->reactor->berthd->workers, &r->job);
 }
-
-static void answer_creating(struct replay *r)
-{
-	struct resume how = {
-		.reactor = r->rq->reactor,
-		.request = r->rq->id,
-		.sb = &r->sb,
-		.use = &r->use,
-		.done = wait_a_little,
-		.data = r,
-	};
-	struct err e;
-
-	if (time_mono_ms() < r->give_up_ms) {
-		if (resume_possible(how.reactor, how.sb))
-			return resume_create(&how);
-		return wait_a_little(r);
-	}
-	err_set(&e, ERR_BUSY, "%s, made by this Idempotency-Key, is still being created",
-		r->sb.id);
-	err_fix(&e, "Send the same request with the same key again.");
-	mark_replayed(r->rq);
-	request_fail(replay_end(r), &e);
-}
-
-static void answer_over(struct replay *r)
-{
-	struct err e;
-
-	err_set(&e, ERR_CONFLICT, "%s, made by this Idempotency-Key, is %s%s%s", r->sb.id,
-		sandbox_state_name(r->sb.state), r->sb.reason[0] ? ": " : "", r->sb.reason);
-	err_fix(&e, "A key makes one sandbox in its life; take a new key for another one.");
-	mark_replayed(r->rq);
-	request_fail(replay_end(r), &e);
-}
-
-static void (*const answers[SANDBOX_STATE_COUNT])(struct replay *r) = {
-	[SANDBOX_CREATING] = answer_creating,
-	[SANDBOX_READY] = answer_ready,
-	[SANDBOX_DELETING] = answer_over,
-	[SANDBOX_FAILED] = answer_over,
-	[SANDBOX_GONE] = answer_over,
-};
 
 static void on_looked(struct job *job)
 {
 	struct replay *r = container_of(job, struct replay, job);
+	struct settle how = {
+		.reactor = r->rq->reactor,
+		.request = r->rq->id,
+		.sandbox = r->first.sandbox_id,
+		.use = &r->use,
+		.done = on_settled_look_again,
+		.data = r,
+	};
+	struct request *rq = r->rq;
 	struct err e;
 
 	if (job->failed) {
 		e = job->e;
-		return request_fail(replay_end(r), &e);
+		free(r);
+		return request_fail(rq, &e);
 	}
 	if (r->first.status != 0)
 		return answer_stored(r);
 	crash_point("life.first-use-read");
-	answers[r->sb.state](r);
+	if (r->again)
+		return on_settled(r, &r->sb, NULL);
+	settle_begin(&how);
 }
 
 void idempotency_replay(struct request *rq, const struct idempotency_use *use)
@@ -195,11 +151,8 @@ void idempotency_replay(struct request *rq, const struct idempotency_use *use)
 
 	r->rq = rq;
 	r->use = *use;
-	r->give_up_ms = time_mono_ms() + WAIT_MS;
-	r->pause_ms = LOOK_FIRST_MS;
-	uv_timer_init(&rq->reactor->loop, &r->timer);
-	r->timer.data = r;
-	look_again(r);
+	r->job = (struct job){ .reactor = rq->reactor, .run = look, .done = on_looked };
+	worker_submit(&rq->reactor->berthd->workers, &r->job);
 }
 
 /* ---- a verb that may be repeated ---- */

@@ -3,12 +3,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/json.h"
 #include "lib/str.h"
 
 struct place_entry {
 	struct place place;
+	char *env;                 /* JSON; NULL: none */
+	uint64_t used_ms, busy_ms; /* monotonic; 0: not */
+	unsigned busy;             /* how many commands run */
+	bool dirty;                /* something of these is not in the record */
+	bool known;                /* not: forgotten, and only kept for what runs in it */
 	struct place_entry *next;
 };
+
+static void entry_free(struct place_entry *entry)
+{
+	free(entry->env);
+	free(entry);
+}
 
 void places_init(struct places *p)
 {
@@ -22,7 +34,7 @@ void places_done(struct places *p)
 			struct place_entry *entry = p->buckets[i];
 
 			p->buckets[i] = entry->next;
-			free(entry);
+			entry_free(entry);
 		}
 }
 
@@ -40,7 +52,7 @@ static void remove_entry(struct places *p, struct place_entry **at)
 	struct place_entry *entry = *at;
 
 	*at = entry->next;
-	free(entry);
+	entry_free(entry);
 	p->count--;
 }
 
@@ -50,6 +62,8 @@ bool places_get(struct places *p, const char *id, struct place *ret)
 
 	pthread_mutex_lock(&p->lock);
 	entry = *find(p, id);
+	if (entry && !entry->known)
+		entry = NULL;
 	if (entry)
 		*ret = entry->place;
 	pthread_mutex_unlock(&p->lock);
@@ -79,6 +93,9 @@ void places_put(struct places *p, const struct sandbox *sb)
 	memcpy((*at)->place.id, sb->id, sizeof(sb->id));
 	memcpy((*at)->place.owner, sb->owner, sizeof(sb->owner));
 	memcpy((*at)->place.host, sb->host, sizeof(sb->host));
+	free((*at)->env);
+	(*at)->env = sb->env[0] && strcmp(sb->env, "{}") != 0 ? xstrdup(sb->env) : NULL;
+	(*at)->known = true;
 	(*at)->place.generation = sb->generation;
 	(*at)->place.state = sb->state;
 	pthread_mutex_unlock(&p->lock);
@@ -90,7 +107,9 @@ void places_forget(struct places *p, const char *id)
 
 	pthread_mutex_lock(&p->lock);
 	at = find(p, id);
-	if (*at)
+	if (*at && (*at)->busy)
+		(*at)->known = false;
+	else if (*at)
 		remove_entry(p, at);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -109,4 +128,98 @@ bool places_oom(struct places *p, const char *id, uint64_t oom_kills)
 	}
 	pthread_mutex_unlock(&p->lock);
 	return more;
+}
+
+static bool names(const struct strv *env, const char *item)
+{
+	size_t len = strcspn(item, "=") + 1;
+
+	for (size_t i = 0; i < env->len; i++)
+		if (strncmp(env->items[i], item, len) == 0)
+			return true;
+	return false;
+}
+
+struct env_text {
+	struct strv env;
+};
+
+static const struct json_field env_fields[] = { JSON_FIELD_MAP(env_text, env), JSON_FIELD_END };
+
+void places_env(struct places *p, const char *id, struct strv *env)
+{
+	cleanup(buf_done) struct buf text = buf_make(SANDBOX_ENV_SIZE + 16);
+	struct env_text own = { 0 };
+	struct place_entry *entry;
+	struct err ignored; /* it was written by us */
+
+	pthread_mutex_lock(&p->lock);
+	entry = *find(p, id);
+	if (entry && entry->env)
+		buf_addf(&text, "{\"env\":%s}", entry->env);
+	pthread_mutex_unlock(&p->lock);
+	if (text.len > 0 &&
+	    json_read(buf_str(&text), text.len, env_fields, &own, &ignored) == 0)
+		for (size_t i = 0; i < own.env.len; i++)
+			if (!names(env, own.env.items[i]))
+				strv_add(env, own.env.items[i]);
+	strv_done(&own.env);
+}
+
+void places_use(struct places *p, const char *id, uint64_t now_ms)
+{
+	(void)places_busy(p, id, now_ms, 0);
+}
+
+bool places_busy(struct places *p, const char *id, uint64_t now_ms, int more)
+{
+	struct place_entry *entry;
+
+	pthread_mutex_lock(&p->lock);
+	entry = *find(p, id);
+	if (entry) {
+		if (more > 0 && entry->busy++ == 0)
+			entry->busy_ms = now_ms;
+		if (more < 0 && entry->busy > 0 && --entry->busy == 0)
+			entry->busy_ms = 0;
+		entry->used_ms = now_ms;
+		entry->dirty = true;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return entry;
+}
+
+void places_used(struct places *p, const char *id, uint64_t *last_ms, uint64_t *busy_ms)
+{
+	struct place_entry *entry;
+
+	pthread_mutex_lock(&p->lock);
+	entry = *find(p, id);
+	*last_ms = entry ? entry->used_ms : 0;
+	*busy_ms = entry ? entry->busy_ms : 0;
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void take_used(struct place_entry *entry, uint64_t now_ms, struct sandbox_used *ret)
+{
+	memcpy(ret->id, entry->place.id, sizeof(ret->id));
+	ret->ago_ms = entry->busy || now_ms < entry->used_ms ? 0 : now_ms - entry->used_ms;
+	ret->busy_ago_ms = 0;
+	if (entry->busy)
+		ret->busy_ago_ms = now_ms > entry->busy_ms ? now_ms - entry->busy_ms : 1;
+	entry->dirty = entry->busy; /* who is busy is used all the time */
+}
+
+size_t places_take_used(struct places *p, uint64_t now_ms, struct sandbox_used *ret, size_t max)
+{
+	size_t n = 0;
+
+	pthread_mutex_lock(&p->lock);
+	for (size_t i = 0; i < PLACES_BUCKETS && n < max; i++)
+		for (struct place_entry *entry = p->buckets[i]; entry && n < max;
+		     entry = entry->next)
+			if (entry->dirty)
+				take_used(entry, now_ms, &ret[n++]);
+	pthread_mutex_unlock(&p->lock);
+	return n;
 }

@@ -9,6 +9,8 @@
 #include <pthread.h>
 
 #include "core/sandbox.h"
+#include "lib/strv.h"
+#include "store/sandbox.h"
 
 #define PLACES_BUCKETS 4096
 #define PLACES_MAX     50000
@@ -34,6 +36,22 @@ void places_done(struct places *p);
 must_check bool places_get(struct places *p, const char *id, struct place *ret);
 void places_put(struct places *p, const struct sandbox *sb); /* keeps the OOM count */
 void places_forget(struct places *p, const char *id);
+
+/*
+ * The sandbox's own variables, in front of those that are there already and of
+ * which each name is kept: for every command, shell and context begun in it.
+ */
+void places_env(struct places *p, const char *id, struct strv *env);
+
+/* It was used now; with more or less running in it, it is busy. False: it is not known. */
+void places_use(struct places *p, const char *id, uint64_t now_ms);
+bool places_busy(struct places *p, const char *id, uint64_t now_ms, int more);
+
+/* When it was last used and since when it is busy (0: not), as far as this berthd knows. */
+void places_used(struct places *p, const char *id, uint64_t *last_ms, uint64_t *busy_ms);
+
+/* What was used since this was asked last, or is busy: at most `max`. */
+size_t places_take_used(struct places *p, uint64_t now_ms, struct sandbox_used *ret, size_t max);
 
 /* The count is now this; true if it was known before and is higher. */
 bool places_oom(struct places *p, const char *id, uint64_t oom_kills);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/life/alarm.h"
 #include "api/life/change.h"
 #include "api/life/deletion.h"
 #include "lib/crash.h"
@@ -14,6 +15,7 @@
 
 #define DUE_EVERY_MS 2000 /* divided like all times, but no more often than */
 #define DUE_LEAST_MS 20
+#define DUE_AGAIN_MS 30000 /* for whoever dies with it in hand */
 #define DUE_AT_ONCE  50
 #define AT_WORK_MAX  16 /* changes under way at once; the rest wait their turn */
 
@@ -114,6 +116,9 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 		places_put(&p->rc->reactor->berthd->places, &p->sb);
 		return finished(p);
 	}
+	if (o->process == PRESENCE_ABSENT &&
+	    (p->sb.state == SANDBOX_ASLEEP || p->sb.state == SANDBOX_FAILED))
+		return finished(p); /* as it should be: nothing new */
 	if (o->process == PRESENCE_PRESENT)
 		return change(p, EV_SEEN, NULL);
 	change(p, EV_ABSENT, p->sb.state == SANDBOX_READY ? "its processes ended" : NULL);
@@ -131,9 +136,19 @@ static void look(struct pending *p)
 
 static void time_out(struct pending *p)
 {
-	bool creating = p->sb.state == SANDBOX_CREATING;
+	bool starting = p->sb.state == SANDBOX_CREATING || p->sb.state == SANDBOX_WAKING;
 
-	change(p, EV_TIMEOUT, creating ? "it did not come up in time" : NULL);
+	change(p, EV_TIMEOUT, starting ? "it did not come up in time" : NULL);
+}
+
+/* It rests, and its time may have come. */
+static void ring(struct pending *p)
+{
+	struct change *c = change_new(p->rc->reactor, "alarm");
+
+	c->sb = p->sb;
+	c->data = p;
+	alarm_ring(c, on_changed);
 }
 
 /* A deletion whose time has come. Also while its attempt is under way: that has a deadline. */
@@ -321,7 +336,12 @@ static void take_due(const struct sandbox *sb, void *arg)
 {
 	struct reconcile *rc = arg;
 
-	add(rc, &rc->found, sb, sb->state == SANDBOX_DELETING ? climb : time_out);
+	if (sb->state == SANDBOX_DELETING)
+		add(rc, &rc->found, sb, climb);
+	else if (lifecycle_deadline_ms(sb->state, 1) > 0)
+		add(rc, &rc->found, sb, time_out);
+	else
+		add(rc, &rc->found, sb, ring);
 }
 
 static int read_records(struct job *job, struct store *s, struct err *e)
@@ -330,7 +350,7 @@ static int read_records(struct job *job, struct store *s, struct err *e)
 	const char *host = rc->reactor->berthd->settings.host;
 	struct sandbox_due due = { .host = host,
 				   .limit = DUE_AT_ONCE,
-				   .again_ms = LIFECYCLE_DELETE_MS };
+				   .again_ms = DUE_AGAIN_MS };
 
 	if (rc->look_at_all) {
 		strv_done(&rc->known);
@@ -386,6 +406,7 @@ static void on_node_up(struct node_link *link, void *data)
 	struct reconcile *rc = data;
 
 	(void)link;
+	host_keeper_node_up(rc->reactor);
 	rc->look_at_all = rc->follow = true;
 	on_timer(&rc->timer);
 }

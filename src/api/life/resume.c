@@ -7,6 +7,8 @@
 #include "lib/crash.h"
 #include "lib/log.h"
 
+#define RESUME_MS 2000 /* another berthd of this host may be at it: it has had its time */
+
 /* The change carries all of it; `data` of the change is this. */
 struct resuming {
 	struct change *c;
@@ -14,9 +16,24 @@ struct resuming {
 	void *data;
 };
 
+/* How long it is in its state: that began when its deadline was set. */
+static uint64_t age_ms(const struct reactor *r, const struct sandbox *sb)
+{
+	unsigned divisor = (unsigned)r->berthd->settings.timer_divisor;
+	uint64_t whole = lifecycle_deadline_ms(sb->state, divisor);
+	uint64_t end = sb->stop.deadline_ms;
+
+	if (sb->read_ms >= end)
+		return whole;
+	return end - sb->read_ms < whole ? whole - (end - sb->read_ms) : 0;
+}
+
 bool resume_possible(struct reactor *r, const struct sandbox *sb)
 {
-	return sb->state == SANDBOX_CREATING && r->node.up &&
+	bool waits = sb->state == SANDBOX_CREATING || sb->state == SANDBOX_WAKING ||
+		     sb->state == SANDBOX_FALLING_ASLEEP;
+
+	return waits && r->node.up && age_ms(r, sb) >= RESUME_MS &&
 	       strcmp(sb->host, r->berthd->settings.host) == 0 &&
 	       !changing_has(&r->berthd->changing, sb->id);
 }

@@ -8,7 +8,7 @@
 
 #include "api/life/change.h"
 
-/* This berthd could, and nobody else of it does. */
+/* This berthd could, nobody else of it does, and no other has for a while. */
 bool resume_possible(struct reactor *r, const struct sandbox *sb);
 
 /*

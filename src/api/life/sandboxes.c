@@ -7,6 +7,8 @@
 #include "api/life/change.h"
 #include "api/life/deletion.h"
 #include "api/life/idempotency.h"
+#include "api/life/intent.h"
+#include "api/life/settle.h"
 #include "http/target.h"
 #include "lib/crash.h"
 #include "lib/id.h"
@@ -14,24 +16,15 @@
 #include "lib/str.h"
 #include "lib/time.h"
 
-#define LIST_DEFAULT 100
-
-static const struct json_field spec_fields[] = {
-	JSON_FIELD_STR(sandbox_spec, image, .required = true),
-	JSON_FIELD_STR(sandbox_spec, runtime),
-	JSON_FIELD_STR(sandbox_spec, host),
-	JSON_FIELD_INT(sandbox_spec, memory_mb),
-	JSON_FIELD_INT(sandbox_spec, cpu_milli),
-	JSON_FIELD_INT(sandbox_spec, pids),
-	JSON_FIELD_INT(sandbox_spec, disk_mb),
-	JSON_FIELD_END
-};
+#define LIST_DEFAULT  100
+#define SELECTOR_SIZE 1024
+#define PATCH_TRIES   4
 
 void sandbox_json(struct buf *out, const struct sandbox *sb)
 {
-	char created[TIME_TEXT_SIZE];
+	char when[TIME_TEXT_SIZE];
 
-	time_text(sb->created_ms, created);
+	time_text(sb->created_ms, when);
 	json_open(out, '{');
 	json_str(out, "id", sb->id);
 	json_str(out, "state", sandbox_state_name(sb->state));
@@ -43,9 +36,56 @@ void sandbox_json(struct buf *out, const struct sandbox *sb)
 	json_int(out, "cpu_milli", sb->cpu_milli);
 	json_int(out, "pids", sb->pids);
 	json_int(out, "disk_mb", sb->disk_mb);
-	json_str(out, "created_at", created);
+	json_str(out, "created_at", when);
 	json_str(out, "reason", sb->reason);
+	json_str(out, "name", sb->name);
+	json_str(out, "identity_key", sb->identity_key);
+	json_str(out, "isolation", policy_isolation_name(sb->isolation));
+	json_str(out, "profile", sb->profile);
+	json_key(out, "labels");
+	buf_adds(out, sb->labels);
+	json_key(out, "env");
+	buf_adds(out, sb->env);
+	json_int(out, "sleep_after_ms", (int64_t)sb->sleep_after_ms);
+	json_bool(out, "keep_alive", sb->keep_alive);
+	time_text(sb->last_used_ms, when);
+	json_str(out, "last_used_at", when);
 	buf_adds(out, "}");
+}
+
+/* The one of this identity or name that is there: as it is, if it can be used. */
+static void on_found(void *data, const struct sandbox *sb, const struct err *why)
+{
+	struct request *rq = data;
+	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
+	struct err e;
+
+	if (why)
+		return request_fail(rq, why);
+	if (sb->state == SANDBOX_READY || sb->state == SANDBOX_ASLEEP) {
+		sandbox_json(&body, sb);
+		return request_reply(rq, 200, &body);
+	}
+	err_set(&e, ERR_CONFLICT, "%s, which has this %s, is %s%s%s", sb->id,
+		sb->name[0] ? "name" : "identity", sandbox_state_name(sb->state),
+		sb->reason[0] ? ": " : "", sb->reason);
+	err_fix(&e, sb->state == SANDBOX_FAILED
+			    ? "Wake it (POST .../wake) if its files matter, or delete it."
+			    : "Once it is gone, the same request makes a new one.");
+	request_fail(rq, &e);
+}
+
+static void wait_for_found(struct change *c)
+{
+	struct settle how = {
+		.reactor = c->reactor,
+		.request = c->request,
+		.sandbox = c->sb.id,
+		.done = on_found,
+		.data = c->data,
+	};
+
+	settle_begin(&how);
 }
 
 static void on_created(struct change *c, const struct err *why)
@@ -61,21 +101,14 @@ static void on_created(struct change *c, const struct err *why)
 		change_free(c);
 		return used_before ? idempotency_replay(rq, &use) : request_fail(rq, &e);
 	}
+	if (c->found) {
+		wait_for_found(c);
+		return change_free(c);
+	}
 	sandbox_json(&body, &c->sb);
 	change_free(c);
 	request_reply(rq, 201, &body);
 	crash_point("life.create-answered");
-}
-
-static int read_spec(struct request *rq, struct sandbox_spec *spec, struct err *e)
-{
-	*spec = SANDBOX_SPEC_DEFAULT;
-	if (json_read(buf_str(&rq->body), rq->body.len, spec_fields, spec, e) < 0)
-		return -1;
-	if (!spec->runtime[0])
-		memcpy(spec->runtime, rq->reactor->berthd->settings.default_runtime,
-		       sizeof(spec->runtime));
-	return sandbox_spec_check(spec, e);
 }
 
 static void create_here(struct request *rq)
@@ -84,7 +117,7 @@ static void create_here(struct request *rq)
 	char random[ID_RANDOM_CHARS + 1];
 	struct err e;
 
-	if (read_spec(rq, &c->spec, &e) < 0 || idempotency_read(rq, &c->use, &e) < 0) {
+	if (intent_read(rq, &c->spec, &c->who, &e) < 0 || idempotency_read(rq, &c->use, &e) < 0) {
 		change_free(c);
 		return request_fail(rq, &e);
 	}
@@ -122,8 +155,10 @@ static void list_row(const struct sandbox *sb, void *arg)
 int sandboxes_list(struct request *rq, struct store *s, struct buf *reply, struct err *e)
 {
 	struct listing l = { .out = reply, .limit = LIST_DEFAULT };
-	char after[SANDBOX_ID_SIZE] = "", limit[16];
-	struct sandbox_page page = { .owner = request_owner(rq), .after = after };
+	cleanup(selector_done) struct selector selector = { 0 };
+	char after[SANDBOX_ID_SIZE] = "", limit[16], text[SELECTOR_SIZE], state[24] = "";
+	struct sandbox_page page = { .owner = request_owner(rq), .after = after, .state = state };
+	enum sandbox_state wanted;
 	bool found;
 
 	if (http_query(rq->query, "after", after, sizeof(after), &found, e) < 0)
@@ -131,6 +166,14 @@ int sandboxes_list(struct request *rq, struct store *s, struct buf *reply, struc
 	if (http_query(rq->query, "limit", limit, sizeof(limit), &found, e) < 0 ||
 	    (found && str_u64(limit, &l.limit, e) < 0))
 		return err_wrap(e, "limit");
+	if (http_query(rq->query, "state", state, sizeof(state), &found, e) < 0 ||
+	    (state[0] && !sandbox_state_by_name(state, &wanted)))
+		return err_set(e, ERR_INVALID, "state: there is no state \"%.20s\"", state);
+	if (http_query(rq->query, "selector", text, sizeof(text), &found, e) < 0)
+		return err_wrap(e, "selector");
+	if (found && selector_read(text, &selector, e) < 0)
+		return -1;
+	page.selector = found ? &selector : NULL;
 	if (l.limit < 1 || l.limit >= STORE_LIST_MAX)
 		return err_set(e, ERR_INVALID, "limit must be from 1 to %d", STORE_LIST_MAX - 1);
 	page.limit = (uint32_t)l.limit + 1;
@@ -228,4 +271,94 @@ void sandboxes_delete(struct request *rq)
 	if (sandbox_id_check(rq->param, &e) < 0)
 		return request_fail(rq, &e);
 	idempotency_claim(rq, begin_delete);
+}
+
+/* ---- patch ---- */
+
+struct patch_body {
+	struct strv labels, env;
+	int64_t sleep_after_ms;
+	bool keep_alive;
+};
+
+static const struct json_field patch_fields[] = {
+	JSON_FIELD_MAP(patch_body, labels),
+	JSON_FIELD_MAP(patch_body, env),
+	JSON_FIELD_INT(patch_body, sleep_after_ms),
+	JSON_FIELD_BOOL(patch_body, keep_alive),
+	JSON_FIELD_END
+};
+
+static void patch_body_done(struct patch_body *b)
+{
+	strv_done(&b->labels);
+	strv_done(&b->env);
+}
+
+/* Which members the body has: an empty map is not the same as none. */
+static int patch_members(struct request *rq, bool has[4], struct err *e)
+{
+	static const char *const names[] = { "labels", "env", "sleep_after_ms", "keep_alive" };
+	cleanup(json_free) struct json *root = NULL;
+
+	if (json_parse(buf_str(&rq->body), rq->body.len, &root, e) < 0)
+		return -1;
+	for (size_t i = 0; i < array_len(names); i++)
+		has[i] = json_get(root, names[i]) != NULL;
+	return 0;
+}
+
+/* One try, of the record as it is: its alarm depends on what is changed. */
+static int patch_once(struct request *rq, struct store *s, struct sandbox_patch *p,
+		      struct sandbox *ret, struct err *e)
+{
+	struct change c = { .reactor = rq->reactor };
+	uint64_t deadline;
+
+	if (store_sandbox_get(s, request_owner(rq), rq->param, &c.sb, e) < 0)
+		return -1;
+	c.read_mono_ms = time_mono_ms();
+	if (c.sb.state == SANDBOX_GONE || c.sb.state == SANDBOX_DELETING)
+		return err_set(e, ERR_NOT_FOUND, "sandbox %s is %s", c.sb.id,
+			       sandbox_state_name(c.sb.state));
+	if (p->sleep_after_ms)
+		c.sb.sleep_after_ms = *p->sleep_after_ms;
+	if (p->keep_alive)
+		c.sb.keep_alive = *p->keep_alive;
+	deadline = change_deadline_ms(&c, c.sb.state);
+	p->deadline_ms = lifecycle_deadline_ms(c.sb.state, 1) == 0 ? &deadline : NULL;
+	p->id = c.sb.id;
+	p->version = c.sb.version;
+	return store_sandbox_patch(s, p, ret, e);
+}
+
+int sandboxes_patch(struct request *rq, struct store *s, struct buf *reply, struct err *e)
+{
+	cleanup(patch_body_done) struct patch_body b = { 0 };
+	char labels[SANDBOX_LABELS_SIZE], env[SANDBOX_ENV_SIZE];
+	struct sandbox_patch p = { 0 };
+	uint64_t sleep_after;
+	struct sandbox sb;
+	bool has[4];
+
+	if (json_read(buf_str(&rq->body), rq->body.len, patch_fields, &b, e) < 0 ||
+	    patch_members(rq, has, e) < 0 || intent_labels(&b.labels, labels, e) < 0 ||
+	    intent_env(&b.env, env, e) < 0 || sandbox_sleep_check(b.sleep_after_ms, e) < 0)
+		return -1;
+	sleep_after = (uint64_t)b.sleep_after_ms;
+	p.labels = has[0] ? labels : NULL;
+	p.env = has[1] ? env : NULL;
+	p.sleep_after_ms = has[2] ? &sleep_after : NULL;
+	p.keep_alive = has[3] ? &b.keep_alive : NULL;
+	for (int i = 0; i < PATCH_TRIES; i++) {
+		if (patch_once(rq, s, &p, &sb, e) == 0) {
+			crash_point("life.patched");
+			places_put(&rq->reactor->berthd->places, &sb);
+			sandbox_json(reply, &sb);
+			return 0;
+		}
+		if (e->code != ERR_CONFLICT)
+			return -1;
+	}
+	return err_set(e, ERR_BUSY, "%s is being changed by other requests", rq->param);
 }

@@ -1,0 +1,13 @@
+/*
+ * When sandboxes were used, written down: not with each command, but all at
+ * once every two seconds. Until then it is known to this berthd alone, and the
+ * alarms allow for that.
+ */
+#pragma once
+
+#include "api/reactor.h"
+
+struct usage;
+
+struct usage *usage_begin(struct reactor *r);
+void usage_end(struct usage *u);

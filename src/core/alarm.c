@@ -1,0 +1,71 @@
+#include "core/alarm.h"
+
+#include "core/profile.h"
+
+#define BUSY_TIMES    3
+#define BUSY_LEAST_MS 5000 /* a slow database, whatever a divisor says */
+
+static const char *const names[ALARM_KIND_COUNT] = {
+	[ALARM_NONE] = "none",
+	[ALARM_IDLE] = "idle",
+	[ALARM_STUCK] = "stuck",
+	[ALARM_AGE] = "age",
+};
+
+static void sooner(struct alarm *a, enum alarm_kind kind, uint64_t at_ms)
+{
+	if (at_ms < a->at_ms)
+		*a = (struct alarm){ kind, at_ms };
+}
+
+/* A profile that names none has the common one; who has no profile has no limit. */
+static uint64_t wall_ms(const struct sandbox *sb, const struct alarm_rules *rules)
+{
+	const struct profile *p;
+	struct err ignored;
+	uint64_t wall;
+
+	if (!sb->profile[0] || profile_find(sb->profile, &p, &ignored) < 0)
+		return 0;
+	wall = p->wall_ms ? p->wall_ms / (rules->divisor ? rules->divisor : 1)
+			  : constant_ms(CONSTANT_STUCK, rules->divisor);
+	return wall + constant_ms(CONSTANT_STUCK_GRACE, rules->divisor);
+}
+
+static bool is_busy(const struct sandbox *sb, const struct alarm_rules *rules, uint64_t now_ms)
+{
+	uint64_t most = BUSY_TIMES * rules->unwritten_ms + BUSY_LEAST_MS;
+
+	return sb->busy_ms && now_ms < moment_add(sb->last_used_ms, most);
+}
+
+struct alarm alarm_of(const struct sandbox *sb, const struct alarm_rules *rules, uint64_t now_ms)
+{
+	struct alarm a = { ALARM_NONE, NEVER };
+	bool busy = is_busy(sb, rules, now_ms);
+	bool ready = sb->state == SANDBOX_READY;
+	uint64_t wall;
+
+	if (!ready && sb->state != SANDBOX_ASLEEP && sb->state != SANDBOX_FAILED)
+		return a;
+	if (sb->keep_alive)
+		return a;
+	if (rules->max_age_ms)
+		sooner(&a, ALARM_AGE, moment_add(sb->created_ms, rules->max_age_ms));
+	if (!ready)
+		return a;
+	/* A busy one may be idle soon, an idle one busy: then is early enough to ask again. */
+	if (sb->sleep_after_ms)
+		sooner(&a, ALARM_IDLE,
+		       moment_add(busy ? now_ms : sb->last_used_ms,
+				  sb->sleep_after_ms + rules->unwritten_ms));
+	wall = wall_ms(sb, rules);
+	if (wall)
+		sooner(&a, ALARM_STUCK, moment_add(busy ? sb->busy_ms : now_ms, wall));
+	return a;
+}
+
+const char *alarm_name(enum alarm_kind k)
+{
+	return names[k];
+}

@@ -1,0 +1,40 @@
+/*
+ * The one next deadline of a sandbox at rest, derived from its record: it was
+ * not used for so long that it should sleep, was busy for so long that nobody
+ * can be waiting for it, or is so old that it should go. States that wait for
+ * something have a deadline of their own: core/lifecycle.h.
+ *
+ * Who is busy is written down as used all the time: one whose last use is old
+ * is busy no more, whoever knew of its end has died.
+ *
+ * A sandbox used meanwhile has a later alarm than the one stored: who is woken
+ * by one asks again, and only what is due then is done.
+ */
+#pragma once
+
+#include "core/sandbox.h"
+
+enum alarm_kind {
+	ALARM_NONE,
+	ALARM_IDLE,
+	ALARM_STUCK,
+	ALARM_AGE,
+	ALARM_KIND_COUNT
+};
+
+struct alarm_rules {
+	unsigned divisor;      /* of all constants */
+	uint64_t max_age_ms;   /* 0: none; not divided */
+	uint64_t unwritten_ms; /* a use may be so old before the record knows of it */
+};
+
+struct alarm {
+	enum alarm_kind kind;
+	uint64_t at_ms; /* NEVER, of none */
+};
+
+/* Of a sandbox that is ready, asleep or failed; of others none. */
+struct alarm alarm_of(const struct sandbox *sb, const struct alarm_rules *rules,
+		      uint64_t now_ms);
+
+const char *alarm_name(enum alarm_kind k);

@@ -1,0 +1,195 @@
+/* The record of a new sandbox, and whether there is room for it. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "store/sandbox-row.h"
+
+/* clang-format off */
+/*
+ * The image's row is locked against a change until the sandbox is there: once a
+ * name means another digest, no new sandbox can still come with the old one.
+ */
+#define TELL_CREATED TELL("version", "'create'", "''", "state", "''", "0", "made")
+#define INSERT_FROM \
+	"INSERT INTO sandbox (id, owner, image, image_digest, runtime, host, generation, state, " \
+	"memory_mb, cpu_milli, pids, disk_mb, deadline_at, name, identity_key, isolation, " \
+	"profile, labels, env, sleep_after_ms, keep_alive, cap_subject) " \
+	"SELECT $1, $2, i.name, i.digest, $4, $5, 1, 'creating', " \
+	"$6::bigint, $7::bigint, $8::bigint, $9::bigint, " SQL_AFTER("$10") ", $11, $12, $13, " \
+	"$14, $15::jsonb, $16, $17::bigint, $18::bigint = 1, $19 FROM "
+static const struct statement insert = { "sandbox-insert",
+	"WITH made AS (" INSERT_FROM "image i WHERE i.name = $3 FOR SHARE RETURNING *)" TELL_CREATED
+	"SELECT " SANDBOX_COLUMNS " FROM made" };
+/* The key is taken only if the image is there, and the sandbox made only if the key was free. */
+static const struct statement insert_once = { "sandbox-insert-once",
+	"WITH named AS (SELECT name, digest FROM image WHERE name = $3 FOR SHARE), "
+	"taken AS (INSERT INTO idempotency (owner, key, request, body_hash, sandbox_id) "
+	"SELECT $2, $20, $21, $22, $1 FROM named "
+	"ON CONFLICT (owner, key) DO NOTHING RETURNING key), "
+	"made AS (" INSERT_FROM "named i, taken RETURNING *)" TELL_CREATED
+	"SELECT " SANDBOX_COLUMNS " FROM made" };
+/* Whoever counts holds the row until it has added its own: two never see the same room. */
+static const struct statement cap_lock = { "cap-lock",
+	"INSERT INTO cap (subject) VALUES ($1) "
+	"ON CONFLICT (subject) DO UPDATE SET locked_at = now()" };
+static const struct statement cap_count = { "cap-count",
+	"SELECT count(*) AS n FROM sandbox WHERE cap_subject = $1" };
+static const struct statement host_lock = { "host-lock",
+	"SELECT 1 FROM host WHERE id = $1 FOR NO KEY UPDATE" };
+/* What is promised is promised until its absence is proven: the record is the reservation. */
+static const struct statement promised = { "host-promised",
+	"SELECT count(*) AS n, coalesce(sum(memory_mb), 0) AS memory_mb, "
+	"coalesce(sum(disk_mb), 0) AS disk_mb, coalesce(sum(cpu_milli), 0) AS cpu_milli, "
+	"coalesce(sum(pids), 0) AS pids FROM sandbox WHERE host = $1" };
+/* clang-format on */
+
+struct sums {
+	uint64_t n, memory_mb, disk_mb, cpu_milli, pids;
+};
+
+static const struct column count_columns[] = {
+	COLUMN(COLUMN_U64, sums, n),
+	COLUMNS_END
+};
+
+static const struct column sums_columns[] = {
+	COLUMN(COLUMN_U64, sums, n),
+	COLUMN(COLUMN_U64, sums, memory_mb),
+	COLUMN(COLUMN_U64, sums, disk_mb),
+	COLUMN(COLUMN_U64, sums, cpu_milli),
+	COLUMN(COLUMN_U64, sums, pids),
+	COLUMNS_END
+};
+
+static int no_image(const char *name, struct err *e)
+{
+	err_set(e, ERR_NOT_FOUND, "no image \"%.100s\"", name);
+	return err_fix(e, "'berth image ls' lists the images there are; 'berth image pull' gets "
+			  "another.");
+}
+
+/* Nothing was written: because of the key, or because of the image? */
+static int why_not(struct store *s, const struct sandbox_intent *intent, struct err *e)
+{
+	struct idempotency first;
+	struct err why;
+
+	if (!intent->use)
+		return no_image(intent->spec->image, e);
+	if (store_idempotency_get(s, intent->use, &first, &why) == 0 || why.code == ERR_CONFLICT)
+		return 1;
+	if (why.code == ERR_NOT_FOUND)
+		return no_image(intent->spec->image, e);
+	*e = why;
+	return -1;
+}
+
+static int lock_row(struct store *s, const struct statement *st, const char *id, struct err *e)
+{
+	cleanup(result_clear) PGresult *res = NULL;
+
+	return store_run(s, st, ARGS(TEXT(id)), &res, e);
+}
+
+static int check_cap(struct store *s, const struct sandbox_spec *spec, struct err *e)
+{
+	struct sums have = { 0 };
+
+	if (!spec->cap_subject[0])
+		return 0;
+	if (lock_row(s, &cap_lock, spec->cap_subject, e) < 0 ||
+	    store_run_one(s, &cap_count, ARGS(TEXT(spec->cap_subject)), count_columns, &have, e) <
+		    0)
+		return -1;
+	if (have.n < (uint64_t)spec->cap)
+		return 0;
+	err_set(e, ERR_LIMIT,
+		"sandbox_limit_reached: %.200s has %" PRIu64 " sandboxes, its limit is %" PRId64,
+		spec->cap_subject, have.n, spec->cap);
+	return err_fix(e, "Delete one that is no longer needed; asleep and failed ones count too.");
+}
+
+static int check_room(struct store *s, const struct sandbox_intent *intent, struct err *e)
+{
+	const struct sandbox_spec *spec = intent->spec;
+	struct placement_host h;
+	struct sums have = { 0 };
+	struct resources need = { .of = {
+					  [RESOURCE_MEMORY_MB] = (uint64_t)spec->memory_mb,
+					  [RESOURCE_DISK_MB] = (uint64_t)spec->disk_mb,
+					  [RESOURCE_CPU_MILLI] = (uint64_t)spec->cpu_milli,
+					  [RESOURCE_PIDS] = (uint64_t)spec->pids,
+				  } };
+
+	if (!intent->room)
+		return 0;
+	if (lock_row(s, &host_lock, intent->host, e) < 0 ||
+	    store_run_one(s, &promised, ARGS(TEXT(intent->host)), sums_columns, &have, e) < 0)
+		return -1;
+	h = *intent->room;
+	h.sandboxes = have.n > UINT32_MAX ? UINT32_MAX : (unsigned)have.n;
+	h.promised.of[RESOURCE_MEMORY_MB] = have.memory_mb;
+	h.promised.of[RESOURCE_DISK_MB] = have.disk_mb;
+	h.promised.of[RESOURCE_CPU_MILLI] = have.cpu_milli;
+	h.promised.of[RESOURCE_PIDS] = have.pids;
+	return placement_admit(&h, &need, e) < 0 ? err_wrap(e, "host %s", intent->host) : 0;
+}
+
+/* 1: written; 0: not, because of the key or the image. */
+static int insert_row(struct store *s, const struct sandbox_intent *intent, struct sandbox *ret,
+		      struct err *e)
+{
+	const struct sandbox_spec *spec = intent->spec;
+	const struct idempotency_use *use = intent->use;
+	struct args args = ARGS(
+		TEXT(intent->id), TEXT(intent->owner), TEXT(spec->image), TEXT(spec->runtime),
+		TEXT(intent->host), NUMBER(spec->memory_mb), NUMBER(spec->cpu_milli),
+		NUMBER(spec->pids), NUMBER(spec->disk_mb), NUMBER(intent->deadline_ms),
+		TEXT(spec->name), TEXT(spec->identity_key),
+		TEXT(policy_isolation_name(spec->isolation)), TEXT(spec->profile),
+		TEXT(spec->labels[0] ? spec->labels : "{}"), TEXT(spec->env[0] ? spec->env : "{}"),
+		NUMBER(spec->sleep_after_ms), NUMBER(spec->keep_alive), TEXT(spec->cap_subject),
+		TEXT(use ? use->key : NULL), TEXT(use ? use->request : NULL),
+		TEXT(use ? use->body_hash : NULL));
+
+	args.len -= use ? 0 : 3; /* the plain statement has no place for them */
+	return store_run_one(s, use ? &insert_once : &insert, args, sandbox_columns, ret, e);
+}
+
+static int insert_admitted(struct store *s, const struct sandbox_intent *intent,
+			   struct sandbox *ret, struct err *e)
+{
+	int n;
+
+	if (store_begin(s, e) < 0)
+		return -1;
+	if (check_cap(s, intent->spec, e) < 0 || check_room(s, intent, e) < 0) {
+		store_rollback(s);
+		return -1;
+	}
+	n = insert_row(s, intent, ret, e);
+	if (n <= 0) {
+		store_rollback(s);
+		return n;
+	}
+	return store_commit(s, e) < 0 ? -1 : n;
+}
+
+int store_sandbox_insert(struct store *s, const struct sandbox_intent *intent,
+			 struct sandbox *ret, struct err *e)
+{
+	bool counted = intent->room || intent->spec->cap_subject[0];
+	struct sandbox got = { 0 };
+	int n = counted ? insert_admitted(s, intent, &got, e) : insert_row(s, intent, &got, e);
+
+	if (n < 0 && e->code == ERR_CONFLICT)
+		return err_set(e, ERR_CONFLICT, "sandbox %.60s exists already, or its name or "
+						"identity does",
+			       intent->id);
+	if (n < 0)
+		return -1;
+	if (n == 0)
+		return why_not(s, intent, e);
+	*ret = got;
+	return 0;
+}

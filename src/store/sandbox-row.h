@@ -1,0 +1,36 @@
+/* Sandboxes as rows, for this room only: the columns, and how a change of one is told. */
+#pragma once
+
+#include "store/row.h"
+#include "store/sandbox.h"
+
+/* clang-format off */
+#define SANDBOX_COLUMNS \
+	"id, owner, image, image_digest, runtime, host, generation, state, " \
+	"memory_mb, cpu_milli, pids, disk_mb, " SQL_MS("created_at") " AS created_ms, " \
+	"version, reason, " SQL_MS("now()") " AS read_ms, stop_state AS \"stop.state\", " \
+	"stop_attempt AS \"stop.attempt\", stop_attempts AS \"stop.attempts\", " \
+	"stop_rechecks AS \"stop.rechecks\", reason AS \"stop.last_error\", " \
+	"coalesce(" SQL_MS("deadline_at") ", 0) AS \"stop.next_ms\", " \
+	"coalesce(" SQL_MS("deadline_at") ", 0) AS \"stop.deadline_ms\", " \
+	"name, identity_key, isolation, profile, labels::text AS labels, env, sleep_after_ms, " \
+	"keep_alive, " SQL_MS("last_used_at") " AS last_used_ms, " \
+	"coalesce(" SQL_MS("busy_since") ", 0) AS busy_ms"
+/* A tombstone read as a sandbox: the same columns, what it does not know is empty. */
+#define GONE_COLUMNS \
+	"id, owner, '', '', '', host, generation, 'gone', 0, 0, 0, 0, 0, 0, '', " \
+	SQL_MS("now()") ", 'none', 0, 0, 0, '', 0, 0, '', '', '', '', '{}', '{}', 0, false, 0, 0"
+/* What was written is told in the same statement: "WITH ", "did AS (... RETURNING *)", this. */
+#define TELL(version, event, from, to, reason, attempt, did) \
+	", told AS (INSERT INTO sandbox_event " \
+	"(sandbox_id, seq, event, from_state, to_state, reason, attempt) " \
+	"SELECT id, " version ", " event ", " from ", " to ", " reason ", " attempt \
+	" FROM " did ") "
+/* clang-format on */
+
+extern const struct column sandbox_columns[];
+
+/* Run it and hand over each row. */
+must_check int sandbox_each(struct store *s, const struct statement *st, struct args args,
+			    sandbox_fn *on_row, void *arg, struct err *e);
+must_check int sandbox_limit_check(uint32_t limit, struct err *e);

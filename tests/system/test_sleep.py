@@ -1,0 +1,128 @@
+"""Sleep: processes end, files stay, any use wakes it; by itself when nobody uses it, unless it is kept alive."""
+import os
+import time
+
+from client import ApiError
+from marks import limit, only
+from server import wait_until
+from test_killed import delete_all
+
+DIVISOR = 100
+DEV_ENV = {"BERTH_TIMER_DIVISOR": str(DIVISOR)}
+SMALL = {"image": "base", "memory_mb": 64, "disk_mb": 64}
+
+
+def post(s, ident, verb):
+    return s.api.call("POST", f"/v1/sandboxes/{ident}/{verb}")
+
+
+def make(s, **more):
+    return s.api.call("POST", "/v1/sandboxes", {**SMALL, **more})["id"]
+
+
+def state(s, ident):
+    return s.api.get("/v1/sandboxes/" + ident)["state"]
+
+
+def becomes(s, ident, want, seconds=30):
+    wait_until(lambda: state(s, ident) == want, seconds, f"{ident} {want}")
+
+
+def happened(s, ident):
+    return [e["event"] for e in s.api.get(f"/v1/sandboxes/{ident}/events")["events"]]
+
+
+@limit(120)
+def test_it_sleeps_keeps_its_files_and_wakes_when_used(s):
+    box = make(s)
+    s.api.exec(box, "echo kept > /root/f; sleep 1000 & trap '' TERM; sleep 1000 & true")
+    pids = s.cgroup_pids(box)
+    got = post(s, box, "sleep")
+    assert got["state"] == "asleep" and got["id"] == box, got
+    assert s.cgroup_pids(box) == [] and not [p for p in pids if os.path.exists(f"/proc/{p}/root/root/f")], pids
+    assert post(s, box, "sleep")["state"] == "asleep"
+    r = s.api.exec(box, "cat /root/f")
+    assert (r.kind, r.out) == ("exited", b"kept\n"), dict(r)
+    assert state(s, box) == "ready"
+    assert s.api.get("/v1/sandboxes/" + box)["generation"] == 1
+    post(s, box, "sleep")
+    assert post(s, box, "wake")["state"] == "ready" and post(s, box, "wake")["state"] == "ready"
+    post(s, box, "sleep")
+    assert s.api.delete(box)["receipt"]["disk"] == "absent"
+    try:
+        post(s, box, "wake")
+    except ApiError as e:
+        assert e.status == 404, e
+    else:
+        raise AssertionError("woke one that is gone")
+
+
+@limit(120)
+def test_both_daemons_may_be_killed_while_it_sleeps(s):
+    box = make(s)
+    s.api.exec(box, "echo kept > /root/f")
+    post(s, box, "sleep")
+    s.kill("berth-node", "berthd")
+    s.wait_healthy()
+    assert state(s, box) == "asleep"
+    assert s.api.exec(box, "cat /root/f").out == b"kept\n"
+    s.api.delete(box)
+
+
+@limit(120)
+def test_many_who_wake_it_at_once_all_get_their_answer(s):
+    from test_lifecycle import together
+    box = make(s)
+    post(s, box, "sleep")
+    got = together(20, lambda i: s.api.exec(box, f"echo {i}").out)
+    assert got == [f"{i}\n".encode() for i in range(20)], got
+    assert happened(s, box).count("up") == 2, happened(s, box)
+    s.api.delete(box)
+
+
+@limit(120)
+def test_one_whose_processes_died_can_be_woken(s):
+    box = make(s)
+    s.api.exec(box, "echo kept > /root/f")
+    for p in s.cgroup_pids(box):
+        os.kill(p, 9)
+    becomes(s, box, "failed")
+    try:
+        s.api.exec(box, "true")
+    except ApiError as e:
+        assert e.status == 409, e
+    assert post(s, box, "wake")["state"] == "ready"
+    assert s.api.exec(box, "cat /root/f").out == b"kept\n"
+    s.api.delete(box)
+
+
+@limit(120)
+@only("crun")
+def test_who_is_not_used_falls_asleep_and_who_is_busy_or_kept_alive_does_not(s):
+    idle, kept, never = make(s, sleep_after_ms=1000), make(s, sleep_after_ms=1000, keep_alive=True), make(s)
+    busy = make(s, sleep_after_ms=1000)
+    r = s.api.exec(busy, "sleep 4; echo done")
+    assert (r.kind, r.out) == ("exited", b"done\n"), dict(r)
+    becomes(s, idle, "asleep")
+    assert (state(s, kept), state(s, never)) == ("ready", "ready")
+    becomes(s, busy, "asleep")
+    s.kill("berthd")
+    s.wait_healthy()
+    time.sleep(1.5)
+    assert state(s, kept) == "ready"  # also for the next berthd
+    s.api.call("PATCH", "/v1/sandboxes/" + kept, {"keep_alive": False})
+    becomes(s, kept, "asleep")
+    delete_all(s)
+
+
+@limit(120)
+@only("crun")
+def test_who_is_busy_for_too_long_is_stuck(s):
+    box = s.api.call("POST", "/v1/sandboxes", {**SMALL, "profile": "small"})["id"]
+    began = time.monotonic()
+    r = s.api.exec(box, "sleep 1000")  # 30 min and 1 min, divided: 18.6 s
+    assert r.kind in ("lost", "killed", "signalled") and r.exit_code is None, dict(r)
+    assert time.monotonic() - began > 31 * 60 / DIVISOR - 2
+    becomes(s, box, "asleep")
+    assert "stuck" in s.api.get("/v1/sandboxes/" + box)["reason"]
+    s.api.delete(box)
