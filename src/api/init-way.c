@@ -77,7 +77,9 @@ static void on_seen_dead(struct change *c, const struct err *why)
 	struct search *s = c->data;
 	struct err e;
 
-	if (!why && c->sb.state == SANDBOX_GONE) {
+	if (why && why->code == ERR_BUSY) { /* it moved, or cannot be asked about: again */
+		e = *why;
+	} else if (!why && c->sb.state == SANDBOX_GONE) {
 		err_set(&e, ERR_NOT_FOUND, "sandbox %s was deleted", s->way.sandbox);
 	} else {
 		err_set(&e, ERR_CONFLICT, "sandbox %s is not running: %s", s->way.sandbox,
@@ -103,6 +105,7 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 	}
 	c = change_new(s->reactor, s->request);
 	memcpy(c->sb.id, s->way.sandbox, sizeof(c->sb.id));
+	c->sb.generation = s->way.generation; /* what was seen is of this one, and no other */
 	c->data = s;
 	change_event(c, EV_ABSENT, "its processes ended", on_seen_dead);
 }

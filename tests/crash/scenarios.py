@@ -173,6 +173,95 @@ class Exec(Scenario):
         demand(w.s.init_pid(ident) == pid, "it is another process now")
 
 
+class ExecOnce(Scenario):
+    """With a key, until there is an answer: it ran at most once, and what is told of it is true."""
+    options = {"keep": True}
+    SCRIPT = "echo x >> /root/ran; for i in 1 2 3; do echo line $i; done; echo end >&2; exit 5"
+
+    def prepare(self, w):
+        ident = w.api.create()
+        return ident, w.s.init_pid(ident), w.unique("e")
+
+    def ask(self, w, thing):
+        def once():
+            status, body, _ = post(w, f"/v1/sandboxes/{thing[0]}/exec",
+                                   {"command": self.SCRIPT, "timeout_ms": 20000, **self.options}, thing[2])
+            if status == 503:
+                raise ApiError(status, body)
+            demand(status in (200, 202), f"exec: {status} {body}")
+            return body
+        return insist(once)
+
+    def act(self, w, thing):
+        return self.ask(w, thing)
+
+    def end_of(self, w, ident, told):
+        """The exec's record and its output, read afterwards."""
+        path = f"/v1/sandboxes/{ident}/execs/{told['id']}"
+        x = until(lambda: [e for e in [insist(lambda: w.api.get(path))] if e["state"] == "ended"], 30)
+        demand(x, f"it never ends: {insist(lambda: w.api.get(path))}")
+        return x[0], insist(lambda: w.api.get(path + "/output"))
+
+    def verify(self, w, thing, told):
+        ident, pid, _ = thing
+        x, output = self.end_of(w, ident, told)
+        again = self.ask(w, thing)
+        demand(again["id"] == told["id"], f"the key ran another one: {told} {again}")
+        ran = insist(lambda: w.api.exec(ident, "cat /root/ran || true")).out
+        demand(ran in (b"", b"x\n"), f"it ran {ran.count(b'x')} times")
+        if x["kind"] == "exited":
+            demand((x["exit_code"], output["stdout"], output["stderr"]) == (5, "line 1\nline 2\nline 3\n", "end\n"),
+                   f"it lies: {x} {output}")
+            demand(ran == b"x\n", "an end is told of what never ran")
+        else:
+            demand(x["kind"] in ("lost", "killed") and x["exit_code"] is None, f"it lies: {x}")
+        demand(w.s.init_pid(ident) == pid, "it is another process now")
+
+
+class ExecBackground(ExecOnce):
+    """berthd is killed while it runs: it goes on, and not a byte of it is lost."""
+    options = {"background": True}
+    SCRIPT = "echo x >> /root/ran; for i in 1 2 3; do echo line $i; sleep 0.2; done; echo end >&2; exit 5"
+
+    def act(self, w, thing):
+        told = self.ask(w, thing)
+        swallow(lambda: os.kill(w.s.pid("berthd"), signal.SIGKILL))
+        until(w.s.healthy, 20)
+        self.end_of(w, thing[0], told)
+        return told
+
+    def verify(self, w, thing, told):
+        x, _ = self.end_of(w, thing[0], told)
+        demand(x["kind"] == "exited" or told["state"] == "ended", f"it was told as running, and lost: {x}")
+        super().verify(w, thing, told)
+
+
+class WriteFile(Scenario):
+    """With a key, until there is an answer: the file is whole."""
+
+    def prepare(self, w):
+        return w.api.create(), w.unique("f")
+
+    def act(self, w, thing):
+        ident, key = thing
+
+        def once():
+            status, body, _ = w.api.request("PUT", f"/v1/sandboxes/{ident}/files?path=/root/f", key * 5000,
+                                            {"Idempotency-Key": key})
+            if status == 503:
+                raise ApiError(status, body)
+            demand(status in (200, 201), f"write: {status} {body}")
+            return body
+        return insist(once)
+
+    def verify(self, w, thing, told):
+        ident, key = thing
+        data = insist(lambda: w.api.request("GET", f"/v1/sandboxes/{ident}/files?path=/root/f"))[1]
+        demand(data == (key * 5000).encode(), f"acknowledged, and it has {len(data)} bytes")
+        names = insist(lambda: w.api.exec(ident, "ls -A /root")).out
+        demand(names == b"f\n", f"more than the file is left: {names}")
+
+
 class InitDies(Scenario):
     """Its first process ends: the record says failed, and that is no leak."""
 
@@ -416,6 +505,9 @@ ALL = {
     "create": Create,
     "create-once": CreateOnce,
     "exec": Exec,
+    "exec-once": ExecOnce,
+    "exec-background": ExecBackground,
+    "write-file": WriteFile,
     "delete": Delete,
     "delete-once": DeleteOnce,
     "delete-cut-off": DeleteCutOff,

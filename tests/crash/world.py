@@ -78,6 +78,10 @@ class World:
         self.made += 1
         return f"{prefix}{os.getpid()}x{self.made}"
 
+    def daemons(self):
+        """{pid: role}"""
+        return {self.s.pid("berthd"): "berthd", self.s.pid("berth-node"): "node"}
+
     # -- orders -------------------------------------------------------------------------------
 
     def record(self):

@@ -107,6 +107,13 @@ uint64_t change_deadline_ms(const struct change *c, enum sandbox_state to)
 	return next.at_ms > now ? next.at_ms - now : 1;
 }
 
+/* What this host sees of a sandbox of another one says nothing about it. */
+static bool is_elsewhere(const struct change *c)
+{
+	return c->sb.state != SANDBOX_GONE &&
+	       strcmp(c->sb.host, c->reactor->berthd->settings.host) != 0;
+}
+
 /* What the event means for the record as it is now; again if somebody else was faster. */
 static int write_event(struct job *job, struct store *s, struct err *e)
 {
@@ -125,6 +132,9 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 		if ((i > 0 || c->sb.version == 0) &&
 		    store_sandbox_get(s, c->owner, c->sb.id, &c->sb, e) < 0)
 			return -1;
+		if (is_elsewhere(c))
+			return err_set(e, ERR_BUSY, "%s lives on host %s now", c->sb.id,
+				       c->sb.host);
 		if (seen_of && c->sb.generation != seen_of)
 			return err_set(e, ERR_CONFLICT, "%s is of another generation by now",
 				       c->sb.id);
@@ -449,15 +459,8 @@ static void (*const actions[SANDBOX_ACTION_COUNT])(struct change *c) = {
 
 static void act(struct change *c, const struct err *why)
 {
-	struct err e;
-
 	if (why)
 		return c->done(c, why);
-	if (c->sb.state != SANDBOX_GONE &&
-	    strcmp(c->sb.host, c->reactor->berthd->settings.host) != 0) {
-		err_set(&e, ERR_CONFLICT, "%s lives on host %s now", c->sb.id, c->sb.host);
-		return c->done(c, &e);
-	}
 	actions[c->step.action](c);
 }
 
