@@ -72,8 +72,21 @@ static bool leased(const struct berthd *b)
 	return strcmp(b->settings.lease, "on") == 0;
 }
 
+/* It stands in records, logs and passes. */
+static int check_host(const char *host, struct err *e)
+{
+	static const char may[] = "abcdefghijklmnopqrstuvwxyz0123456789.-_"
+				  "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	if (!host[0] || strspn(host, may) != strlen(host))
+		return err_set(e, ERR_INVALID, "host must be of letters, digits and .-_: %s", host);
+	return 0;
+}
+
 static int check_settings(struct berthd_settings *s, struct err *e)
 {
+	if (check_host(s->host, e) < 0)
+		return -1;
 	if (sandbox_cell_check(s->cell, e) < 0 || sandbox_runtime_check(s->default_runtime, e) < 0)
 		return -1;
 	if (s->loops < 1 || s->loops > BERTHD_LOOPS_MAX)
