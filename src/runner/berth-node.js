@@ -1,4 +1,3 @@
-'use strict';
 /*
  * The JavaScript and TypeScript side of a code context. It runs in the sandbox, as one of its processes.
  *
@@ -129,7 +128,8 @@ const BEFORE_REGEX = new Set(
 	('return typeof instanceof in of new delete void throw case do else yield await').split(' '),
 );
 const SPACE = /(?:\s|\/\/[^\n]*|\/\*[^]*?\*\/)+/y;
-const NAME = /#?[\p{ID_Start}$_\\][\p{ID_Continue}$\u200c\u200d\\{}]*/uy;
+const NAME =
+	/#?(?:[\p{ID_Start}$_]|\\u(?:[\da-fA-F]{4}|\{[\da-fA-F]+\}))(?:[\p{ID_Continue}$\u200c\u200d]|\\u(?:[\da-fA-F]{4}|\{[\da-fA-F]+\}))*/uy;
 const NUMBER = /(?:0[xXoObB][\da-fA-F_]+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?[\d_]+)?)n?/y;
 const STRING = /'(?:[^'\\\n]|\\[^])*'|"(?:[^"\\\n]|\\[^])*"/y;
 const REGEX = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[\p{ID_Continue}]*/uy;
@@ -244,12 +244,27 @@ function withoutImports(code) {
 
 /* ---- TypeScript ---- */
 
-// Node's own way where it has one (22.13), else the compiler, if the image has it.
+// The compiler, if the image has it; else Node's own way (22.13), else ours, which refuses what it cannot do.
 function withoutTypes(code) {
+	let ts = null;
+	try {
+		ts = require('typescript');
+	} catch {
+		ts = null;
+	}
+	if (ts) {
+		const options = { module: 'esnext', target: 'es2022', verbatimModuleSyntax: true };
+		return ts.transpileModule(code, { compilerOptions: options }).outputText;
+	}
 	const { stripTypeScriptTypes } = require('module');
-	if (stripTypeScriptTypes) return stripTypeScriptTypes(code, { mode: 'transform' });
-	const ts = require('typescript');
-	return ts.transpileModule(code, { compilerOptions: { module: 'esnext', target: 'es2022' } }).outputText;
+	const warn = process.emitWarning;
+	if (!stripTypeScriptTypes) return stripTypes(code);
+	process.emitWarning = () => {}; // that it is experimental
+	try {
+		return stripTypeScriptTypes(code, { mode: 'transform' });
+	} finally {
+		process.emitWarning = warn;
+	}
 }
 
 /* ---- runs ---- */
@@ -353,6 +368,12 @@ async function execute(code, name) {
 
 function complain(error, name) {
 	const interrupted = error && error.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED';
+	if (error instanceof Refusal) {
+		const message = `this TypeScript is not understood without its compiler: ${error.message}`;
+		const fix = 'Write it in another way, or use an image with the npm package typescript, or with Node 22.13.';
+		note({ type: 'error', name: 'Unsupported', message, traceback: [message, fix] });
+		return;
+	}
 	note({
 		type: 'error',
 		name: interrupted ? 'Interrupted' : plain((error && error.name) || 'Error'),

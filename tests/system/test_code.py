@@ -478,3 +478,27 @@ def test_berth_code_prints_as_it_comes_and_tells_the_truth(s):
         assert code == 0 and json.loads(out)["results"][0]["text"] == "2", out
         code, _, err = s.berth("code", b.id, "-l", "perl", stdin=b"1")
         assert code == 125 and b"python, javascript" in err, err
+
+
+# ---- TypeScript ----
+
+@limit(120)
+def test_typescript_runs_without_its_types(s):
+    with node(s) as b:
+        ts = lambda code, **more: run(b, code, language="typescript", **more)  # noqa: E731
+        r = ok(ts("interface Point { x: number; y?: number }\nenum Color { Red, Green = 'g' }\n"
+                  "const add = <T extends Point>(a: T, b: T): number => a.x + b.x;\n"
+                  "class Box<T> { constructor(private readonly value: T) {} get(): T { return this.value } }\n"
+                  "const n: number = await Promise.resolve(add({ x: 1 } as Point, { x: 2 }));\n"
+                  "[n, new Box<string>('b').get(), Color.Red, Color.Green, Color[0]]"))
+        assert r["results"][0]["json"] == [3, "b", 0, "g", "Red"] and r["language"] == "typescript", r
+        assert ok(ts("const again: string = `${n! as number}`; again"))["results"][0]["text"] == "'3'"
+        r = ts("let ok = 1\n\nconst boom = (x: any): never => { throw new TypeError('t') }; boom(1)")
+        assert r["error"]["name"] == "TypeError" and any("run-3.js:3:" in line for line in r["error"]["traceback"]), r
+        # What is not understood is not run.
+        r = ts("console.log('no')\n@decorated class A {}")
+        assert r["kind"] == "error" and r["error"]["name"] == "Unsupported" and r["stdout"] == "", r
+        assert "line 2" in r["error"]["message"] and "typescript" in r["error"]["traceback"][1], r
+        r = ts("const x: = 1")
+        assert r["kind"] == "error" and not r["context_lost"], r
+        assert run(b, "typeof n", language="javascript")["results"][0]["text"] == "'undefined'"  # another context
