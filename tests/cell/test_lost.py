@@ -120,6 +120,18 @@ def test_cut_off_for_long_it_is_replaced_and_then_killed(c):
     assert at < end and lost >= end + MARGIN and anew >= lost
 
 
+@limit(120)
+def test_a_database_clock_that_jumps_takes_no_host_that_lives(c):
+    h1 = c.hosts[0]
+    (ident,) = ticking(h1)
+    epoch, _, _ = row(c, "h1")
+    for _ in range(8):  # as if the clock had gone forward by an hour, and again
+        c.primary.sql("UPDATE host SET lease_until = lease_until - interval '1 hour' WHERE id = 'h1'")
+        time.sleep(1)
+    wait_until(lambda: row(c, "h1")[1] > time.time(), 30, "renewed")
+    assert row(c, "h1")[0] == epoch and [r for r in c.rows() if r[0] == ident] == [(ident, "h1", 1, "ready")]
+
+
 @limit(240)
 def test_what_was_being_deleted_on_a_lost_host_is_proven_gone_when_it_is_back(c):
     h1, h2 = c.hosts[:2]

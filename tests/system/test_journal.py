@@ -87,7 +87,7 @@ def in_parallel(jobs):
 
 def fifty(s, disturb):
     """50 noisy execs in two sandboxes, half of them followed all the time, while something is done to us."""
-    boxes = [s.api.create(), s.api.create()]
+    boxes = [s.api.create(pids=2000), s.api.create(pids=2000)]  # on gVisor each thread of the kernel is one
     execs = [(boxes[i % 2], begin(s, boxes[i % 2], NOISE, env={"TAG": f"t{i}", "CODE": str(i)})["id"]) for i in range(50)]
 
     def check(i):
@@ -103,7 +103,7 @@ def fifty(s, disturb):
     return execs
 
 
-@limit(180)
+@limit(240)
 def test_50_noisy_execs_lose_no_byte_to_a_killed_berthd(s):
     def disturb():
         for _ in range(3):
@@ -115,7 +115,7 @@ def test_50_noisy_execs_lose_no_byte_to_a_killed_berthd(s):
     assert out == noise("t7")[0] and end["exit_code"] == 7, end
 
 
-@limit(180)
+@limit(240)
 def test_50_running_execs_outlive_both_daemons(s):
     def disturb():
         time.sleep(0.5)
