@@ -7,6 +7,7 @@
 #include "api/exec/exec.h"
 #include "api/exec/execs.h"
 #include "api/files/files.h"
+#include "api/git/checkout.h"
 #include "api/host.h"
 #include "api/image/images.h"
 #include "api/keys.h"
@@ -62,6 +63,7 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/sandboxes/{}/shells", ROLE_USER,   false, NULL, shells_list },
 	{ "GET",    "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_get },
 	{ "DELETE", "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_delete },
+	{ "POST",   "/v1/sandboxes/{}/git/checkout", ROLE_USER, true, NULL, git_checkout },
 	{ "POST",   "/v1/sandboxes/{}/terminals", ROLE_USER, true, NULL, terminals_create },
 	{ "GET",    "/v1/sandboxes/{}/terminals", ROLE_USER, false, terminals_list, NULL },
 	{ "GET",    "/v1/sandboxes/{}/terminals/{}", ROLE_USER, false, terminals_get, NULL },

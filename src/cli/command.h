@@ -34,6 +34,7 @@ struct command {
 
 extern const struct command cmd_check;
 extern const struct command cmd_code;
+extern const struct command cmd_cp;
 extern const struct command cmd_dev;
 extern const struct command cmd_doctor;
 extern const struct command cmd_events;
@@ -52,6 +53,9 @@ extern const struct command cmd_init;
 extern const struct command cmd_key_create;
 extern const struct command cmd_key_ls;
 extern const struct command cmd_key_rm;
+extern const struct command cmd_policy_add;
+extern const struct command cmd_policy_ls;
+extern const struct command cmd_policy_rm;
 extern const struct command cmd_ps;
 extern const struct command cmd_rm;
 extern const struct command cmd_run;
