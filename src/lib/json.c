@@ -317,3 +317,17 @@ size_t json_len(const struct json *list)
 {
 	return json_array_size(tree(list));
 }
+
+bool json_member(const struct json *object, size_t i, const char **name, const char **value)
+{
+	json_t *o = (json_t *)(uintptr_t)tree(object);
+	void *it = o ? json_object_iter(o) : NULL;
+
+	while (it && i-- > 0)
+		it = json_object_iter_next(o, it);
+	if (!it)
+		return false;
+	*name = json_object_iter_key(it);
+	*value = json_text(leaf(json_object_iter_value(it)));
+	return true;
+}

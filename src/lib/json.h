@@ -74,6 +74,8 @@ const struct json *json_at(const struct json *list, size_t i);            /* or 
 const char *json_get_str(const struct json *object, const char *name);    /* or "" */
 int64_t json_get_int(const struct json *object, const char *name);        /* or 0 */
 bool json_get_bool(const struct json *object, const char *name);          /* or false */
+/* The i-th member of an object of strings; false behind the last. */
+bool json_member(const struct json *object, size_t i, const char **name, const char **value);
 size_t json_len(const struct json *list);
 const char *json_text(const struct json *value); /* of a string, or "" */
 bool json_is_text(const struct json *value);     /* NULL is none */
