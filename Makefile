@@ -1,6 +1,6 @@
 # The one page of commands. The build itself is meson's; this only names the
 # things a developer does.
-.PHONY: all test asan fuzz system cell bench soak crash random guards vm vm-slice check cover tidy format \
+.PHONY: all test asan fuzz system cell bench sdk soak crash random guards vm vm-slice check cover tidy format \
 	format-check valgrind clean
 
 all: build/build.ninja
@@ -30,6 +30,9 @@ cell: all				# several hosts on this machine, one database; needs root
 
 bench: all				# figures beside the bare engine: build/bench/figures.json
 	python3 tests/bench/run.py --build build $(FIGURES)
+
+sdk: all				# both SDKs against a real server; SUITES=typescript|python|examples
+	python3 tests/sdk/run.py --build build --runtime $(RUNTIME) $(SUITES)
 
 SECONDS ?= 1800
 soak: all				# kill, restart, look for leftovers, again and again

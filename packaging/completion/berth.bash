@@ -4,9 +4,13 @@ _berth()
 	local cur=${COMP_WORDS[COMP_CWORD]} word command= i
 	local common="--url --key --json --help"
 	local -A options=(
-		[run]="--runtime --memory --cpus --pids --disk --env --workdir --timeout --interactive --keep"
-		[exec]="--env --workdir --timeout --shell --interactive"
+		[exec]="--env --workdir --timeout --shell --interactive --background"
+		[execs]=""
+		[logs]="--follow"
+		[kill]="--signal --grace"
+		[run]="--runtime --memory --cpus --pids --disk --name --label --env --workdir --timeout --interactive --keep"
 		[shell]="--env --workdir"
+		[cp]=""
 		[ps]=""
 		[rm]="--all"
 		[image pull]="--name"
@@ -16,6 +20,9 @@ _berth()
 		[key create]="--role"
 		[key ls]=""
 		[key rm]=""
+		[policy add]="--isolation --profile --runtime"
+		[policy ls]=""
+		[policy rm]=""
 		[host ls]=""
 		[host show]=""
 		[host drain]=""
@@ -36,7 +43,7 @@ _berth()
 		[[ $word == -* ]] && continue
 		command=${command:+$command }$word
 		[[ -v options[$command] ]] && break
-		[[ $command == image || $command == key || $command == host ]] || break
+		[[ $command == image || $command == key || $command == policy || $command == host ]] || break
 	done
 	if [[ -n $command && -v options[$command] ]]; then
 		[[ $cur == -* ]] && COMPREPLY=($(compgen -W "${options[$command]} $common" -- "$cur"))

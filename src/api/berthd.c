@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/exec/resume.h"
+#include "api/exec/trim.h"
 #include "api/life/reconcile.h"
 #include "api/life/usage.h"
 #include "lib/crash.h"
@@ -46,6 +47,16 @@ const struct setting berthd_settings_table[] = {
 		"How many sandboxes a user (an identity without org) may have; 0: any number."),
 	SETTING(CONFIG_INT, berthd_settings, cap_organisation, "50",
 		"How many sandboxes one org may have; 0: any number."),
+	SETTING(CONFIG_INT, berthd_settings, sandboxes_max, "10000",
+		"How many sandboxes this host takes."),
+	SETTING(CONFIG_INT, berthd_settings, overcommit_memory, "200",
+		"How often the host's memory may be promised; 0: it is not counted."),
+	SETTING(CONFIG_INT, berthd_settings, overcommit_disk, "0",
+		"How often its disk may be promised; 0: only what is really free counts."),
+	SETTING(CONFIG_INT, berthd_settings, overcommit_cpu, "0",
+		"How often its CPUs may be promised; 0: they are not counted."),
+	SETTING(CONFIG_INT, berthd_settings, disk_keep_mb, "0",
+		"With less disk free, no sandbox is made; 0: 2048, or a tenth if that is less."),
 	SETTING(CONFIG_SIZE, berthd_settings, journal_exec_bytes, "256m",
 		"Of one command's output, this much is kept; what is beyond is counted."),
 	SETTING(CONFIG_SIZE, berthd_settings, journal_host_bytes, "16g",
@@ -62,8 +73,21 @@ static bool leased(const struct berthd *b)
 	return strcmp(b->settings.lease, "on") == 0;
 }
 
+/* It stands in records, logs and passes. */
+static int check_host(const char *host, struct err *e)
+{
+	static const char may[] = "abcdefghijklmnopqrstuvwxyz0123456789.-_"
+				  "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	if (!host[0] || strspn(host, may) != strlen(host))
+		return err_set(e, ERR_INVALID, "host must be of letters, digits and .-_: %s", host);
+	return 0;
+}
+
 static int check_settings(struct berthd_settings *s, struct err *e)
 {
+	if (check_host(s->host, e) < 0)
+		return -1;
 	if (sandbox_cell_check(s->cell, e) < 0 || sandbox_runtime_check(s->default_runtime, e) < 0)
 		return -1;
 	if (s->loops < 1 || s->loops > BERTHD_LOOPS_MAX)
@@ -141,6 +165,7 @@ int berthd_open(struct berthd *b, struct err *e)
 	peers_init(&b->peers);
 	changing_init(&b->changing);
 	addresses_init(&b->addresses);
+	pthread_mutex_init(&b->room.lock, NULL);
 	if (journals_open(&b->journals, b->settings.state_dir, b->settings.journal_exec_bytes, e) <
 	    0)
 		return -1;
@@ -154,6 +179,7 @@ int berthd_open(struct berthd *b, struct err *e)
 			return -1;
 	}
 	execs_resume(b);
+	b->trim = trim_begin(&b->reactors[0]);
 	if (leased(b) && host_keeper_begin(&b->reactors[0], &b->keeper, e) < 0)
 		return -1;
 	b->reconcile = reconcile_begin(&b->reactors[0]);
@@ -193,6 +219,7 @@ void berthd_close(struct berthd *b)
 	uv_close((uv_handle_t *)&b->on_term, NULL);
 	uv_close((uv_handle_t *)&b->on_int, NULL);
 	reconcile_end(b->reconcile);
+	trim_end(b->trim);
 	usage_end(b->usage);
 	host_keeper_end(b->keeper);
 	peers_end(&b->peers);

@@ -15,6 +15,7 @@
 #include "api/life/place.h"
 #include "api/reactor.h"
 #include "api/worker.h"
+#include "core/placement.h"
 #include "lib/config.h"
 
 #define BERTHD_LOOPS_MAX         16
@@ -36,6 +37,7 @@ struct berthd_settings {
 	uint64_t timer_divisor;
 	uint64_t max_age_s;
 	uint64_t cap_personal, cap_organisation;
+	uint64_t sandboxes_max, overcommit_memory, overcommit_disk, overcommit_cpu, disk_keep_mb;
 	uint64_t journal_exec_bytes;
 	uint64_t journal_host_bytes;
 	char lease[8];
@@ -48,6 +50,11 @@ struct berthd {
 	struct key_cache keys;
 	struct places places;
 	struct addresses addresses;
+	struct {
+		pthread_mutex_t lock;
+		struct placement_host host;
+		uint64_t measured_ms; /* 0: never */
+	} room;                       /* what this host has: api/life/room.h */
 	struct peers peers;
 	struct changing changing;
 	struct busy busy;
@@ -58,6 +65,7 @@ struct berthd {
 	struct usage *usage;
 	_Atomic size_t exec_held; /* bytes of output kept for JSON answers; see exec/json.c */
 	struct journals journals;
+	struct trim *trim;
 	struct host_keeper *keeper; /* NULL: leases are off */
 	_Atomic int image_works;    /* pulls and imports under way */
 	_Atomic bool image_tidying; /* files without a name are being removed: none may begin */

@@ -7,6 +7,7 @@
 #include "api/exec/exec.h"
 #include "api/exec/execs.h"
 #include "api/files/files.h"
+#include "api/git/checkout.h"
 #include "api/host.h"
 #include "api/image/images.h"
 #include "api/keys.h"
@@ -43,7 +44,11 @@ static const struct route routes[] = {
 	{ "DELETE", "/v1/sandboxes/{}/execs",  ROLE_USER,   false, execs_forget, NULL },
 	{ "GET",    "/v1/sandboxes/{}/execs/{}", ROLE_USER, false, execs_get, NULL },
 	{ "DELETE", "/v1/sandboxes/{}/execs/{}", ROLE_USER, false, execs_forget_one, NULL },
+	{ "POST",   "/v1/sandboxes/{}/execs/kill", ROLE_USER, true, NULL, execs_kill_scope },
 	{ "GET",    "/v1/sandboxes/{}/execs/{}/output", ROLE_USER, false, NULL, execs_output },
+	{ "POST",   "/v1/sandboxes/{}/execs/{}/kill", ROLE_USER, true, NULL, execs_kill },
+	{ "POST",   "/v1/sandboxes/{}/execs/{}/stdin", ROLE_USER, true, NULL, execs_stdin },
+	{ "GET",    "/v1/sandboxes/{}/execs/{}/wait", ROLE_USER, false, NULL, execs_wait },
 	{ "GET",    "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_read },
 	{ "PUT",    "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_write },
 	{ "DELETE", "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_remove },
@@ -58,6 +63,7 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/sandboxes/{}/shells", ROLE_USER,   false, NULL, shells_list },
 	{ "GET",    "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_get },
 	{ "DELETE", "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_delete },
+	{ "POST",   "/v1/sandboxes/{}/git/checkout", ROLE_USER, true, NULL, git_checkout },
 	{ "POST",   "/v1/sandboxes/{}/terminals", ROLE_USER, true, NULL, terminals_create },
 	{ "GET",    "/v1/sandboxes/{}/terminals", ROLE_USER, false, terminals_list, NULL },
 	{ "GET",    "/v1/sandboxes/{}/terminals/{}", ROLE_USER, false, terminals_get, NULL },

@@ -7,18 +7,30 @@
 #include "cli/table.h"
 #include "lib/str.h"
 
+static void add_labels(struct table *t, const struct json *labels)
+{
+	cleanup(buf_done) struct buf text = buf_make(4096);
+	const char *name, *value;
+
+	for (size_t i = 0; json_member(labels, i, &name, &value); i++)
+		buf_addf(&text, "%s%s=%s", i ? "," : "", name, value);
+	table_add(t, buf_str(&text));
+}
+
 static void add_row(struct table *t, const struct json *s)
 {
 	char memory[TABLE_SIZE_TEXT];
 
 	table_size_text((uint64_t)json_get_int(s, "memory_mb") << 20, memory);
 	table_add(t, json_get_str(s, "id"));
+	table_add(t, json_get_str(s, "name"));
 	table_add(t, json_get_str(s, "state"));
 	table_add(t, json_get_str(s, "image"));
 	table_add(t, json_get_str(s, "runtime"));
 	table_add(t, memory);
 	table_addf(t, "%.1f", (double)json_get_int(s, "cpu_milli") / 1000);
 	table_addf(t, "%.19s", json_get_str(s, "created_at"));
+	add_labels(t, json_get(s, "labels"));
 	table_add(t, json_get_str(s, "reason"));
 }
 
@@ -38,8 +50,9 @@ static int show_page(const struct context *c, struct table *t, const struct clie
 
 static int ps(const struct context *c, const void *options, const struct strv *args, struct err *e)
 {
-	cleanup(table_done) struct table t = table_make("ID", "STATE", "IMAGE", "RUNTIME", "MEMORY",
-							"CPUS", "CREATED", "NOTE", NULL);
+	cleanup(table_done) struct table t = table_make("ID", "NAME", "STATE", "IMAGE", "RUNTIME",
+							"MEMORY",
+							"CPUS", "CREATED", "LABELS", "NOTE", NULL);
 	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
 	char after[SANDBOX_ID_SIZE] = "";
 

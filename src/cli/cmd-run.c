@@ -23,6 +23,10 @@ static const struct option_row options[] = {
 	OPTION(OPTION_CPUS, run_options, sandbox.cpu_milli, "cpus", 'c', "N", "CPU limit: 2, 1.5"),
 	OPTION(OPTION_NUMBER, run_options, sandbox.pids, "pids", 0, "N", "most processes at once"),
 	OPTION(OPTION_SIZE, run_options, sandbox.disk, "disk", 0, "SIZE", "disk limit: 2g"),
+	OPTION(OPTION_TEXT, run_options, sandbox.name, "name", 'n', "NAME",
+	       "what the sandbox is called; with --keep it is found by it"),
+	OPTION(OPTION_LIST, run_options, sandbox.labels, "label", 'l', "NAME=VALUE",
+	       "a label of the sandbox"),
 	OPTION(OPTION_LIST, run_options, exec.env, "env", 'e', "NAME=VALUE",
 	       "set in its environment"),
 	OPTION(OPTION_TEXT, run_options, exec.cwd, "workdir", 'w', "DIR", "where it starts"),
@@ -44,6 +48,10 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 	struct err left;
 	int status;
 
+	for (size_t i = 0; i < o->sandbox.labels.len; i++)
+		if (!strchr(o->sandbox.labels.items[i], '='))
+			return err_set(e, ERR_INVALID, "a label is NAME=VALUE, not \"%.60s\"",
+				       o->sandbox.labels.items[i]);
 	if (pump_request(&o->exec, args->items + 1, args->len - 1, &request, e) < 0 ||
 	    interrupt_open(&stop, e) < 0 ||
 	    sandbox_create(c, args->items[0], &o->sandbox, &stop, id, e) < 0)

@@ -34,10 +34,12 @@ struct command {
 
 extern const struct command cmd_check;
 extern const struct command cmd_code;
+extern const struct command cmd_cp;
 extern const struct command cmd_dev;
 extern const struct command cmd_doctor;
 extern const struct command cmd_events;
 extern const struct command cmd_exec;
+extern const struct command cmd_execs;
 extern const struct command cmd_help;
 extern const struct command cmd_host_drain;
 extern const struct command cmd_host_ls;
@@ -52,6 +54,11 @@ extern const struct command cmd_init;
 extern const struct command cmd_key_create;
 extern const struct command cmd_key_ls;
 extern const struct command cmd_key_rm;
+extern const struct command cmd_kill;
+extern const struct command cmd_logs;
+extern const struct command cmd_policy_add;
+extern const struct command cmd_policy_ls;
+extern const struct command cmd_policy_rm;
 extern const struct command cmd_ps;
 extern const struct command cmd_rm;
 extern const struct command cmd_run;

@@ -23,6 +23,12 @@ static void create_body(struct buf *out, const char *image, const struct sandbox
 		json_int(out, "pids", (int64_t)o->pids);
 	if (o->disk)
 		json_int(out, "disk_mb", (int64_t)((o->disk - 1) / MEGABYTE + 1));
+	if (o->name)
+		json_str(out, "name", o->name);
+	if (o->labels.len) {
+		json_key(out, "labels");
+		json_map(out, &o->labels);
+	}
 	buf_adds(out, "}");
 }
 
@@ -51,6 +57,12 @@ int sandbox_create(const struct context *c, const char *image, const struct sand
 		if (e->code == ERR_TIMEOUT) /* it may be there all the same */
 			err_fix(e, "A sandbox may have been left: `berth ps` shows it.");
 		return -1;
+	}
+	if (reply.status == 200) { /* it must not be deleted afterwards, as what we made is */
+		err_set(e, ERR_CONFLICT, "there is a sandbox %.60s already",
+			o->name ? o->name : "");
+		return err_fix(e, "Run it there: berth exec %.60s -- COMMAND...",
+			       json_get_str(reply.tree, "id"));
 	}
 	if (!json_get_str(reply.tree, "id")[0] ||
 	    !str_copy(id, SANDBOX_ID_SIZE, json_get_str(reply.tree, "id")))

@@ -11,6 +11,8 @@ struct sandbox_options {
 	uint64_t memory, disk; /* bytes; 0: the server's default, as in all of them */
 	uint64_t cpu_milli;
 	uint64_t pids;
+	const char *name;
+	struct strv labels; /* NAME=VALUE */
 };
 
 /* A first interrupt lets it finish, so that its id is known; a second gives up. */

@@ -29,12 +29,15 @@ static uint64_t available(const struct placement_host *h, int r)
 /* Promises are kept only if the disk is not filled by somebody else. */
 static int admit_disk(const struct placement_host *h, struct err *e)
 {
+	uint64_t keep = h->disk_keep_mb ? h->disk_keep_mb : LOW_DISK_MB;
+
 	if (!h->disk_known)
 		return err_set(e, ERR_BUSY, "the host's free disk could not be measured");
-	if (h->disk_free_mb < LOW_DISK_MB)
+	if (h->disk_free_mb < keep)
 		return err_set(e, ERR_BUSY,
-			       "the host has %" PRIu64 " MB of disk free, below the %d it keeps",
-			       h->disk_free_mb, LOW_DISK_MB);
+			       "the host has %" PRIu64 " MB of disk free, below the %" PRIu64
+			       " it keeps",
+			       h->disk_free_mb, keep);
 	return 0;
 }
 

@@ -33,6 +33,7 @@ struct placement_host {
 	unsigned cpu_share;     /* how often a CPU may be promised; 0 is 1 */
 	bool disk_known;        /* its disk was measured */
 	uint64_t disk_free_mb;  /* measured, not reckoned */
+	uint64_t disk_keep_mb;  /* so much of it is never given away; 0: LOW_DISK_MB */
 };
 
 /* ERR_BUSY names what is short and by how much, or why the host takes nothing. */

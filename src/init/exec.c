@@ -48,7 +48,8 @@ struct exec {
 	enum phase phase;
 	int sigfd;
 	uint32_t pid;
-	int asked; /* the last signal a SIGNAL frame asked for */
+	int asked;          /* the last signal a SIGNAL frame asked for */
+	uint32_t signalled; /* frames carried out since we last said so */
 	enum exec_kind killed_as;
 	bool childless;
 	uint64_t started_us, deadline_us; /* 0: none */
@@ -298,6 +299,7 @@ static int on_signal(struct exec *x, const struct frame *f, struct err *e)
 		return -1;
 	if (signum == 0 || signum > SIGNUM_MAX)
 		return err_set(e, ERR_INVALID, "there is no signal %u", signum);
+	x->signalled++;
 	if (x->phase != PHASE_RUNNING)
 		return 0;
 	x->asked = (int)signum;
@@ -377,13 +379,26 @@ static void say_u32(struct exec *x, enum frame_type type, uint32_t n)
 }
 
 /* So that no more standard input is on its way than we can hold; see can_take(). */
-static void say_taken(struct exec *x)
+static bool must_say_taken(const struct exec *x)
 {
-	if (!x->id[0] || peer_busy(x->out.peer) ||
-	    (x->taken < TAKEN_STEP && (x->taken == 0 || x->feed.len > 0)))
-		return;
-	say_u32(x, FRAME_TAKEN, x->taken);
-	x->taken = 0;
+	return x->id[0] && (x->taken >= TAKEN_STEP || (x->taken > 0 && x->feed.len == 0));
+}
+
+/* The next thing there is to say, if any. The peer must have taken the one before. */
+static bool say_next(struct exec *x)
+{
+	if (x->id[0] && x->signalled > 0) {
+		say_u32(x, FRAME_SIGNALLED, x->signalled);
+		x->signalled = 0;
+	} else if (must_say_taken(x)) {
+		say_u32(x, FRAME_TAKEN, x->taken);
+		x->taken = 0;
+	} else if (x->phase == PHASE_ENDED && outlet_is_empty(&x->out)) {
+		say_exited(x);
+	} else {
+		return false;
+	}
+	return true;
 }
 
 /* Once everything is sent, the peer sees the end and may close in its own time. */
@@ -391,17 +406,12 @@ static void step(struct exec *x)
 {
 	if (!outlet_attached(&x->out))
 		return;
-	if (outlet_flush(&x->out) < 0) {
-		peer_left(x);
-		return;
-	}
-	say_taken(x);
-	if (x->phase == PHASE_ENDED && outlet_is_empty(&x->out))
-		say_exited(x);
-	if (peer_flush(x->out.peer) < 0) {
-		peer_left(x);
-		return;
-	}
+	do
+		if (outlet_flush(&x->out) < 0) {
+			peer_left(x);
+			return;
+		}
+	while (!peer_busy(x->out.peer) && say_next(x));
 	if (!x->id[0] && x->phase == PHASE_SAID && !peer_busy(x->out.peer) && x->deadline_us == 0) {
 		(void)shutdown(x->out.peer->fd, SHUT_WR);
 		x->deadline_us = now_us() + LINGER_US;
@@ -420,7 +430,7 @@ static void attach(struct exec *x, int fd, const struct exec_attach *a)
 	}
 	if (x->phase == PHASE_SAID)
 		x->phase = PHASE_ENDED; /* say it again, to this one */
-	x->taken = 0;
+	x->taken = x->signalled = 0;
 	say_u32(x, FRAME_STARTED, x->pid);
 }
 

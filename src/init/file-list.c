@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "init/file-op.h"
+#include "lib/below.h"
 #include "lib/fault.h"
 #include "lib/strv.h"
 
@@ -84,9 +85,9 @@ static int descend(struct listing *l, int dir, const char *name, const char *aft
 	if (depth == DEPTH_MAX)
 		return err_file(e, ENAMETOOLONG, "%.100s is more than %d levels deep", l->path,
 				DEPTH_MAX);
-	fd = guest_open(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
-		return 0; /* it was there a moment ago */
+	fd = dir_open_below(dir, name);
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EACCES))
+		return 0; /* it was there a moment ago; or it may not be looked into (/proc) */
 	if (fd < 0)
 		return err_file(e, errno, "list %.150s", l->path);
 	return walk(l, fd, after, depth + 1, e);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "init/file-op.h"
+#include "lib/below.h"
 #include "lib/fault.h"
 
 #define DEPTH_MAX 64   /* deeper ones are moved up first: each level is an open descriptor */
@@ -69,7 +70,7 @@ static int remove_directory(struct removal *r, int dir, const char *name, int de
 			return err_file(e, errno, "remove %.100s", name);
 		if (depth == DEPTH_MAX)
 			return take_up(r, dir, name, e);
-		fd = guest_open(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		fd = dir_open_below(dir, name);
 		if (fd < 0 && errno != ENOENT)
 			return err_file(e, errno, "remove %.100s", name);
 		if (fd >= 0 && remove_contents(r, fd, depth + 1, e) < 0)

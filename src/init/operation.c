@@ -11,6 +11,7 @@
 #include "init/exec.h"
 #include "init/files.h"
 #include "init/peer.h"
+#include "init/port.h"
 #include "init/shell.h"
 
 #define FIRST_FRAME_MS 30000
@@ -33,6 +34,7 @@ static void (*const verbs[FRAME_TYPE_END])(struct peer *, const struct frame *, 
 	[FRAME_EXEC] = exec_serve,
 	[FRAME_CONTEXT] = context_serve,
 	[FRAME_ATTACH] = exec_attach_serve,
+	[FRAME_PORT] = port_serve,
 	[FRAME_SHELL] = shell_serve,
 	[FRAME_SHELL_ASK] = shell_ask_serve,
 	[FRAME_SHELL_END] = shell_end_serve,

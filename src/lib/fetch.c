@@ -46,11 +46,11 @@ struct transfer {
 static size_t on_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct transfer *t = arg;
-	const char *type = NULL;
+	const char *type = NULL, *want = t->q->sink_type ? t->q->sink_type : "text/event-stream";
 
 	(void)size; /* always 1 */
 	(void)curl_easy_getinfo(t->curl, CURLINFO_CONTENT_TYPE, &type);
-	t->reply->streamed = t->q->sink && type && str_starts(type, "text/event-stream");
+	t->reply->streamed = t->q->sink && type && str_starts(type, want);
 	if (t->reply->streamed) {
 		t->failed = t->q->sink(t->q->arg, data, n, t->e) < 0;
 		return t->failed ? 0 : n;

@@ -32,7 +32,8 @@ struct fetch_request {
 	/* Called a few times a second with what went up; true: give up. May be NULL. */
 	bool (*tick)(void *arg, uint64_t sent);
 
-	/* Where a text/event-stream goes, as it comes. Everything else is the reply's body. */
+	/* Where an answer of that type goes, as it comes. Everything else is the reply's body. */
+	const char *sink_type; /* NULL: text/event-stream */
 	int (*sink)(void *arg, const char *data, size_t len, struct err *e);
 	void *arg; /* for both */
 };

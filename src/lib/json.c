@@ -259,15 +259,25 @@ static const struct json *leaf(const json_t *v)
 	return (const struct json *)(const void *)v;
 }
 
-int json_parse(const char *text, size_t len, struct json **ret, struct err *e)
+static int parse(const char *text, size_t len, size_t flags, struct json **ret, struct err *e)
 {
 	json_error_t why;
-	json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+	json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES | flags, &why);
 
 	if (!root)
 		return err_set(e, ERR_INVALID, "not JSON: %.80s (line %d)", why.text, why.line);
 	*ret = (struct json *)(void *)root;
 	return 0;
+}
+
+int json_parse(const char *text, size_t len, struct json **ret, struct err *e)
+{
+	return parse(text, len, JSON_DECODE_ANY, ret, e);
+}
+
+int json_parse_bytes(const char *text, size_t len, struct json **ret, struct err *e)
+{
+	return parse(text, len, JSON_DECODE_ANY | JSON_ALLOW_NUL, ret, e);
 }
 
 void json_free(struct json **root)
@@ -293,6 +303,11 @@ const char *json_text(const struct json *value)
 	return s ? s : "";
 }
 
+size_t json_text_len(const struct json *value)
+{
+	return json_string_length(tree(value));
+}
+
 bool json_is_text(const struct json *value)
 {
 	return json_is_string(tree(value));
@@ -316,4 +331,18 @@ bool json_get_bool(const struct json *object, const char *name)
 size_t json_len(const struct json *list)
 {
 	return json_array_size(tree(list));
+}
+
+bool json_member(const struct json *object, size_t i, const char **name, const char **value)
+{
+	json_t *o = (json_t *)(uintptr_t)tree(object);
+	void *it = o ? json_object_iter(o) : NULL;
+
+	while (it && i-- > 0)
+		it = json_object_iter_next(o, it);
+	if (!it)
+		return false;
+	*name = json_object_iter_key(it);
+	*value = json_text(leaf(json_object_iter_value(it)));
+	return true;
 }

@@ -67,6 +67,8 @@ void json_map(struct buf *out, const struct strv *map); /* {"name":"value"} of a
 /* Reading a reply: a tree, and lookups that never fail, only miss. */
 struct json;
 must_check int json_parse(const char *text, size_t len, struct json **ret, struct err *e);
+/* The same where a string may hold NUL: then json_text_len() says how long it is. */
+must_check int json_parse_bytes(const char *text, size_t len, struct json **ret, struct err *e);
 /* For cleanup(): only on what json_parse() gave. */
 void json_free(struct json **root);
 const struct json *json_get(const struct json *object, const char *name); /* or NULL */
@@ -74,6 +76,9 @@ const struct json *json_at(const struct json *list, size_t i);            /* or 
 const char *json_get_str(const struct json *object, const char *name);    /* or "" */
 int64_t json_get_int(const struct json *object, const char *name);        /* or 0 */
 bool json_get_bool(const struct json *object, const char *name);          /* or false */
+/* The i-th member of an object of strings; false behind the last. */
+bool json_member(const struct json *object, size_t i, const char **name, const char **value);
 size_t json_len(const struct json *list);
 const char *json_text(const struct json *value); /* of a string, or "" */
+size_t json_text_len(const struct json *value);  /* of a string, or 0 */
 bool json_is_text(const struct json *value);     /* NULL is none */

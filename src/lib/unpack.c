@@ -7,9 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/below.h"
 #include "lib/fault.h"
-
-#define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 static int fault(const struct unpack *u, int errnum, struct err *e)
 {
@@ -19,10 +18,10 @@ static int fault(const struct unpack *u, int errnum, struct err *e)
 /* The next directory on the way, made if it is not there; never through a link. */
 static int step_into(int dir, const char *name, int *ret)
 {
-	int fd = openat(dir, name, DIRECTORY);
+	int fd = dir_open_below(dir, name);
 
 	if (fd < 0 && errno == ENOENT && mkdirat(dir, name, 0755) == 0)
-		fd = openat(dir, name, DIRECTORY);
+		fd = dir_open_below(dir, name);
 	if (fd < 0)
 		return -1;
 	*ret = fd;
@@ -92,7 +91,7 @@ static int make_directory(struct unpack *u, const char *name, struct err *e)
 
 	if (!made && errno != EEXIST)
 		return fault(u, errno, e);
-	fd = openat(u->parent, name, DIRECTORY);
+	fd = dir_open_below(u->parent, name);
 	if (fd < 0)
 		return fault(u, errno, e);
 	if (made && fchmod(fd, (u->entry.mode & u->modes) | 0700) < 0)

@@ -21,7 +21,7 @@
  * wants the command and everything it started killed. An EXEC with an id belongs
  * to nobody:
  *
- *   -> ACK*                       <- TAKEN*          meanwhile
+ *   -> ACK*                       <- TAKEN* SIGNALLED*  meanwhile
  *   -> ATTACH                     <- STARTED ...     on another connection: go on from there
  *
  * Its output is kept until ACK says that it is safe elsewhere, and so is EXITED. A
@@ -65,6 +65,8 @@ enum frame_type {
 	FRAME_SHELL_ASK,   /* str name: what is it like? */
 	FRAME_SHELL_END,   /* str name: end it and all it started */
 	FRAME_SHELL_STATE, /* struct shell_state */
+	FRAME_SIGNALLED,   /* u32: so many more SIGNAL frames have been carried out */
+	FRAME_PORT,        /* u32 port: tell me when somebody listens there. The same back: now */
 	FRAME_CONTEXT,     /* struct context_request */
 	FRAME_NOTE,        /* bytes of a code context's notes: results and errors, a line each */
 	FRAME_RUN,         /* struct context_run: after STARTED, and before EXITED */

@@ -56,6 +56,13 @@ static const struct column columns[] = {
 	COLUMNS_END
 };
 
+static const struct column late_columns[] = {
+	COLUMN(COLUMN_STR, host_late, id),
+	COLUMN(COLUMN_U64, host_late, epoch),
+	COLUMN(COLUMN_U64, host_late, lease_until_ms),
+	COLUMNS_END
+};
+
 static const struct column moved_columns[] = {
 	COLUMN(COLUMN_STR, host_moved, sandbox),
 	COLUMN(COLUMN_STR, host_moved, host),
@@ -110,13 +117,16 @@ static const struct statement drain = { "host-drain",
 #define I_LIVE \
 	"EXISTS (SELECT 1 FROM host me WHERE me.id = $1 AND me.epoch = $2 " \
 	"AND me.lost_at IS NULL AND me.removed_at IS NULL AND me.lease_until > now())"
-static const struct statement take = { "hosts-take",
-	"WITH over AS (SELECT id FROM host WHERE lost_at IS NULL AND removed_at IS NULL "
+static const struct statement late = { "hosts-late",
+	"SELECT id, epoch, " SQL_MS("lease_until") " AS lease_until_ms FROM host "
+	"WHERE lost_at IS NULL AND removed_at IS NULL AND id <> $1 "
+	"AND lease_until <= " SQL_AFTER("$2") " ORDER BY lease_until LIMIT $3::bigint" };
+static const struct statement take = { "host-take",
+	"UPDATE host SET epoch = epoch + 1, lost_at = now(), lost_to = $1 WHERE id IN ("
+	"SELECT id FROM host WHERE id = $4 AND epoch = $5 AND " SQL_MS("lease_until") " = $6 "
+	"AND lost_at IS NULL AND removed_at IS NULL "
 	"AND lease_until <= now() - " SQL_MARGIN("$3") " AND id <> $1 AND " I_LIVE
-	" ORDER BY lease_until LIMIT 100 FOR UPDATE SKIP LOCKED), "
-	"h AS (UPDATE host SET epoch = epoch + 1, lost_at = now(), lost_to = $1 "
-	"WHERE id IN (SELECT id FROM over) RETURNING *) "
-	"SELECT " HOST_COLUMNS " FROM h" UNSUMMED };
+	" FOR UPDATE SKIP LOCKED) RETURNING id" };
 /*
  * The lost host's row is held: it cannot come back in between. Dealt out in turn
  * to those who have the image and live long enough to begin.
@@ -313,13 +323,39 @@ int store_host_drain(struct store *s, const char *id, bool draining, struct host
 	return 0;
 }
 
-int store_hosts_take(struct store *s, const struct host_taker *by, host_fn *on_row, void *arg,
-		     struct err *e)
+int store_hosts_late(struct store *s, const struct host_taker *by, host_late_fn *on_row,
+		     void *arg, struct err *e)
 {
-	return each_host(s, &take,
-			 ARGS(TEXT(by->id), NUMBER(by->epoch),
-			      NUMBER(constant_ms(CONSTANT_HOST_MARGIN, by->divisor))),
-			 on_row, arg, e);
+	uint64_t lease = constant_ms(CONSTANT_HOST_LEASE, by->divisor);
+	uint64_t every = constant_ms(CONSTANT_HOST_RENEW, by->divisor);
+	cleanup(result_clear) PGresult *res = NULL;
+
+	if (store_run(s, &late,
+		      ARGS(TEXT(by->id), NUMBER(lease - every - every / 2), NUMBER(HOST_LATE_MAX)),
+		      &res, e) < 0)
+		return -1;
+	for (int i = 0; i < PQntuples(res); i++) {
+		struct host_late got = { 0 };
+
+		if (row_read(res, i, late_columns, &got, e) < 0)
+			return -1;
+		on_row(&got, arg);
+	}
+	return 0;
+}
+
+int store_host_take(struct store *s, const struct host_taker *by, const struct host_late *seen,
+		    struct err *e)
+{
+	cleanup(result_clear) PGresult *res = NULL;
+
+	if (store_run(s, &take,
+		      ARGS(TEXT(by->id), NUMBER(by->epoch),
+			   NUMBER(constant_ms(CONSTANT_HOST_MARGIN, by->divisor)), TEXT(seen->id),
+			   NUMBER(seen->epoch), NUMBER(seen->lease_until_ms)),
+		      &res, e) < 0)
+		return -1;
+	return PQntuples(res);
 }
 
 int store_hosts_replace(struct store *s, const struct host_taker *by, uint32_t limit,

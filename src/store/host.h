@@ -17,6 +17,7 @@
 #define HOST_BOOT_SIZE     40
 #define HOST_RUNTIMES_SIZE 64
 #define HOST_ARRIVALS_MAX  16 /* handed out at once */
+#define HOST_LATE_MAX      64 /* told at once, the latest first */
 
 struct host_capacity {
 	uint64_t cpus;
@@ -113,9 +114,23 @@ struct host_taker {
 	unsigned divisor;
 };
 
-/* Every host whose lease and margin are over is lost from here on: each to one taker. */
-must_check int store_hosts_take(struct store *s, const struct host_taker *by, host_fn *on_row,
+/* A host whose lease should have been renewed by now; what is told of it is its row's word. */
+struct host_late {
+	char id[SANDBOX_HOST_SIZE];
+	uint64_t epoch;
+	uint64_t lease_until_ms;
+};
+typedef void host_late_fn(const struct host_late *h, void *arg);
+
+must_check int store_hosts_late(struct store *s, const struct host_taker *by, host_late_fn *on_row,
 				void *arg, struct err *e);
+
+/*
+ * It is lost from here on, to this taker: if its row is still as it was seen, and
+ * its lease and the margin are over. 1, or 0 if not.
+ */
+must_check int store_host_take(struct store *s, const struct host_taker *by,
+			       const struct host_late *seen, struct err *e);
 
 /*
  * Up to `limit` sandboxes of one lost host get a new generation on hosts that

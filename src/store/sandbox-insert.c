@@ -132,7 +132,12 @@ static int check_room(struct store *s, const struct sandbox_intent *intent, stru
 	h.promised.of[RESOURCE_DISK_MB] = have.disk_mb;
 	h.promised.of[RESOURCE_CPU_MILLI] = have.cpu_milli;
 	h.promised.of[RESOURCE_PIDS] = have.pids;
-	return placement_admit(&h, &need, e) < 0 ? err_wrap(e, "host %s", intent->host) : 0;
+	if (placement_admit(&h, &need, e) == 0)
+		return 0;
+	if (intent->full)
+		*intent->full = true;
+	err_wrap(e, "host %s has no room", intent->host);
+	return err_fix(e, "Delete what is no longer needed, or try again later.");
 }
 
 /* 1: written; 0: not, because of the key or the image. */

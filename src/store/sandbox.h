@@ -32,6 +32,7 @@ struct sandbox_intent {
 	const char *id, *owner, *host;
 	const struct sandbox_spec *spec;
 	const struct placement_host *room; /* what the host has; NULL: it is not asked */
+	bool *full;                        /* set if the host has no room; may be NULL */
 	uint64_t deadline_ms;
 	const struct idempotency_use *use; /* NULL: the request came without a key */
 };

@@ -14,8 +14,10 @@ import threading
 import time
 
 from bare import Bare
+from files import files_large, files_small
 from httpcpu import http_small_cpu
 from server import Server
+from transitions import transitions
 
 ROUNDS = 60
 GIB = 1024
@@ -275,7 +277,7 @@ def runsc(b):
 
 FIGURES = {f.__name__: f for f in (create_first_result_cold, exec_true, stdout_1gib,
                                    memory_idle_500, http_small_cpu, pg_transactions_per_create,
-                                   burst, runsc)}
+                                   burst, files_small, files_large, transitions, runsc)}
 
 
 def met(row):

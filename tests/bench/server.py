@@ -10,7 +10,7 @@ import tempfile
 import time
 
 IDLE = 5
-APPLETS = "sh true sleep cat echo dd".split()
+APPLETS = "sh true sleep cat cp rm echo dd".split()
 
 
 def free_port():

@@ -50,9 +50,10 @@ class Daemon:
     def __init__(self, argv, log, namespace=None, user=None):
         inside = ["nsenter", f"--net={namespace}", "--"] if namespace else []
         self.argv = [*inside, *(as_user(user) if user else []), *map(str, argv)]
-        self.log, self.process, self.env = log, None, {}
+        self.log, self.process, self.env, self.told = log, None, {}, False
 
     def start(self):
+        self.told = False
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
                                             preexec_fn=die_with_parent, env={**os.environ, **self.env})
@@ -65,15 +66,21 @@ class Daemon:
     def runs(self):
         return self.process is not None and self.process.poll() is None
 
+    def died(self):
+        """It ended, and nobody told it to."""
+        return self.process is not None and not self.told and self.process.poll() is not None
+
     def signal(self, number):
         self.process.send_signal(number)
 
     def kill(self):
+        self.told = True
         if self.runs():
             self.process.kill()
             self.process.wait()
 
     def stop(self, seconds=30):
+        self.told = True
         if self.runs():
             self.process.terminate()
             try:
@@ -370,7 +377,10 @@ class Cell:
         return out
 
     def check(self, seconds=60):
-        """Records and kernels agree, soon: what was begun may take a moment to end."""
+        """Records and kernels agree, soon: what was begun may take a moment to end. No daemon fell over."""
+        for h in self.hosts:
+            for d in (h.node, h.berthd):
+                assert not d.died(), f"{h.name}: {d.argv[-3]} ended with {d.process.returncode}\n{d.said()}"
         try:
             wait_until(lambda: not self.differences(), seconds, "records as the kernels are")
         except AssertionError:

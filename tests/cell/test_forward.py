@@ -131,6 +131,20 @@ def test_a_delete_waits_for_a_host_that_is_down(c):
     assert not c.hosts[0].allocations()
 
 
+def test_what_has_moved_is_found_again(c):
+    """A memory that is old costs one refusal; a request is never handed on twice."""
+    ident, far = box_on(c, c.hosts[0])
+    assert far.exec(ident, ["true"]).exit_code == 0, "now h2 remembers where it is"
+    c.primary.sql(f"UPDATE sandbox SET host = 'h9' WHERE id = '{ident}'")
+    c.hosts[0].restart("berthd")
+    for what in ("lives on host h9", "host h9 is not known"):
+        status, code, message = error_of(far.request("POST", f"/v1/sandboxes/{ident}/exec", {"argv": ["true"]}))
+        assert (status, code) == (503, "busy") and what in message, message
+    c.primary.sql(f"UPDATE sandbox SET host = 'h1' WHERE id = '{ident}'")
+    wait_until(lambda: far.request("POST", f"/v1/sandboxes/{ident}/exec", {"argv": ["true"]})[0] == 200, 30,
+               "it is found again")
+
+
 def test_files_go_both_ways(c):
     ident, far = box_on(c, c.hosts[0])
     data = os.urandom(5 << 20)

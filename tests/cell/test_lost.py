@@ -115,9 +115,22 @@ def test_cut_off_for_long_it_is_replaced_and_then_killed(c):
     wait_until(lambda: row(c, "h1")[0] > epoch + 1, 60, "registered anew")
     h1.wait_healthy()
     wait_until(lambda: not h1.allocations(), 60, "nothing of it is left")
+    assert {r[2:] for r in c.rows()} == {(2, "ready")}, c.rows()  # what died there is no news about these
     print(f"      cut at 0, frozen at {at - cut:.2f} s, lease over at {end - cut:.2f} s, taken at {lost - cut:.2f} s, "
           f"runs anew at {anew - cut:.2f} s; back at {back - cut:.2f} s, killed at {killed - cut:.2f} s")
     assert at < end and lost >= end + MARGIN and anew >= lost
+
+
+@limit(120)
+def test_a_database_clock_that_jumps_takes_no_host_that_lives(c):
+    h1 = c.hosts[0]
+    (ident,) = ticking(h1)
+    epoch, _, _ = row(c, "h1")
+    for _ in range(8):  # as if the clock had gone forward by an hour, and again
+        c.primary.sql("UPDATE host SET lease_until = lease_until - interval '1 hour' WHERE id = 'h1'")
+        time.sleep(1)
+    wait_until(lambda: row(c, "h1")[1] > time.time(), 30, "renewed")
+    assert row(c, "h1")[0] == epoch and [r for r in c.rows() if r[0] == ident] == [(ident, "h1", 1, "ready")]
 
 
 @limit(240)

@@ -1,8 +1,11 @@
 """Where new sandboxes go."""
+import http.client
 import threading
+import time
 
 from cell import PORT, error_of
 from client import Api, ApiError
+from marks import limit
 
 CELL = {"hosts": 3}
 
@@ -18,6 +21,25 @@ def test_new_ones_go_to_all_hosts(c):
     assert all(n >= 2 for n in count.values()), count
     for b in c.hosts[1].api.sandboxes():
         assert c.hosts[2].api.exec(b["id"], ["true"]).exit_code == 0
+
+
+def test_a_full_host_is_passed_over(c):
+    """Whoever is full says so and writes nothing, and the next one is asked."""
+    for h in c.hosts:
+        h.configure(sandboxes_max=1)
+        h.restart("berthd")
+    try:
+        for _ in c.hosts:
+            c.hosts[0].api.create()
+        assert sorted(hosts_of(c)) == ["h1", "h2", "h3"]
+        status, code, message = error_of(c.hosts[0].api.request("POST", "/v1/sandboxes", {"image": "base"}))
+        assert (status, code) == (503, "busy") and "its limit is 1" in message, message
+        assert len(c.rows()) == 3
+    finally:
+        for h in c.hosts:
+            del h.settings["sandboxes_max"]
+            h.configure()
+            h.restart("berthd")
 
 
 def test_a_wish_for_a_host_is_kept(c):
@@ -67,6 +89,51 @@ def test_one_key_makes_one_sandbox_from_all_hosts(c):
     assert len(got) == 100 and len(set(map(str, got))) == 1 and got[0][0] == 201, set(map(str, got))
     assert len(c.rows()) == 1
     assert sum(len(h.alive()) for h in c.hosts) == 1
+
+
+def create_all(c, count, body, headers=None, during=lambda: None):
+    """So many at once, spread over the hosts, each asked again until there is an answer for good."""
+    got = []
+
+    def ask(n):
+        end = time.monotonic() + 90
+        while time.monotonic() < end:
+            try:
+                status, answer, _ = c.hosts[n % len(c.hosts)].api.request("POST", "/v1/sandboxes", body, headers)
+            except (OSError, http.client.HTTPException):
+                status = 503  # its host was killed under it
+            if status not in (503, 504):
+                return got.append((status, answer.get("id", answer)))
+            time.sleep(0.2)
+        got.append("no answer")
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(count)]
+    for t in threads:
+        t.start()
+    during()
+    for t in threads:
+        t.join()
+    return got
+
+
+def test_one_identity_has_one_sandbox_from_all_hosts(c):
+    """100 at once, and all answers name the same one."""
+    got = create_all(c, 100, {"image": "base", "identity": {"user": "ann", "session": "s1"}})
+    assert len({ident for _, ident in got}) == 1 and {s for s, _ in got} <= {200, 201}, set(got)
+    assert [s for s, _ in got].count(201) <= 1
+    assert len(c.rows()) == 1 and sum(len(h.alive()) for h in c.hosts) == 1
+
+
+@limit(180)
+def test_the_same_with_a_kill_in_the_middle(c):
+    body = {"image": "base", "identity": {"user": "bob", "session": "s2"}}
+
+    def kill():
+        time.sleep(0.1)
+        c.hosts[1].kill("berthd")
+        c.hosts[1].start()
+    got = create_all(c, 60, body, {"Idempotency-Key": "bob-s2"}, kill)
+    assert len({str(ident) for _, ident in got}) == 1 and {s for s, _ in got} <= {200, 201}, set(map(str, got))
+    assert len(c.rows()) == 1 and sum(len(h.alive()) for h in c.hosts) == 1
 
 
 def test_what_is_wrong_with_a_request_is_said(c):

@@ -375,6 +375,26 @@ static int eat(long megabytes)
 	return 0;
 }
 
+/* A child that is stopped because we trace it, and stays so. */
+static int trace(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		if (ptrace(PTRACE_TRACEME, 0, 0, 0) < 0)
+			_exit(1);
+		raise(SIGSTOP);
+		for (;;)
+			pause();
+	}
+	waitpid(pid, &status, 0);
+	puts(WIFSTOPPED(status) ? "tracing" : "may not trace");
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+
 static int liar(const char *hex)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX, .sun_path = "/.berth/sock/init" };
@@ -416,6 +436,8 @@ int main(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "terminals") == 0)
 		return terminals(atol(argv[2]));
+	if (argc == 2 && strcmp(argv[1], "trace") == 0)
+		return trace();
 	if (argc == 3 && strcmp(argv[1], "liar") == 0)
 		return liar(argv[2]);
 	if (argc == 3 && strcmp(argv[1], "eat") == 0)

@@ -2,6 +2,7 @@
 import base64
 import hashlib
 import http.client
+import http.server
 import io
 import json
 import os
@@ -9,6 +10,7 @@ import random
 import signal
 import socket
 import tarfile
+import tempfile
 import threading
 import time
 import urllib.parse
@@ -206,6 +208,7 @@ def test_a_tree_of_ten_thousand_comes_in_pages(s):
         assert got[0] == "/root/t" and got[1:] == want, (len(got), len(want))
         assert len(listing(b, "/root/t", limit=100)) == 100
         assert reason(listing, b, "/root", limit=0)[0] == 400
+        assert len(listing(b, "/", recursive=1, limit=10000)) == 10000
         assert remove(b, "/root/t", recursive=1) == 10200
 
 
@@ -524,6 +527,143 @@ def test_a_write_a_move_and_a_removal_with_a_key_happen_once(s):
         s.kill("berthd")
         s.wait_healthy()
         assert keyed(b, "PUT", url(b, "/root/d/f"), k[3], b"x")[::2] == (201, True)
+
+
+def tree_facts(top):
+    """{path: (kind, mode, contents)} of a local tree."""
+    out = {}
+    for root, dirs, files in os.walk(os.fsencode(top)):
+        for name in dirs + files:
+            path = os.path.join(root, name)
+            st = os.lstat(path)
+            what = os.readlink(path) if os.path.islink(path) else open(path, "rb").read() if os.path.isfile(path) else b""
+            out[os.path.relpath(path, os.fsencode(top))] = (st.st_mode >> 12, 0 if os.path.islink(path) else st.st_mode & 0o777, what)
+    return out
+
+
+@only("crun")
+def test_cp_carries_files_and_trees_both_ways(s):
+    top = tempfile.mkdtemp(dir=s.work)
+    src = os.path.join(top, "src")
+    os.makedirs(src + "/a/b")
+    for i, name in enumerate(HERE_ODD):
+        with open(os.fsencode(src) + b"/a/" + name, "wb") as f:
+            f.write(noise(i * 1000, i))
+        os.chmod(os.fsencode(src) + b"/a/" + name, 0o600 + i)
+    os.symlink("../nowhere", src + "/a/b/link")
+    with s.box() as b:
+        def cp(*args, stdin=b"", want=0):
+            code, out, err = s.berth("cp", *args, stdin=stdin)
+            assert (code == 0) == (want == 0), (args, code, err)
+            return out or err
+        mkdir(b, "/root/there")
+        cp(src, b.id + ":/root/new")
+        cp(src, b.id + ":/root/there")
+        assert b.sh("find /root/new | wc -l") == b.sh("find /root/there/src | wc -l")
+        cp(b.id + ":/root/new", top + "/back")
+        assert tree_facts(src) == tree_facts(top + "/back")
+        os.mkdir(top + "/dir")
+        cp(b.id + ":/root/there/src", top + "/dir")
+        assert tree_facts(src) == tree_facts(top + "/dir/src")
+        cp(src + "/a/plain", b.id + ":/root/one")
+        assert stat(b, "/root/one")["mode"] == "0600" and read(b, "/root/one") == noise(0, 0)
+        cp("-", b.id + ":/root/in", stdin=b"from a pipe")
+        assert cp(b.id + ":/root/in", "-") == b"from a pipe"
+        cp(b.id + ":/root/in", top + "/dir")
+        with open(top + "/dir/in", "rb") as f:
+            assert f.read() == b"from a pipe"
+        assert b"no" in cp(b.id + ":/none", top + "/x", want=1).lower() and not os.path.exists(top + "/x")
+        assert cp(top, top + "/y", want=1) and cp("nowhere", b.id + ":/root/z", want=1)
+
+
+@only("crun")
+def test_what_a_sandbox_sends_stays_where_cp_was_told(s):
+    """An archive of a hostile guest: init is not believed, so here its place is taken by a server that lies."""
+    top = tempfile.mkdtemp(dir=s.work)
+    evil = [[("../evil", b"1")], [("l", (tarfile.SYMTYPE, top)), ("l/evil", b"1")], [("/" + top + "/evil2", b"1")],
+            [("x", (tarfile.CHRTYPE, ""))]]
+    served = []
+
+    class Liar(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = json.dumps({"type": "directory", "mode": "0755"}).encode() if "/stat?" in self.path else tar_of(served[0])
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json" if "/stat?" in self.path else "application/x-tar")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+    liar = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Liar)
+    threading.Thread(target=liar.serve_forever, daemon=True).start()
+    for i, entries in enumerate(evil):
+        served[:] = [entries]
+        into = f"{top}/into{i}/deep"
+        os.makedirs(into)
+        code, _, err = s.berth("cp", "sb_c1_x:/t", into, env={"BERTH_URL": f"http://127.0.0.1:{liar.server_port}"})
+        assert (code == 0) == (i == 2), (i, code, err)
+        assert not os.path.exists(f"{top}/evil") and not os.path.exists(f"{top}/into{i}/evil") and not os.path.exists(f"{top}/evil2")
+    liar.shutdown()
+
+
+def rss_kb(pids):
+    return sum(int(line.split()[1]) for p in pids for line in leftovers.read(f"/proc/{p}/status").split("\n") if line.startswith("VmRSS"))
+
+
+class Memory:
+    """The most that berthd, and all of the sandbox's processes, had in memory meanwhile."""
+
+    def __init__(self, s, box):
+        self.read = lambda: (rss_kb([s.pid("berthd")]), rss_kb(s.cgroup_pids(box.id)))
+        self.first = self.most = self.read()
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while not self.stop.wait(0.1):
+            self.most = tuple(map(max, self.most, self.read()))
+
+    def end(self):
+        self.stop.set()
+        self.thread.join()
+        return self.most[0] - self.first[0], self.most[1] - self.first[1]
+
+
+@only("crun")
+@limit(180)
+def test_a_gigabyte_either_way_with_flat_memory(s):
+    piece = noise(1 << 20)
+    with s.box(disk_mb=1500, memory_mb=256) as b:
+        m = Memory(s, b)
+        status, entry = put(b, "/root/f", Pieces(piece, 1024), {"Content-Length": str(1 << 30)})
+        assert (status, entry["size"]) == (201, 1 << 30)
+        conn = b.api.connect()
+        conn.request("GET", url(b, "/root/f"), headers=b.api.headers())
+        r = conn.getresponse()
+        for i in range(1024):
+            assert r.read(1 << 20) == piece, i
+        assert r.read() == b""
+        conn.close()
+        conn = b.api.connect()  # and a client that does not read costs nothing either
+        conn.request("GET", url(b, "/root/f"), headers=b.api.headers())
+        time.sleep(1)
+        berthd, box = m.end()
+        conn.close()
+        print(f"      1 GiB both ways: berthd {berthd} kB more, the sandbox {box} kB", flush=True)
+        assert berthd < 64_000 and box < 32_000, (berthd, box)
+
+
+class Pieces:
+    """A body that is never all in memory."""
+
+    def __init__(self, piece, count):
+        self.piece, self.left = piece, count
+
+    def read(self, _=None):
+        self.left -= 1
+        return self.piece if self.left >= 0 else b""
 
 
 class Watch:

@@ -126,7 +126,7 @@ def test_clients_of_one_byte_a_second_hurt_nobody(s):
             start = time.monotonic()
             assert b.exec(["echo", str(i)]).out == f"{i}\n".encode()
             times.append(time.monotonic() - start)
-        assert sorted(times)[20] < 0.5 and max(times) < 3, times
+        assert sorted(times)[20] < 0.5 and max(times) < 20, times
 
 
 def rss(pid):

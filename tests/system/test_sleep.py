@@ -84,8 +84,7 @@ def test_many_who_wake_it_at_once_all_get_their_answer(s):
 def test_one_whose_processes_died_can_be_woken(s):
     box = make(s)
     s.api.exec(box, "echo kept > /root/f")
-    for p in s.cgroup_pids(box):
-        os.kill(p, 9)
+    os.kill(s.init_pid(box), 9)
     becomes(s, box, "failed")
     try:
         s.api.exec(box, "true")
@@ -126,3 +125,18 @@ def test_who_is_busy_for_too_long_is_stuck(s):
     becomes(s, box, "asleep")
     assert "stuck" in s.api.get("/v1/sandboxes/" + box)["reason"]
     s.api.delete(box)
+
+
+@limit(120)
+@only("crun")
+def test_who_is_too_old_is_deleted_and_who_is_kept_alive_is_not(s):
+    from test_admission import settings
+    settings(s, max_age_s=600)  # divided: 6 s
+    try:
+        old, kept = make(s), make(s, keep_alive=True)
+        wait_until(lambda: s.api.get("/v1/sandboxes/" + old)["state"] == "gone", 40, "deleted for its age")
+        assert s.api.get(f"/v1/sandboxes/{old}/receipt")["receipt"]["disk"] == "absent"
+        assert state(s, kept) == "ready"
+    finally:
+        delete_all(s)
+        settings(s, max_age_s=None)

@@ -54,19 +54,42 @@ static struct host look(struct store *s, const char *id)
 	return h;
 }
 
-static void count_host(const struct host *h, void *arg)
+struct late {
+	int count;
+	struct host_late all[8];
+};
+
+static void on_late(const struct host_late *h, void *arg)
 {
-	(void)h;
-	(*(int *)arg)++;
+	struct late *late = arg;
+
+	CHECK(late->count < 8);
+	late->all[late->count++] = *h;
+}
+
+static struct late look_for_late(struct store *s, const char *by, unsigned divisor)
+{
+	struct host_taker t = { .id = by, .divisor = divisor };
+	struct late late = { 0 };
+	struct err e;
+
+	CHECK_OK(store_hosts_late(s, &t, on_late, &late, &e), &e);
+	return late;
 }
 
 static int take(struct store *s, const char *by, uint64_t epoch, unsigned divisor)
 {
 	struct host_taker t = { .id = by, .epoch = epoch, .divisor = divisor };
+	struct late late = look_for_late(s, by, divisor);
 	struct err e;
 	int n = 0;
 
-	CHECK_OK(store_hosts_take(s, &t, count_host, &n, &e), &e);
+	for (int i = 0; i < late.count; i++) {
+		int taken = store_host_take(s, &t, &late.all[i], &e);
+
+		CHECK_OK(taken, &e);
+		n += taken;
+	}
 	return n;
 }
 
@@ -156,7 +179,11 @@ TEST(nobody_is_taken_over_before_lease_and_margin)
 	wait_over();
 	CHECK_INT(take(w.s, "h1", 1, LONG), 0);  /* over, but not for the margin of 10 s */
 	CHECK_INT(take(w.s, "h1", 7, SHORT), 0); /* the taker's epoch is not its own */
-	CHECK_INT(take(w.s, "h2", 1, SHORT), 0); /* it has no lease itself */
+	enlist(w.s, "h3", SHORT);
+	wait_over();
+	CHECK_INT(take(w.s, "h3", 1, SHORT), 0); /* its own lease is over */
+	raw(w.sql, "DELETE FROM image_copy WHERE host = 'h3'");
+	raw(w.sql, "DELETE FROM host WHERE id = 'h3'");
 	CHECK_INT(take(w.s, "h1", 1, SHORT), 1);
 	CHECK_INT(take(w.s, "h1", 1, SHORT), 0);
 	h = look(w.s, "h2");
@@ -168,6 +195,26 @@ TEST(nobody_is_taken_over_before_lease_and_margin)
 	h = enlist(w.s, "h2", LONG);
 	CHECK_INT(h.epoch, 3);
 	CHECK_INT(host_state(&h, LONG), HOST_LIVE);
+}
+
+TEST(who_renewed_since_it_was_seen_is_not_taken)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct host_taker t = { .id = "h1", .epoch = 1, .divisor = SHORT };
+	struct host_claim c = claim_of("h2", 1, SHORT);
+	struct late late;
+	struct host h;
+	struct err e;
+
+	enlist(w.s, "h1", LONG);
+	enlist(w.s, "h2", SHORT);
+	wait_over();
+	late = look_for_late(w.s, "h1", SHORT);
+	CHECK_INT(late.count, 1);
+	CHECK_INT(store_host_renew(w.s, &c, &h, &e), 1);
+	wait_over(); /* over again, but it is another row by now */
+	CHECK_INT(store_host_take(w.s, &t, &late.all[0], &e), 0);
+	CHECK_INT(take(w.s, "h1", 1, SHORT), 1);
 }
 
 TEST(a_host_without_a_lease_is_never_lost)

@@ -31,6 +31,7 @@ struct host_keeper {
 	_Atomic bool told;       /* berth-node knows until when it may run */
 	uv_timer_t timer;
 	uint64_t next_ms; /* the next word with the database */
+	uint64_t look_ms; /* the next look after the others */
 	bool asked;       /* berth-node has said what it holds */
 	bool asking;      /* and is being asked */
 	bool killing;     /* and is ending everything */
@@ -256,7 +257,6 @@ static void good_news(struct host_keeper *k)
 	tell(k, LEASE_HOLD);
 	if (anew) /* what is still here may have a record elsewhere by now */
 		reconcile_look(k->reactor->berthd->reconcile);
-	takeover_look(k->takeover, k->lease.epoch);
 }
 
 static void bad_news(struct host_keeper *k)
@@ -319,6 +319,10 @@ static void on_tick(uv_timer_t *timer)
 	if (k->asked && !k->under_way && now >= k->next_ms && k->lease.state != HOST_LOST &&
 	    k->lease.state != HOST_GONE)
 		speak(k);
+	if (host_keeper_runs(k) && now >= k->look_ms) {
+		k->look_ms = now + constant_ms(CONSTANT_HOST_RENEW, k->divisor) / 2;
+		takeover_look(k->takeover, k->lease.epoch);
+	}
 }
 
 /* ---- begin and end ---- */

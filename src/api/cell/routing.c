@@ -60,8 +60,10 @@ static void decide(struct request *rq, const char *host, void (*here)(struct req
 	/* A wish to delete is written, and its host carries it out when it is back. */
 	if (is_deletion(rq) && peers_frozen(&b->peers, host))
 		return here(rq);
-	if (peers_get(&b->peers, host, &peer, &e) < 0)
+	if (peers_get(&b->peers, host, &peer, &e) < 0) {
+		places_forget(&b->places, rq->param); /* it may be elsewhere by now */
 		return request_fail(rq, &e);
+	}
 	forward_request(rq, &peer, is_deletion(rq) ? here : NULL);
 }
 
@@ -103,7 +105,9 @@ void routing_decide(struct request *rq, void (*here)(struct request *rq))
 
 	if (!needs_its_host(rq))
 		return here(rq);
-	if (places_get(&b->places, rq->param, &place) && !peers_lost(&b->peers, place.host))
+	/* A memory may be old: before a peer is told that it is mistaken, the record is read. */
+	if (places_get(&b->places, rq->param, &place) && !peers_lost(&b->peers, place.host) &&
+	    !(rq->from_peer && strcmp(place.host, b->settings.host) != 0))
 		return decide(rq, place.host, here);
 	f = xcalloc(1, sizeof(*f));
 	f->rq = rq;

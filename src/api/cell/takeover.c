@@ -1,6 +1,5 @@
 #include "api/cell/takeover.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +8,17 @@
 #include "api/life/change.h"
 #include "lib/crash.h"
 #include "lib/log.h"
+#include "lib/time.h"
 #include "store/host.h"
 
 #define AT_ONCE HOST_ARRIVALS_MAX
+
+/* A row as it was first seen late, and when, by our own clock. */
+struct sighting {
+	struct host_late row;
+	uint64_t since_ms;
+	bool seen; /* in this round */
+};
 
 struct takeover {
 	struct reactor *reactor;
@@ -22,17 +29,81 @@ struct takeover {
 	struct sandbox arrived[AT_ONCE]; /* by the job */
 	size_t count;
 	size_t at_work;
+	struct sighting sightings[HOST_LATE_MAX]; /* the job's own */
+	size_t sighting_count;
 };
 
-static void on_lost(const struct host *h, void *arg)
+/* ---- who is late ---- */
+
+static struct sighting *find(struct takeover *t, const struct host_late *h)
+{
+	for (size_t i = 0; i < t->sighting_count; i++) {
+		struct sighting *s = &t->sightings[i];
+
+		if (strcmp(s->row.id, h->id) == 0 && s->row.epoch == h->epoch &&
+		    s->row.lease_until_ms == h->lease_until_ms)
+			return s;
+	}
+	return NULL;
+}
+
+static void on_late(const struct host_late *h, void *arg)
 {
 	struct takeover *t = arg;
-	char epoch[24];
+	struct sighting *s = find(t, h);
 
-	snprintf(epoch, sizeof(epoch), "%" PRIu64, h->epoch);
-	log_event(LOG_WARN, "a host is lost: its lease and margin are over", "lost", h->id, "by",
-		  t->reactor->berthd->settings.host, "epoch", epoch, NULL);
+	if (!s && t->sighting_count < HOST_LATE_MAX) {
+		s = &t->sightings[t->sighting_count++];
+		*s = (struct sighting){ .row = *h, .since_ms = time_boot_ms() };
+	}
+	if (s)
+		s->seen = true;
 }
+
+/* Who renewed, or was taken, is forgotten. */
+static void forget_others(struct takeover *t)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->sighting_count; i++)
+		if (t->sightings[i].seen)
+			t->sightings[kept++] = t->sightings[i];
+	t->sighting_count = kept;
+	for (size_t i = 0; i < kept; i++)
+		t->sightings[i].seen = false;
+}
+
+/*
+ * The database's clock may jump, and then a lease seems to be over that is not.
+ * So its row must also have stood still for a whole lease by our own clock: a
+ * host that lives would have changed it.
+ */
+static int take_late(struct takeover *t, struct store *s, const struct host_taker *by,
+		     struct err *e)
+{
+	uint64_t lease = constant_ms(CONSTANT_HOST_LEASE, t->divisor);
+
+	if (store_hosts_late(s, by, on_late, t, e) < 0)
+		return -1;
+	forget_others(t);
+	for (size_t i = 0; i < t->sighting_count; i++) {
+		const struct sighting *seen = &t->sightings[i];
+		int n;
+
+		if (time_boot_ms() - seen->since_ms < lease)
+			continue;
+		n = store_host_take(s, by, &seen->row, e);
+		if (n < 0)
+			return -1;
+		crash_point("cell.host-taken");
+		if (n > 0)
+			log_event(LOG_WARN, "a host is lost: its lease and margin are over", "lost",
+				  seen->row.id, "by", by->id, NULL);
+	}
+	return 0;
+}
+
+/* ---- what it ran ---- */
 
 static void on_replaced(const struct host_moved *m, void *arg)
 {
@@ -64,9 +135,8 @@ static int run(struct job *job, struct store *s, struct err *e)
 	};
 	struct arrivals a = { 0 };
 
-	if (store_hosts_take(s, &by, on_lost, t, e) < 0)
+	if (take_late(t, s, &by, e) < 0)
 		return -1;
-	crash_point("cell.host-taken");
 	if (store_hosts_replace(s, &by, STORE_LIST_MAX, on_replaced, t, e) < 0)
 		return -1;
 	crash_point("cell.sandboxes-replaced");

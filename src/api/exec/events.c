@@ -284,5 +284,6 @@ void exec_replay_events(struct request *rq, const struct exec_replay *r)
 	ev->only = r->only;
 	ev->follow = r->follow;
 	ev->position = r->from;
+	open_stream(ev);
 	tail_follow(ev->tail, r->journal, r->from);
 }

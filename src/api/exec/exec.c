@@ -69,12 +69,26 @@ static struct exec *exec_new(struct reactor *r)
 	struct exec *x = xcalloc(1, sizeof(*x));
 
 	x->reactor = r;
+	x->signals_last = &x->signals;
 	x->retry_ms = RETRY_FIRST;
 	uv_timer_init(&r->loop, &x->deadline);
 	uv_timer_init(&r->loop, &x->retry);
 	x->deadline.data = x->retry.data = x;
 	x->pending = 2;
 	return x;
+}
+
+static void signals_back(struct exec *x, size_t count, const struct err *why)
+{
+	while (count-- > 0 && x->signals) {
+		struct errand *e = x->signals;
+
+		x->signals = e->next;
+		if (!x->signals)
+			x->signals_last = &x->signals;
+		x->signals_sent -= x->signals_sent > 0;
+		errand_back(e, why);
+	}
 }
 
 /* ---- the end ---- */
@@ -84,6 +98,7 @@ static void refuse(struct exec *x, const struct err *why)
 {
 	struct tail *client = take_ptr(x->client);
 
+	signals_back(x, SIZE_MAX, NULL);
 	if (x->journal)
 		journal_remove(x->journal);
 	if (client) {
@@ -137,6 +152,7 @@ static void finish(struct exec *x)
 		log_event(LOG_ERROR, "an exec's end is not recorded", "exec",
 			  x->journal->head.ask.id, "sandbox", x->sandbox, "why", e.msg, NULL);
 	crash_point("exec.ended");
+	signals_back(x, SIZE_MAX, NULL); /* it is over: nothing is left to be done to it */
 	if (client)
 		tail_leave(client);
 	tails_wake(x->journal);
@@ -220,18 +236,26 @@ size_t exec_send_backlog(const struct exec *x)
 	return x->line ? line_backlog(x->line) + x->stdin_out : 0;
 }
 
-void exec_signal(struct exec *x, uint32_t signum)
+static void send_signal(struct exec *x, const struct errand *e)
 {
 	cleanup(buf_done) struct buf out = buf_make(64);
 
-	if (x->exit.kind != EXEC_NONE)
-		return;
-	if (!x->line || !x->started) {
-		x->kill_with = x->kill_with == 9 ? 9 : signum;
-		return;
-	}
-	writer_u32(&out, signum);
+	writer_u32(&out, e->signum);
 	line_send(x->line, FRAME_SIGNAL, out.data, out.len);
+	x->signals_sent++;
+}
+
+void exec_signal(struct exec *x, uint32_t signum, struct errand *e)
+{
+	if (!e) {
+		e = xcalloc(1, sizeof(*e));
+		e->signum = signum;
+	}
+	e->next = NULL;
+	*x->signals_last = e;
+	x->signals_last = &e->next;
+	if (x->line && x->started && x->exit.kind == EXEC_NONE)
+		send_signal(x, e);
 }
 
 static void acknowledge(struct exec *x)
@@ -292,21 +316,33 @@ static void hold_back(struct exec *x)
 		line_pause(x->line);
 }
 
+/*
+ * Past the cap nothing can be read again: the client is handed it even if it is
+ * full. That is no more than we have read already; then we wait for it.
+ */
+static bool can_hand(struct exec *x, uint64_t position)
+{
+	return x->client && tail_is_at(x->client, position) &&
+	       (!x->client->full || journal_is_full(x->journal));
+}
+
 static void on_output(void *data, int stream, uint8_t *bytes, size_t len)
 {
 	struct exec *x = data;
 	const struct journal_slot *slot = &x->journal->slot; /* only we change it */
-	uint64_t position = slot->offset[0] + slot->offset[1];
-	bool late = x->client && !tail_is_at(x->client, position);
-	bool recorded;
+	bool hand, late, recorded;
 
 	if (!x->started || x->exit.kind != EXEC_NONE)
 		return;
+	hand = can_hand(x, slot->offset[0] + slot->offset[1]);
+	late = x->client && !hand;
 	recorded = journal_append(x->journal, stream, bytes, len, late);
-	if (x->client && !late)
+	if (hand)
 		tail_hand(x->client, stream, bytes, len, recorded);
 	tails_wake(x->journal);
 	acknowledge(x);
+	if (late && !recorded)
+		return; /* the disk is full: for the client, too, this is a gap */
 	if (x->client && (late || x->client->full) && !x->paused)
 		hold_back(x);
 }
@@ -321,8 +357,8 @@ static void on_started(struct exec *x, uint32_t pid)
 	x->journal->slot.pid = pid;
 	pthread_mutex_unlock(&x->journal->lock);
 	set_deadline(x);
-	if (x->kill_with)
-		exec_signal(x, x->kill_with);
+	for (const struct errand *s = x->signals; s; s = s->next)
+		send_signal(x, s);
 	if (first && x->client)
 		tail_start(x->client, pid);
 	tails_wake(x->journal);
@@ -390,6 +426,8 @@ static void on_frame(void *data, const struct frame *f)
 		x->stdin_out -= n < x->stdin_out ? n : x->stdin_out;
 		return;
 	}
+	if (f->type == FRAME_SIGNALLED && x->started && frame_u32(f, &n, &e) == 0)
+		return signals_back(x, n < x->signals_sent ? n : x->signals_sent, NULL);
 	if (f->type != FRAME_EXITED || !x->started ||
 	    exec_exit_decode(f->payload, &x->exit, &e) < 0)
 		return nonsense(x, &e);
@@ -434,11 +472,33 @@ static void on_retry(uv_timer_t *timer)
 	init_way_find(&way, on_way_again, x);
 }
 
+/* Whether init did what it had heard, nobody can say. To kill a second time does no harm. */
+static void signals_unsure(struct exec *x)
+{
+	struct errand *all = x->signals, *next;
+	size_t sent = x->signals_sent;
+	struct err e;
+
+	err_set(&e, ERR_BUSY, "it is not known whether the signal was delivered");
+	x->signals = NULL;
+	x->signals_last = &x->signals;
+	x->signals_sent = 0;
+	for (; all; all = next) {
+		next = all->next;
+		if (sent > 0 && all->signum != 9)
+			errand_back(all, &e);
+		else
+			exec_signal(x, all->signum, all);
+		sent -= sent > 0;
+	}
+}
+
 /* The connection broke: that says nothing about the command. Ask for it. */
 static void reach_again(struct exec *x)
 {
 	line_close(take_ptr(x->line));
 	x->started = false;
+	signals_unsure(x);
 	x->attaching = true;
 	x->paused = x->leaving = false;
 	x->stdin_out = 0;
@@ -653,7 +713,7 @@ void exec_abandon(struct tail *t)
 	x->unwanted = !x->journal && !x->keep;
 	/* When we end, only our clients lose their connection to us. */
 	if (!x->keep && !x->reactor->server.closing)
-		exec_signal(x, 9);
+		exec_signal(x, 9, NULL);
 	exec_resume(x);
 }
 

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "api/exec/errand.h"
 #include "api/exec/line.h"
 #include "api/exec/tail.h"
 #include "api/request.h"
@@ -28,13 +29,14 @@ struct exec {
 	struct line *line; /* NULL: on the way to it */
 	bool attaching;    /* init has it already, we think */
 	bool started, paused, ended;
-	bool busy;          /* its sandbox is, because of this */
-	bool gone;          /* there is nobody left to ask */
-	bool telling;       /* its end is recorded; init is to hear that, */
-	bool leaving;       /* and is being told */
-	bool unwanted;      /* it is not to be started at all any more */
-	uint32_t kill_with; /* as soon as there is somebody to tell */
-	uint64_t stdin_out; /* bytes init has not passed on yet */
+	bool busy;                              /* its sandbox is, because of this */
+	bool gone;                              /* there is nobody left to ask */
+	bool telling;                           /* its end is recorded; init is to hear that, */
+	bool leaving;                           /* and is being told */
+	bool unwanted;                          /* it is not to be started at all any more */
+	struct errand *signals, **signals_last; /* init has not said yet that it did them */
+	size_t signals_sent;                    /* so many of them it has heard of */
+	uint64_t stdin_out;                     /* bytes init has not passed on yet */
 	uint64_t acked;
 	uint64_t retry_ms;
 	uv_timer_t deadline; /* to be started, then to end: past it, it is lost */
@@ -67,8 +69,8 @@ void exec_abandon(struct tail *t);
 /* All of these on the exec's own loop. */
 void exec_send(struct exec *x, enum frame_type type, const void *data, size_t len);
 size_t exec_send_backlog(const struct exec *x);
-void exec_signal(struct exec *x, uint32_t signum);
-void exec_caught_up(struct exec *x); /* its client did */
+void exec_signal(struct exec *x, uint32_t signum, struct errand *e); /* NULL: nobody waits */
+void exec_caught_up(struct exec *x);                                 /* its client did */
 
 /* The members of the record that all answers share. */
 void exec_exit_json(struct buf *out, struct journal *j, const struct exec_exit *exit);

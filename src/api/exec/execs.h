@@ -10,7 +10,11 @@ int execs_get(struct request *rq, struct store *s, struct buf *reply, struct err
 int execs_forget(struct request *rq, struct store *s, struct buf *reply, struct err *e);
 int execs_forget_one(struct request *rq, struct store *s, struct buf *reply, struct err *e);
 
-void execs_output(struct request *rq); /* GET .../execs/{}/output */
+void execs_output(struct request *rq);     /* GET .../execs/{}/output */
+void execs_kill(struct request *rq);       /* POST .../execs/{}/kill */
+void execs_kill_scope(struct request *rq); /* POST .../execs/kill */
+void execs_stdin(struct request *rq);      /* POST .../execs/{}/stdin */
+void execs_wait(struct request *rq);       /* GET .../execs/{}/wait */
 
 /* What a request may see of rq->sub in rq->param. The result is held. */
 must_check int execs_find(const struct request *rq, struct journal **ret, struct err *e);

@@ -430,3 +430,26 @@ int journals_each(struct journals *js, const char *sandbox, journal_fn fn, void 
 			return -1;
 	return 0;
 }
+
+void journals_running(struct journals *js, const char *sandbox,
+		      void (*fn)(void *data, struct journal *j), void *data)
+{
+	struct journal **found = NULL;
+	size_t count = 0;
+
+	pthread_mutex_lock(&js->lock);
+	for (size_t i = 0; i < JOURNALS_BUCKETS; i++)
+		for (struct journal *j = js->buckets[i]; j; j = j->next) {
+			if (strcmp(j->head.sandbox, sandbox) != 0)
+				continue;
+			found = xrealloc(found, (count + 1) * sizeof(*found));
+			found[count++] = j;
+			j->refs++;
+		}
+	pthread_mutex_unlock(&js->lock);
+	for (size_t i = 0; i < count; i++) {
+		fn(data, found[i]);
+		journal_unref(found[i]);
+	}
+	free(found);
+}

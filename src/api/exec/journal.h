@@ -95,3 +95,7 @@ void journal_remove(struct journal *j);
 /* Every journal of a sandbox, or of all (NULL), on the disk. Stops at the first -1. */
 typedef int (*journal_fn)(void *data, const char *sandbox, const char *id);
 int journals_each(struct journals *js, const char *sandbox, journal_fn fn, void *data);
+
+/* Those of a sandbox that run now: held by somebody. The callback may hold them, too. */
+void journals_running(struct journals *js, const char *sandbox,
+		      void (*fn)(void *data, struct journal *j), void *data);

@@ -73,7 +73,7 @@ static int read_body(const struct request *rq, struct exec_body *b, struct exec_
 	return exec_request_check(ask, e);
 }
 
-static int read_key(const struct request *rq, struct exec_begin *b, struct err *e)
+int exec_read_key(const struct request *rq, struct exec_begin *b, struct err *e)
 {
 	cleanup(buf_done) struct buf text = buf_make(1024);
 	struct idempotency_use use;
@@ -108,7 +108,7 @@ static void begin(struct request *rq, bool ready)
 	cleanup(ask_done) struct exec_ask ask = { .begin.sandbox = rq->param };
 	struct err e;
 
-	if (read_body(rq, &body, &ask.begin.ask, &e) < 0 || read_key(rq, &ask.begin, &e) < 0)
+	if (read_body(rq, &body, &ask.begin.ask, &e) < 0 || exec_read_key(rq, &ask.begin, &e) < 0)
 		return request_fail(rq, &e);
 	if (body.shell[0] && !ready)
 		return shells_ensure(rq, body.shell, begin_in_shell);

@@ -14,6 +14,9 @@ void exec_events(struct request *rq, struct exec_ask *ask); /* a stream */
 void exec_later(struct request *rq, struct exec_ask *ask);  /* an answer when it runs */
 void exec_tunnel(struct request *rq);                       /* frames, both ways */
 
+/* The request's Idempotency-Key into b->key and b->body, if it has one. */
+must_check int exec_read_key(const struct request *rq, struct exec_begin *b, struct err *e);
+
 /* A member `name` of these bytes, or `name`_base64 if they are no text. */
 void exec_stream_json(struct buf *json, const char *name, const struct buf *out, bool cut);
 

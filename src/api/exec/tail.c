@@ -42,6 +42,8 @@ void tail_follow(struct tail *t, struct journal *j, uint64_t from)
 	atomic_fetch_add(&j->readers, 1);
 	t->from = from;
 	t->at = j->frames_at;
+	if (from == UINT64_MAX)
+		t->blind = true;
 	list(t);
 	uv_async_send(&t->reactor->wake);
 }
@@ -87,11 +89,10 @@ void tail_close(struct tail *t)
 static bool pass_on(struct tail *t, uint8_t *data, size_t len)
 {
 	enum frame_type type = t->stream ? FRAME_STDERR : FRAME_STDOUT;
-	size_t skip = t->from > t->position ? (size_t)(t->from - t->position) : 0;
+	uint64_t before = t->from > t->position ? t->from - t->position : 0;
+	size_t skip = before < len ? (size_t)before : len;
 	bool full = false;
 
-	if (skip > len)
-		skip = len;
 	t->position += skip;
 	t->offset[t->stream] += skip;
 	if (len > skip)
@@ -165,11 +166,12 @@ static bool turn(struct tail *t)
 	int rounds = 0;
 
 	journal_look(t->journal, &v);
-	if (!t->told && (v.slot.pid || v.slot.state != JOURNAL_RUNNING)) {
+	/* After a restart its pid is not known before init was reached, but it did run. */
+	if (!t->told && (v.slot.pid || v.slot.state != JOURNAL_RUNNING || v.slot.recorded > 0)) {
 		t->told = true;
 		t->events->started(t, v.slot.pid);
 	}
-	while (!t->closed && !t->full && rounds < ROUND_MAX && read_more(t, &v))
+	while (!t->blind && !t->closed && !t->full && rounds < ROUND_MAX && read_more(t, &v))
 		rounds++;
 	if (t->closed || t->full || rounds == ROUND_MAX)
 		return rounds == ROUND_MAX && !t->closed;
@@ -177,7 +179,8 @@ static bool turn(struct tail *t)
 		exec_caught_up(t->exec);
 		return false;
 	}
-	say_gap(t, &v);
+	if (!t->blind)
+		say_gap(t, &v);
 	if (t->closed)
 		return false;
 	if (v.slot.state != JOURNAL_RUNNING)
@@ -206,7 +209,7 @@ void tail_start(struct tail *t, uint32_t pid)
 
 bool tail_is_at(const struct tail *t, uint64_t position)
 {
-	return t->position == position && t->left == 0 && !t->full && !t->closed;
+	return t->position == position && t->left == 0 && !t->closed;
 }
 
 void tail_hand(struct tail *t, int stream, uint8_t *data, size_t len, bool recorded)

@@ -50,12 +50,15 @@ struct tail {
 	uint32_t left;      /* of the frame it is in */
 	int stream;         /* of that frame */
 	bool full, told, closed, listed, counted;
+	bool blind; /* wants to know of the end and nothing else */
 	struct tail *next;
 };
 
 /* Nothing happens before tail_follow(). */
 struct tail *tail_new(struct reactor *r, const struct tail_events *events, void *data);
-void tail_follow(struct tail *t, struct journal *j, uint64_t from); /* takes a hold */
+
+/* Takes a hold of the journal. From UINT64_MAX on: only the end is told. */
+void tail_follow(struct tail *t, struct journal *j, uint64_t from);
 void tail_resume(struct tail *t);
 void tail_close(struct tail *t); /* no more callbacks */
 

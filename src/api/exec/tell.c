@@ -86,7 +86,7 @@ static void try_it(struct telling *t)
 	for (size_t i = 0; t->type == FRAME_SIGNAL && i < t->payload.len; i++)
 		signum = signum << 8 | (uint8_t)t->payload.data[i];
 	if (t->type == FRAME_SIGNAL)
-		exec_signal(x, signum);
+		exec_signal(x, signum, NULL);
 	else
 		exec_send(x, t->type, t->payload.data, t->payload.len);
 	finish(t, true);

@@ -273,7 +273,8 @@ static bool still_at_it(struct change *c, const struct err *why)
  */
 static bool is_taken_up_later(const struct change *c, const struct err *why)
 {
-	return why->code == ERR_BUSY && (c->use.key[0] || c->step.action == ACT_BUILD);
+	return why->code == ERR_BUSY &&
+	       (c->use.key[0] || c->step.action == ACT_BUILD || c->step.action == ACT_WAKE);
 }
 
 static void broken(struct change *c, const struct err *why)

@@ -34,6 +34,8 @@ struct change {
 	struct sandbox_spec spec;        /* of a new one */
 	struct intent_identity who;      /* of a new one */
 	struct placement_host room;      /* of a new one: what its host has */
+	bool full;                       /* of a new one: its host has no room for it */
+	bool cleared;                    /* of a new one: leftovers were looked for already */
 	bool found;                      /* of a new one: it was there already */
 	struct idempotency_use use;      /* of a new one; an empty key: it came without */
 	bool used_before;                /* that key was, and nothing was written */

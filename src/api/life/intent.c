@@ -332,7 +332,8 @@ int intent_write(struct change *c, struct store *s, struct err *e)
 		.owner = c->sb.owner,
 		.host = c->reactor->berthd->settings.host,
 		.spec = &c->spec,
-		.room = c->room.disk_known || c->room.sandboxes_max ? &c->room : NULL,
+		.room = &c->room,
+		.full = &c->full,
 		.use = c->use.key[0] ? &c->use : NULL,
 	};
 	unsigned divisor = (unsigned)c->reactor->berthd->settings.timer_divisor;
@@ -341,6 +342,7 @@ int intent_write(struct change *c, struct store *s, struct err *e)
 
 	if (decide(c, s, e) < 0)
 		return -1;
+	c->full = false;
 	intent.deadline_ms = lifecycle_deadline_ms(SANDBOX_CREATING, divisor);
 	addressed = c->spec.name[0] || c->spec.identity_key[0];
 	for (int i = 0; i < TRIES; i++) {

@@ -13,11 +13,12 @@
 #include "lib/log.h"
 #include "lib/strv.h"
 
-#define DUE_EVERY_MS 2000 /* divided like all times, but no more often than */
-#define DUE_LEAST_MS 20
-#define DUE_AGAIN_MS 30000 /* for whoever dies with it in hand */
-#define DUE_AT_ONCE  50
-#define AT_WORK_MAX  16 /* changes under way at once; the rest wait their turn */
+#define DUE_EVERY_MS   2000 /* divided like all times, but no more often than */
+#define DUE_LEAST_MS   20
+#define DUE_AGAIN_MS   30000 /* for whoever dies with it in hand */
+#define DUE_AT_ONCE    50
+#define SWEEP_LEAST_MS 3000
+#define AT_WORK_MAX    16 /* changes under way at once; the rest wait their turn */
 
 /* One sandbox that must be looked at, by its record or because berth-node has it. */
 struct pending {
@@ -41,6 +42,7 @@ struct reconcile {
 	bool look_at_all;
 	bool follow;                  /* a new link: berth-node has to tell what ends from now on */
 	_Atomic bool wanted, looking; /* somebody asked for a look at everything; it is under way */
+	uint64_t sweep_ms;            /* when the next sweep is due; 0: none was planned yet */
 	struct strv known;            /* the ids of all records, when they were read; sorted */
 	struct queue found;           /* by the job, on its worker */
 	struct queue todo;
@@ -382,11 +384,28 @@ static void on_records(struct job *job)
 	next(rc);
 }
 
+/* The backstop behind the alarms: everything is compared, even if nothing happened. */
+static void sweep(struct reconcile *rc)
+{
+	unsigned divisor = (unsigned)rc->reactor->berthd->settings.timer_divisor;
+	uint64_t every = constant_ms(CONSTANT_SWEEP, divisor), now = uv_now(&rc->reactor->loop);
+
+	if (now < rc->sweep_ms)
+		return;
+	if (rc->sweep_ms && reconcile_looks(rc))
+		log_event(LOG_ERROR, "the sweep before this one has not finished", "do",
+			  "see why berth-node or the database is slow", NULL);
+	else if (rc->sweep_ms)
+		reconcile_look(rc);
+	rc->sweep_ms = now + (every < SWEEP_LEAST_MS ? SWEEP_LEAST_MS : every);
+}
+
 /* What is taken twice is begun once: its deadline was moved, or its version was. */
 static void on_timer(uv_timer_t *timer)
 {
 	struct reconcile *rc = timer->data;
 
+	sweep(rc);
 	if (rc->asking || rc->todo.first || !rc->reactor->node.up ||
 	    !host_keeper_runs(rc->reactor->berthd->keeper))
 		return;

@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/cell/forward.h"
 #include "api/cell/placing.h"
 #include "api/life/change.h"
 #include "api/life/deletion.h"
 #include "api/life/idempotency.h"
 #include "api/life/intent.h"
+#include "api/life/room.h"
 #include "api/life/settle.h"
 #include "http/target.h"
 #include "lib/crash.h"
@@ -88,6 +90,8 @@ static void wait_for_found(struct change *c)
 	settle_begin(&how);
 }
 
+static void on_room(void *data, const struct placement_host *room, const struct err *why);
+
 static void on_created(struct change *c, const struct err *why)
 {
 	struct request *rq = c->data;
@@ -96,10 +100,20 @@ static void on_created(struct change *c, const struct err *why)
 	bool used_before = c->used_before;
 	struct err e;
 
+	if (why && c->full && !c->cleared) {
+		c->cleared = true;
+		return room_clear(c->reactor, c->request, on_room, c);
+	}
 	if (why) {
+		bool full = c->full;
+
 		e = *why;
 		change_free(c);
-		return used_before ? idempotency_replay(rq, &use) : request_fail(rq, &e);
+		if (used_before)
+			return idempotency_replay(rq, &use);
+		if (full && rq->from_peer && rq->x) /* nothing was written: it may ask another */
+			(void)!http_reply_header(rq->x, FORWARD_REFUSED, "1");
+		return full && placing_refused(rq, &e) ? (void)0 : request_fail(rq, &e);
 	}
 	if (c->found) {
 		wait_for_found(c);
@@ -109,6 +123,17 @@ static void on_created(struct change *c, const struct err *why)
 	change_free(c);
 	request_reply(rq, 201, &body);
 	crash_point("life.create-answered");
+}
+
+/* Written and made, if there is room; what the host has is known by now. */
+static void on_room(void *data, const struct placement_host *room, const struct err *why)
+{
+	struct change *c = data;
+
+	if (why)
+		return on_created(c, why);
+	c->room = *room;
+	change_create(c, on_created);
 }
 
 static void create_here(struct request *rq)
@@ -125,7 +150,7 @@ static void create_here(struct request *rq)
 	sandbox_id_make(c->sb.id, rq->reactor->berthd->settings.cell, random);
 	memcpy(c->sb.owner, rq->key.owner, sizeof(c->sb.owner));
 	c->data = rq;
-	change_create(c, on_created);
+	room_measure(rq->reactor, rq->id, on_room, c);
 }
 
 void sandboxes_create(struct request *rq)

@@ -1,0 +1,95 @@
+"""Code contexts."""
+from dataclasses import dataclass, field
+from typing import Optional
+
+from .client import data_of, random_id
+from .errors import ConnectionError, error_from
+
+ALIASES = {"python3": "python", "js": "javascript", "node": "javascript", "ts": "typescript"}
+
+
+@dataclass
+class CodeContext:
+    id: str
+    language: str
+    cwd: str
+    created_at: str
+
+
+@dataclass
+class Execution:
+    code: str
+    kind: str = "lost"
+    stdout: str = ""
+    stderr: str = ""
+    results: list = field(default_factory=list)
+    error: Optional[dict] = None
+
+    @property
+    def text(self):
+        """Of the last result, if it has one."""
+        return self.results[-1].get("text") if self.results else None
+
+
+def context_of(c):
+    return CodeContext(c["id"], c["language"], c.get("cwd", ""), c.get("created_at", ""))
+
+
+class Code:
+    def __init__(self, client, base):
+        self.client, self.base = client, base
+
+    def create(self, language="python", cwd=None, env=None, timeout=None):
+        body = {"language": ALIASES.get(language, language)}
+        for name, value in (("cwd", cwd), ("env", env)):
+            if value is not None:
+                body[name] = value
+        if timeout is not None:
+            body["timeout_ms"] = int(timeout * 1000)
+        return context_of(self.client.json("POST", f"{self.base}/contexts", body=body, key=random_id("ctx_")))
+
+    def list(self):
+        return [context_of(c) for c in self.client.json("GET", f"{self.base}/contexts")["contexts"]]
+
+    def remove(self, ident):
+        self.client.send("DELETE", f"{self.base}/contexts/{ident}", key=random_id("rm_")).close()
+
+    def stream(self, code, context=None, language="python", env=None, timeout=None):
+        """(type, value): stdout and stderr (bytes), result, error (dicts), and at last end."""
+        body = {"code": code}
+        if context is not None:
+            body["context"] = getattr(context, "id", context)
+        else:
+            body["language"] = ALIASES.get(language, language)
+        if env is not None:
+            body["env"] = env
+        if timeout is not None:
+            body["timeout_ms"] = int(timeout * 1000)
+        with self.client.send("POST", f"{self.base}/code", body=body, headers={"Accept": "text/event-stream"}) as answer:
+            for name, _, data in answer.events():
+                if name in ("stdout", "stderr"):
+                    yield name, data_of(data)
+                elif name == "result":
+                    yield name, data
+                elif name == "error_output":
+                    yield "error", data
+                elif name == "error":
+                    raise error_from(data, 500)
+                elif name == "end":
+                    yield name, data
+                    return
+        raise ConnectionError("the run broke off, and nobody here saw how it ended", code="connection")
+
+    def run(self, code, **options):
+        out, streams = Execution(code), {"stdout": b"", "stderr": b""}
+        for name, value in self.stream(code, **options):
+            if name in streams:
+                streams[name] += value
+            elif name == "result":
+                out.results.append(value)
+            elif name == "error":
+                out.error = value
+            elif name == "end":
+                out.kind = value["kind"]
+        out.stdout, out.stderr = (streams[s].decode("utf-8", "replace") for s in ("stdout", "stderr"))
+        return out

@@ -1,0 +1,151 @@
+"""One command. The server journals it under an id that is chosen here, so a connection that
+breaks is only a pause: it goes on from its position, and nothing is run twice."""
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Optional
+
+from .client import backoff, data_of, random_id
+from .errors import BerthError, CommandLostError, CommandTimeoutError, ConnectionError, NotFoundError, error_from
+
+PATIENCE = 8  # how often a stream is tried again without a single event in between
+
+
+@dataclass
+class ExecResult:
+    """How a command ended, and all it wrote."""
+    command: str
+    id: str
+    session_id: str
+    kind: str
+    exit_code: Optional[int]  # None unless it exited by itself: a missing exit code is never 0
+    signal: int
+    stdout_bytes: bytes
+    stderr_bytes: bytes
+    duration: float  # seconds
+    gap_bytes: int = 0  # not kept, because the output was longer than a journal may be
+    restarted: bool = False
+    exit: dict = field(default_factory=dict, repr=False)
+
+    @property
+    def success(self):
+        return self.kind == "exited" and self.exit_code == 0
+
+    @property
+    def stdout(self):
+        return self.stdout_bytes.decode("utf-8", "replace")
+
+    @property
+    def stderr(self):
+        return self.stderr_bytes.decode("utf-8", "replace")
+
+
+def follow(client, base, ident, position=0, first=None, stop=None):
+    """(type, value) of one exec from a position on, over as many connections as it takes."""
+    failures = 0
+    while True:
+        try:
+            answer = first() if first else client.send(
+                "GET", f"{base}/execs/{ident}/output", query={"from": position, "follow": 1}, headers={"Accept": "text/event-stream"})
+            first = None
+            with answer:
+                for name, at, data in answer.events():
+                    if stop is not None and stop.is_set():
+                        return
+                    if name in ("stdout", "stderr"):
+                        piece = data_of(data)
+                        position = int(at) if at else position + len(piece)
+                        failures = 0
+                        yield name, piece
+                    elif name == "gap":
+                        position = int(at) if at else position + data["bytes"]
+                        yield name, data["bytes"]
+                    elif name == "started":
+                        yield name, data
+                    elif name == "exit":
+                        yield name, data
+                        return
+                    elif name == "error":
+                        raise error_from(data, 500)
+        except BerthError as why:
+            if not isinstance(why, ConnectionError) and why.status not in (502, 503, 504):
+                raise
+            failures += 1
+            if failures > PATIENCE:
+                raise
+        time.sleep(backoff(failures))
+
+
+def kill(client, base, ident, signal="KILL", grace=None):
+    body = {"signal": signal} if grace is None else {"signal": signal, "grace_ms": int(grace * 1000)}
+    return client.json("POST", f"{base}/execs/{ident}/kill", body=body, key=random_id("kill_"))
+
+
+def ask_of(command, cwd=None, env=None, stdin=None, timeout=None, shell=None):
+    ask = {"command": command} if isinstance(command, str) else {"argv": list(command)}
+    for name, value in (("cwd", cwd), ("env", env), ("stdin", stdin), ("shell", shell)):
+        if value is not None:
+            ask[name] = value
+    if timeout is not None:
+        ask["timeout_ms"] = int(timeout * 1000)
+    return ask
+
+
+def run(client, base, ask, stop=None):
+    """Start a command and follow it to its end. Who stops listening wants it stopped."""
+    ident, over = random_id("ex_"), False
+    watch = None
+    if stop is not None:
+        watch = threading.Thread(target=_kill_when, args=(stop, client, base, ident), daemon=True)
+        watch.start()
+    try:
+        for name, value in follow(client, base, ident, 0, lambda: client.send(
+                "POST", f"{base}/exec", body={**ask, "id": ident, "keep": True}, key=ident, headers={"Accept": "text/event-stream"})):
+            over = over or name == "exit"
+            yield name, value
+    except BerthError:
+        over = True
+        raise
+    finally:
+        if not over:
+            _kill_quietly(client, base, ident)
+        if watch is not None:
+            watch.ended = True
+
+
+def _kill_quietly(client, base, ident):
+    try:
+        kill(client, base, ident)
+    except NotFoundError:
+        pass
+
+
+def _kill_when(stop, client, base, ident):
+    me = threading.current_thread()
+    while not getattr(me, "ended", False):
+        if stop.wait(0.2):
+            _kill_quietly(client, base, ident)
+            return
+
+
+def collect(events, command, session_id, timeout=None, on_output=None):
+    parts, ident, gap = {"stdout": [], "stderr": []}, "", 0
+    for name, value in events:
+        if name in parts:
+            parts[name].append(value)
+            if on_output:
+                on_output(name, value)
+        elif name == "started":
+            ident = value.get("id", "")
+        elif name == "gap":
+            gap += value
+        elif name == "exit":
+            result = ExecResult(command if isinstance(command, str) else " ".join(command), ident, session_id, value["kind"],
+                                value["exit_code"], value.get("signal") or 0, b"".join(parts["stdout"]), b"".join(parts["stderr"]),
+                                value["wall_ms"] / 1000, gap, value.get("restarted", False), value)
+            if result.kind == "timed_out":
+                raise CommandTimeoutError(result, timeout)
+            if result.kind == "lost":
+                raise CommandLostError(result)
+            return result
+    raise ConnectionError(f"{command}: the stream ended without its end", code="connection")

@@ -1,0 +1,116 @@
+"""A command in the background."""
+import base64
+
+from .client import random_id
+from .errors import ProcessExitedBeforeReadyError, ProcessReadyTimeoutError
+from .exec import follow, kill
+
+KILL_GRACE = 5.0
+
+
+def command_of(argv):
+    """What was asked for, without the shell that a text is given to."""
+    return argv[2] if argv[:2] == ["/bin/sh", "-c"] and len(argv) == 3 else " ".join(argv)
+
+
+def status_of(e):
+    if e["state"] == "running":
+        return "running"
+    if e["kind"] == "exited":
+        return "completed" if e["exit_code"] == 0 else "failed"
+    return "error" if e["kind"] == "lost" else "killed"
+
+
+def kill_process(client, base, ident, signal=None):
+    """The given signal to all of it; without one TERM, and KILL after five seconds."""
+    return kill(client, base, ident, "TERM", KILL_GRACE) if signal is None else kill(client, base, ident, signal)
+
+
+def logs(client, base, ident):
+    """(stdout, stderr) so far, as bytes."""
+    out, position = {"stdout": b"", "stderr": b""}, 0
+    while True:
+        o = client.json("GET", f"{base}/execs/{ident}/output", query={"from": position})
+        for stream in out:
+            coded = o.get(stream + "_base64")
+            out[stream] += base64.b64decode(coded) if coded is not None else (o.get(stream) or "").encode()
+        if o["next"] == position:
+            return out["stdout"], out["stderr"]
+        position = o["next"]
+
+
+class Process:
+    def __init__(self, client, base, record):
+        self._client, self._base = client, base
+        self.id, self.pid = record["id"], record.get("pid")
+        self.command = command_of(record["argv"])
+        self.session_id = record.get("shell") or None
+        self._take(record)
+
+    def _take(self, record):
+        self.record = record
+        self.status = status_of(record)
+        self.started_at, self.ended_at = record["started_at"], record.get("ended_at")
+        self.exit_code = record.get("exit_code") if record["state"] == "ended" else None
+        return self
+
+    def __repr__(self):
+        return f"<Process {self.id} {self.status}: {self.command}>"
+
+    @property
+    def _path(self):
+        return f"{self._base}/execs/{self.id}"
+
+    def refresh(self):
+        return self._take(self._client.json("GET", self._path))
+
+    def kill(self, signal=None):
+        return self._take(kill_process(self._client, self._base, self.id, signal))
+
+    def logs(self):
+        out, err = logs(self._client, self._base, self.id)
+        return out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+
+    def stream_logs(self):
+        """("stdout"|"stderr", bytes) from the beginning, and at last ("exit", record)."""
+        return follow(self._client, self._base, self.id)
+
+    def write(self, data, end=False):
+        """Bytes to its standard input."""
+        self._client.json("POST", self._path + "/stdin", query={"end": end}, data=data,
+                          headers={"Content-Type": "application/octet-stream"})
+
+    def wait(self, timeout=None):
+        return self._wait({"for": "exit"}, timeout)
+
+    def wait_for_log(self, pattern, timeout=None):
+        text = pattern if isinstance(pattern, str) else f"/{pattern.pattern}/"
+        return self._wait({"for": "log", "pattern": text}, timeout)
+
+    def wait_for_port(self, port, timeout=None):
+        return self._wait({"for": "port", "port": port}, timeout)
+
+    def _wait(self, query, timeout):
+        if timeout is not None:
+            query["timeout_ms"] = int(timeout * 1000)
+        answer = self._client.json("GET", self._path + "/wait", query=query, timeout=(timeout or 600) + 60)
+        self._take(answer["exec"])
+        if answer["ready"]:
+            return self
+        why = f"{self.command}: {answer['why']}"
+        if self.record["state"] == "ended":
+            raise ProcessExitedBeforeReadyError(why, code="process_exited_before_ready")
+        raise ProcessReadyTimeoutError(why, code="process_ready_timeout")
+
+
+def start(client, base, command, process_id=None, cwd=None, env=None, timeout=None, stdin=False):
+    body = {"command": command} if isinstance(command, str) else {"argv": list(command)}
+    body.update(id=process_id or random_id("proc_"), background=True)
+    if stdin:
+        body["stdin_open"] = True
+    for name, value in (("cwd", cwd), ("env", env)):
+        if value is not None:
+            body[name] = value
+    if timeout is not None:
+        body["timeout_ms"] = int(timeout * 1000)
+    return Process(client, base, client.json("POST", f"{base}/exec", body=body, key=random_id("start_")))

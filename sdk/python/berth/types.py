@@ -1,0 +1,460 @@
+"""Made from docs/openapi.yaml by tools/gen-types: change that, not this."""
+from typing import Any, Dict, List, Literal, Optional, TypedDict, Union  # noqa: F401
+
+Check = TypedDict('Check', {
+    'checked_at': str,
+    'host': str,
+    'ok': bool,
+    'records': int,
+    'facts': int,
+    'invariants': List[Dict[str, Any]],
+    'findings': List['CheckFinding'],
+    'before': List['CheckFinding'],
+}, total=False)
+
+CheckFinding = TypedDict('CheckFinding', {
+    'what': str,
+    'kind': str,
+    'invariant': int,
+    'record': str,
+    'fact': str,
+    'sentence': str,
+    'repair': Literal['', 'look', 'delete', 'forget'],
+}, total=False)
+
+Error = TypedDict('Error', {
+    'code': Literal['invalid', 'unauthenticated', 'denied', 'not_found', 'conflict', 'too_large', 'limit', 'busy', 'timeout', 'unsupported', 'internal'],
+    'reason': Literal['no_such_file', 'exists', 'is_a_directory', 'not_a_directory', 'permission_denied', 'no_space', 'too_many_links', 'not_empty', 'read_only', 'not_a_file', 'name_too_long', 'auth_failed', 'no_such_repository', 'no_such_ref', 'target_exists', 'network', 'no_git', 'timed_out'],
+    'message': str,
+    'remediation': str,
+    'request_id': str,
+}, total=False)
+
+Health = TypedDict('Health', {
+    'status': Literal['ok', 'degraded'],
+    'version': str,
+    'database': Literal['ok', 'unreachable'],
+    'node': Literal['ok', 'unreachable'],
+    'lease': Literal['off', 'unregistered', 'live', 'late', 'frozen', 'lost', 'draining', 'gone'],
+}, total=False)
+
+Host = TypedDict('Host', {
+    'id': str,
+    'state': Literal['live', 'late', 'frozen', 'lost', 'draining', 'gone'],
+    'draining': bool,
+    'epoch': int,
+    'address': str,
+    'lease_until': str,
+    'seen_at': str,
+    'sandboxes': int,
+    'capacity': Dict[str, Any],
+    'promised': Dict[str, Any],
+    'version': str,
+}, total=False)
+
+SandboxSpec = TypedDict('SandboxSpec', {
+    'image': 'ImageName',
+    'runtime': Literal['crun', 'runsc'],
+    'memory_mb': int,
+    'cpu_milli': int,
+    'pids': int,
+    'disk_mb': int,
+    'host': str,
+    'identity': Dict[str, Any],
+    'name': str,
+    'labels': 'Labels',
+    'env': 'Env',
+    'sleep_after_ms': int,
+    'keep_alive': bool,
+    'profile': Literal['small', 'standard'],
+}, total=False)
+
+SandboxPatch = TypedDict('SandboxPatch', {
+    'labels': 'Labels',
+    'env': 'Env',
+    'sleep_after_ms': int,
+    'keep_alive': bool,
+}, total=False)
+
+Labels = Dict[str, str]
+
+Env = Dict[str, str]
+
+Policy = TypedDict('Policy', {
+    'id': int,
+    'scope': Literal['global', 'org', 'user', 'session'],
+    'subject': str,
+    'isolation': Literal['', 'per_session', 'shared'],
+    'profile': Literal['', 'small', 'standard'],
+    'runtime': Literal['', 'crun', 'runsc'],
+}, total=False)
+
+Sandbox = TypedDict('Sandbox', {
+    'id': str,
+    'state': Literal['creating', 'ready', 'falling_asleep', 'asleep', 'waking', 'deleting', 'failed'],
+    'image': 'ImageName',
+    'runtime': Literal['crun', 'runsc'],
+    'host': str,
+    'generation': int,
+    'memory_mb': int,
+    'cpu_milli': int,
+    'pids': int,
+    'disk_mb': int,
+    'created_at': str,
+    'reason': str,
+    'name': str,
+    'identity_key': str,
+    'isolation': Literal['', 'per_session', 'shared'],
+    'profile': str,
+    'labels': 'Labels',
+    'env': 'Env',
+    'sleep_after_ms': int,
+    'keep_alive': bool,
+    'last_used_at': str,
+}, total=False)
+
+Gone = TypedDict('Gone', {
+    'id': str,
+    'state': Literal['gone'],
+    'receipt': 'Receipt',
+}, total=False)
+
+Deleting = TypedDict('Deleting', {
+    'id': str,
+    'state': Literal['deleting'],
+    'reason': str,
+    'attempts': int,
+    'next_attempt_at': str,
+    'quarantined': bool,
+}, total=False)
+
+LogEntry = TypedDict('LogEntry', {
+    'seq': int,
+    'at': str,
+    'event': str,
+    'from': str,
+    'to': str,
+    'reason': str,
+    'attempt': int,
+}, total=False)
+
+Receipt = TypedDict('Receipt', {
+    'observed_at': str,
+    'host': str,
+    'generation': int,
+    'process': 'Absent',
+    'cgroup': 'Absent',
+    'disk': 'Absent',
+    'runtime': 'Absent',
+}, total=False)
+
+Absent = Literal['absent']
+
+SandboxEvent = TypedDict('SandboxEvent', {
+    'id': str,
+    'state': Literal['creating', 'ready', 'deleting', 'failed', 'gone'],
+    'reason': str,
+}, total=False)
+
+TerminalSize = TypedDict('TerminalSize', {
+    'cols': int,
+    'rows': int,
+}, total=False)
+
+TerminalRequest = TypedDict('TerminalRequest', {
+    'argv': List[str],
+    'cwd': str,
+    'env': Dict[str, str],
+    'cols': int,
+    'rows': int,
+    'id': 'ExecId',
+    'timeout_ms': int,
+}, total=False)
+
+Terminal = TypedDict('Terminal', {
+    'id': 'ExecId',
+    'kind': Literal['exited', 'signalled', 'timed_out', 'oom', 'killed', 'lost'],
+    'exit_code': Optional[int],
+    'signal': int,
+    'stdout_bytes': int,
+    'stderr_bytes': int,
+    'wall_ms': int,
+    'user_ms': int,
+    'system_ms': int,
+    'max_rss_kb': int,
+    'cwd': str,
+    'cwd_base64': str,
+    'restarted': bool,
+    'sandbox': str,
+    'state': Literal['running', 'ended'],
+    'cols': int,
+    'rows': int,
+    'viewers': int,
+    'pid': int,
+    'started_at': str,
+    'output_bytes': int,
+    'gap_bytes': int,
+}, total=False)
+
+ShellName = str
+
+ShellRequest = TypedDict('ShellRequest', {
+    'name': 'ShellName',
+    'cwd': str,
+    'env': Dict[str, str],
+}, total=False)
+
+Shell = TypedDict('Shell', {
+    'name': 'ShellName',
+    'state': Literal['idle', 'busy', 'gone'],
+    'cwd': str,
+    'cwd_base64': str,
+    'pid': int,
+    'waiting': int,
+    'restarts': int,
+    'created_at': str,
+}, total=False)
+
+ExecRequest = TypedDict('ExecRequest', {
+    'argv': List[str],
+    'command': str,
+    'shell': 'ShellName',
+    'cwd': str,
+    'env': Dict[str, str],
+    'stdin': str,
+    'stdin_open': bool,
+    'id': 'ExecId',
+    'background': bool,
+    'keep': bool,
+    'timeout_ms': int,
+}, total=False)
+
+ExecExit = TypedDict('ExecExit', {
+    'id': 'ExecId',
+    'kind': Literal['exited', 'signalled', 'timed_out', 'oom', 'killed', 'lost'],
+    'exit_code': Optional[int],
+    'signal': int,
+    'stdout_bytes': int,
+    'stderr_bytes': int,
+    'wall_ms': int,
+    'user_ms': int,
+    'system_ms': int,
+    'max_rss_kb': int,
+    'cwd': str,
+    'cwd_base64': str,
+    'restarted': bool,
+}, total=False)
+
+ExecResult = TypedDict('ExecResult', {
+    'id': 'ExecId',
+    'kind': Literal['exited', 'signalled', 'timed_out', 'oom', 'killed', 'lost'],
+    'exit_code': Optional[int],
+    'signal': int,
+    'stdout_bytes': int,
+    'stderr_bytes': int,
+    'wall_ms': int,
+    'user_ms': int,
+    'system_ms': int,
+    'max_rss_kb': int,
+    'cwd': str,
+    'cwd_base64': str,
+    'restarted': bool,
+    'stdout': str,
+    'stdout_base64': str,
+    'stdout_truncated': bool,
+    'stderr': str,
+    'stderr_base64': str,
+    'stderr_truncated': bool,
+}, total=False)
+
+ExecId = str
+
+Exec = TypedDict('Exec', {
+    'id': 'ExecId',
+    'kind': Literal['exited', 'signalled', 'timed_out', 'oom', 'killed', 'lost'],
+    'exit_code': Optional[int],
+    'signal': int,
+    'stdout_bytes': int,
+    'stderr_bytes': int,
+    'wall_ms': int,
+    'user_ms': int,
+    'system_ms': int,
+    'max_rss_kb': int,
+    'cwd': str,
+    'cwd_base64': str,
+    'restarted': bool,
+    'sandbox': str,
+    'argv': List[str],
+    'shell': 'ShellName',
+    'background': bool,
+    'state': Literal['running', 'ended'],
+    'pid': int,
+    'started_at': str,
+    'ended_at': Optional[str],
+    'output_bytes': int,
+    'gap_bytes': int,
+}, total=False)
+
+OutputEvent = TypedDict('OutputEvent', {
+    'position': int,
+    'offset': int,
+    'data': str,
+    'data_base64': str,
+}, total=False)
+
+ContextRequest = TypedDict('ContextRequest', {
+    'language': Literal['python', 'javascript', 'typescript', 'python3', 'js', 'node', 'ts'],
+    'name': str,
+    'cwd': str,
+    'env': Dict[str, str],
+    'timeout_ms': int,
+}, total=False)
+
+Context = TypedDict('Context', {
+    'id': str,
+    'name': str,
+    'language': Literal['python', 'javascript', 'typescript'],
+    'state': Literal['idle', 'busy'],
+    'cwd': str,
+    'timeout_ms': int,
+    'runs': int,
+    'restarts': int,
+    'created_at': str,
+    'last_used_at': str,
+}, total=False)
+
+CodeRequest = TypedDict('CodeRequest', {
+    'code': str,
+    'context': str,
+    'language': Literal['python', 'javascript', 'typescript', 'python3', 'js', 'node', 'ts'],
+    'env': Dict[str, str],
+    'timeout_ms': int,
+}, total=False)
+
+CodeOutput = TypedDict('CodeOutput', {
+    'text': str,
+    'html': str,
+    'markdown': str,
+    'latex': str,
+    'svg': str,
+    'png': str,
+    'jpeg': str,
+    'javascript': str,
+    'json': Any,
+    'chart': Any,
+    'truncated': bool,
+    'main': bool,
+}, total=False)
+
+CodeError = TypedDict('CodeError', {
+    'name': str,
+    'message': str,
+    'traceback': List[str],
+}, total=False)
+
+CodeEnd = TypedDict('CodeEnd', {
+    'kind': Literal['ok', 'error', 'timed_out', 'killed', 'lost'],
+    'context': str,
+    'language': str,
+    'run': int,
+    'restarted': bool,
+    'context_lost': bool,
+    'exit_code': Optional[int],
+    'signal': int,
+    'stdout_bytes': int,
+    'stderr_bytes': int,
+    'results_dropped': int,
+    'wall_ms': int,
+    'error': 'CodeError',
+}, total=False)
+
+CodeResult = TypedDict('CodeResult', {
+    'kind': Literal['ok', 'error', 'timed_out', 'killed', 'lost'],
+    'context': str,
+    'language': str,
+    'run': int,
+    'restarted': bool,
+    'context_lost': bool,
+    'exit_code': Optional[int],
+    'signal': int,
+    'stdout_bytes': int,
+    'stderr_bytes': int,
+    'results_dropped': int,
+    'wall_ms': int,
+    'error': 'CodeError',
+    'stdout': str,
+    'stdout_base64': str,
+    'stdout_truncated': bool,
+    'stderr': str,
+    'stderr_base64': str,
+    'stderr_truncated': bool,
+    'results': List['CodeOutput'],
+}, total=False)
+
+Kill = TypedDict('Kill', {
+    'signal': Union[str, int],
+    'grace_ms': int,
+}, total=False)
+
+ExecOutput = TypedDict('ExecOutput', {
+    'stdout': str,
+    'stdout_base64': str,
+    'stderr': str,
+    'stderr_base64': str,
+    'from': int,
+    'next': int,
+    'gap_bytes': int,
+    'ended': bool,
+}, total=False)
+
+Removed = TypedDict('Removed', {
+    'removed': int,
+}, total=False)
+
+ImageName = str
+
+Image = TypedDict('Image', {
+    'name': 'ImageName',
+    'digest': str,
+    'bytes': int,
+    'source': str,
+    'created_at': str,
+}, total=False)
+
+ImageProgress = TypedDict('ImageProgress', {
+    'phase': Literal['pulling', 'unpacking'],
+    'done': int,
+    'total': int,
+}, total=False)
+
+FileEntry = TypedDict('FileEntry', {
+    'name': str,
+    'name_base64': str,
+    'path': str,
+    'path_base64': str,
+    'type': Literal['file', 'directory', 'symlink', 'fifo', 'socket', 'device'],
+    'size': int,
+    'mode': str,
+    'uid': int,
+    'gid': int,
+    'modified_at': str,
+    'target': str,
+    'target_base64': str,
+}, total=False)
+
+FileChange = TypedDict('FileChange', {
+    'type': Literal['created', 'modified', 'deleted', 'moved'],
+    'path': str,
+    'path_base64': str,
+    'to': str,
+    'to_base64': str,
+}, total=False)
+
+Key = TypedDict('Key', {
+    'id': str,
+    'name': str,
+    'owner': str,
+    'role': Literal['user', 'admin'],
+    'created_at': str,
+    'revoked': bool,
+}, total=False)

@@ -1,0 +1,164 @@
+"""Every method, against a real server."""
+import re
+import threading
+import time
+import unittest
+
+import berth
+from world import WithBox, client, name
+
+METHODS = """exec exec_stream start_process list_processes get_process kill_process kill_all_processes
+cleanup_completed_processes get_process_logs stream_process_logs git_checkout mkdir write_file read_file read_file_stream
+delete_file rename_file move_file list_files exists expose_port unexpose_port get_exposed_ports is_port_exposed
+validate_port_token create_session get_session set_env_vars create_code_context run_code run_code_stream
+list_code_contexts delete_code_context destroy""".split()
+
+
+class Methods(WithBox):
+    def test_the_class_has_every_verb(self):
+        for verb in METHODS:
+            self.assertTrue(callable(getattr(self.box, verb)), verb)
+
+    def test_exec(self):
+        r = self.box.exec("sh -c 'echo o; echo e >&2; exit 3'")
+        self.assertEqual((r.success, r.exit_code, r.stdout, r.stderr, r.kind), (False, 3, "o\n", "e\n", "exited"))
+        r = self.box.exec(["printf", "%s", "a b"])
+        self.assertEqual(r.stdout, "a b")
+
+    def test_options_are_honoured_and_do_not_leak(self):
+        r = self.box.exec("echo $PWD $ONLY", cwd="/tmp", env={"ONLY": "here"})
+        self.assertEqual(r.stdout, "/tmp here\n")
+        self.assertEqual(self.box.exec("echo [$ONLY]").stdout, "[]\n")
+        with self.assertRaises(berth.CommandTimeoutError) as caught:
+            self.box.exec("echo before; sleep 60", timeout=0.5)
+        self.assertEqual((caught.exception.result.stdout, caught.exception.result.exit_code), ("before\n", None))
+
+    def test_output_as_it_happens(self):
+        heard = []
+        self.box.exec("echo one; echo two >&2", on_output=lambda s, d: heard.append((s, d)))
+        self.assertEqual(heard, [("stdout", b"one\n"), ("stderr", b"two\n")])
+        names = [n for n, _ in self.box.exec_stream("echo x")]
+        self.assertEqual(names, ["started", "stdout", "exit"])
+
+    def test_stop_kills_it(self):
+        stop = threading.Event()
+        threading.Timer(0.5, stop.set).start()
+        r = self.box.exec("sleep 5432", stop=stop)
+        self.assertEqual((r.kind, r.exit_code), ("killed", None))
+        self.assertEqual(self.box.exec('pgrep -f "sleep 5432" || echo none').stdout, "none\n")
+
+    def test_processes(self):
+        p = self.box.start_process("echo ready; echo oops >&2; sleep 300", process_id="server-1")
+        self.assertEqual((p.id, p.status), ("server-1", "running"))
+        p.wait_for_log("ready", timeout=30)
+        p.wait_for_log(re.compile("oo+ps"), timeout=30)
+        self.assertEqual([x.id for x in self.box.list_processes()], ["server-1"])
+        self.assertIsNone(self.box.get_process("nobody"))
+        self.assertEqual(self.box.get_process_logs("server-1"), ("ready\n", "oops\n"))
+        self.box.kill_process("server-1")
+        self.assertEqual(p.refresh().status, "killed")
+        self.assertEqual([n for n, _ in p.stream_logs()][-1], "exit")
+        done = self.box.start_process("exit 3").wait(timeout=30)
+        self.assertEqual((done.status, done.exit_code), ("failed", 3))
+        with self.assertRaises(berth.ProcessExitedBeforeReadyError):
+            done.wait_for_log("never", timeout=10)
+        self.assertEqual(self.box.cleanup_completed_processes(), 2)
+        self.box.start_process("sleep 1000")
+        self.assertEqual(self.box.kill_all_processes(), 1)
+        self.box.cleanup_completed_processes()
+
+    def test_standard_input(self):
+        p = self.box.start_process("cat", cwd="/", stdin=True)
+        p.write(b"a\n")
+        p.write(b"b\n", end=True)
+        p.wait(timeout=30)
+        self.assertEqual(p.logs()[0], "a\nb\n")
+        self.box.cleanup_completed_processes()
+
+    def test_files(self):
+        box = self.box
+        box.mkdir("/workspace/d/e", recursive=True)
+        box.write_file("/workspace/d/a.txt", "grüße\n")
+        self.assertEqual(box.read_file("/workspace/d/a.txt"), "grüße\n")
+        box.write_file("/workspace/d/e/b.bin", b"\0\xff\n", mode=0o600)
+        self.assertEqual(box.read_file_bytes("/workspace/d/e/b.bin"), b"\0\xff\n")
+        self.assertEqual(box.files.stat("/workspace/d/e/b.bin").mode, 0o600)
+        self.assertEqual(sorted(f.name for f in box.list_files("/workspace/d", recursive=True)), ["a.txt", "b.bin", "e"])
+        box.rename_file("/workspace/d/a.txt", "/workspace/d/b.txt")
+        box.move_file("/workspace/d/b.txt", "/workspace/d/e/b.txt")
+        self.assertFalse(box.exists("/workspace/d/a.txt"))
+        self.assertTrue(box.exists("/workspace/d/e/b.txt"))
+        with self.assertRaises(berth.IsDirectoryError):
+            box.delete_file("/workspace/d")
+        box.delete_file("/workspace/d/e/b.txt")
+        with self.assertRaises(berth.errors.FileNotFoundError):
+            box.read_file("/workspace/d/e/b.txt")
+
+    def test_sessions(self):
+        a = self.box.create_session("a", env={"WHO": "a"}, cwd="/tmp")
+        b = self.box.create_session()
+        b.exec("export WHO=b")
+        self.assertEqual(a.exec("echo $WHO $PWD").stdout, "a /tmp\n")
+        self.assertEqual(b.exec("echo $WHO").stdout, "b\n")
+        self.assertEqual(self.box.get_session("a").exec("echo $WHO").stdout, "a\n")
+        with self.assertRaises(berth.NotFoundError):
+            self.box.get_session("nobody")
+        with self.assertRaises(berth.ConflictError):
+            self.box.create_session("a")
+        self.box.delete_session("a")
+
+    def test_variables(self):
+        value = "it's \"$(touch /tmp/pwned)\" `id`\nnewline \\ end"
+        self.box.set_env_vars({"AWKWARD": value})
+        self.assertEqual(self.box.exec('printf %s "$AWKWARD"').stdout, value)
+        self.assertFalse(self.box.exists("/tmp/pwned"))
+        with self.assertRaises(berth.InvalidError):
+            self.box.set_env_vars({"a;b": "x"})
+        self.box.set_env_vars({"AWKWARD": None})
+        self.assertEqual(self.box.exec("echo [$AWKWARD]").stdout, "[]\n")
+
+    def test_code(self):
+        context = self.box.create_code_context("python", cwd="/tmp")
+        self.box.run_code("x = 20", context=context)
+        r = self.box.run_code('import os\nprint("out"); os.system("echo child"); x + 1', context=context)
+        self.assertEqual((r.kind, r.stdout, r.text), ("ok", "out\nchild\n", "21"))
+        wrong = self.box.run_code("def (:", context=context)
+        self.assertEqual((wrong.kind, wrong.error["name"]), ("error", "SyntaxError"))
+        self.assertEqual([n for n, _ in self.box.run_code_stream("print(1)", context=context)], ["stdout", "end"])
+        self.assertIn(context.id, [c.id for c in self.box.list_code_contexts()])
+        self.box.delete_code_context(context)
+        self.assertEqual(self.box.run_code("6 * 7", language="js").text, "42")
+
+    def test_git(self):
+        self.box.exec("rm -rf /tmp/src && mkdir /tmp/src && cd /tmp/src && git init -q -b main . && echo hi > f && git add f && "
+                      "git -c user.name=t -c user.email=t@example.com commit -qm one; cd /workspace")
+        done = self.box.git_checkout("file:///tmp/src", branch="main")
+        self.assertEqual((done["branch"], done["path"]), ("main", "/workspace/src"))
+        with self.assertRaises(berth.GitRefNotFoundError):
+            self.box.git_checkout("file:///tmp/src", branch="nope", target_dir="/workspace/n")
+
+    def test_ports_say_not_yet(self):
+        for call in (self.box.expose_port, self.box.unexpose_port, self.box.is_port_exposed):
+            with self.assertRaises(berth.NotYetError):
+                call(8080)
+
+    def test_destroy_gives_the_receipt(self):
+        box = berth.get_sandbox(client, name(), keep_alive=True)
+        self.assertTrue(box.info()["keep_alive"])
+        self.assertEqual(box.destroy()["receipt"]["process"], "absent")
+
+
+class Errors(unittest.TestCase):
+    def test_they_have_a_type_a_sentence_and_a_way_out(self):
+        wrong = berth.get_sandbox(berth.Berth(client.url, "wrong", retries=0), "x")
+        with self.assertRaises(berth.UnauthenticatedError) as caught:
+            wrong.exec("true")
+        self.assertTrue(caught.exception.remediation and caught.exception.request_id)
+        began = time.monotonic()
+        with self.assertRaises(berth.errors.ConnectionError):
+            berth.get_sandbox(berth.Berth("http://127.0.0.1:1", retries=1), "x").exec("true")
+        self.assertLess(time.monotonic() - began, 30)
+
+
+if __name__ == "__main__":
+    unittest.main()

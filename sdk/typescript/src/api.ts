@@ -1,0 +1,578 @@
+/* Made from docs/openapi.yaml by tools/gen-types: change that, not this. */
+
+export interface Check {
+  checked_at?: string;
+  host?: string;
+  /** There are no findings. */
+  ok?: boolean;
+  /** How many rows of this host were compared. */
+  records?: number;
+  /** Of how many sandboxes something is on this host. */
+  facts?: number;
+  invariants?: (Record<string, unknown>)[];
+  findings?: CheckFinding[];
+  before?: CheckFinding[];
+}
+
+export interface CheckFinding {
+  /** A sandbox's id or an image. */
+  what?: string;
+  kind?: string;
+  invariant?: number;
+  /** What the record says. */
+  record?: string;
+  /** What was seen. */
+  fact?: string;
+  /** What it means, and what happens by itself or is to be done. */
+  sentence?: string;
+  /** What /v1/check/repair does about it. */
+  repair?: '' | 'look' | 'delete' | 'forget';
+}
+
+export interface Error {
+  code: 'invalid' | 'unauthenticated' | 'denied' | 'not_found' | 'conflict' | 'too_large' | 'limit' | 'busy' | 'timeout' | 'unsupported' | 'internal';
+  /** A finer word than the code, where there is one; each area names its own. */
+  reason?: 'no_such_file' | 'exists' | 'is_a_directory' | 'not_a_directory' | 'permission_denied' | 'no_space' | 'too_many_links' | 'not_empty' | 'read_only' | 'not_a_file' | 'name_too_long' | 'auth_failed' | 'no_such_repository' | 'no_such_ref' | 'target_exists' | 'network' | 'no_git' | 'timed_out';
+  /** What was wrong. */
+  message: string;
+  /** What to do about it. */
+  remediation: string;
+  /** Also in the logs. Empty if the request was not even HTTP. */
+  request_id: string;
+}
+
+export interface Health {
+  status: 'ok' | 'degraded';
+  version: string;
+  database: 'ok' | 'unreachable';
+  node: 'ok' | 'unreachable';
+  /** What became of the host's lease; `off` where it needs none. */
+  lease: 'off' | 'unregistered' | 'live' | 'late' | 'frozen' | 'lost' | 'draining' | 'gone';
+}
+
+export interface Host {
+  id: string;
+  state: 'live' | 'late' | 'frozen' | 'lost' | 'draining' | 'gone';
+  draining: boolean;
+  /** 0 if it never had a lease. */
+  epoch: number;
+  /** Where its peers reach it; empty if they do not. */
+  address: string;
+  /** Empty if it needs no lease. */
+  lease_until: string;
+  seen_at: string;
+  /** Records that name it. */
+  sandboxes: number;
+  /** What it has, as it said last; 0 if it has not said. */
+  capacity: Record<string, unknown>;
+  /** What its sandboxes may use, whether they do or not. */
+  promised: Record<string, unknown>;
+  version: string;
+}
+
+export interface SandboxSpec {
+  image: ImageName;
+  runtime?: 'crun' | 'runsc';
+  memory_mb?: number;
+  /** Thousandths of a CPU. */
+  cpu_milli?: number;
+  pids?: number;
+  disk_mb?: number;
+  host?: string;
+  identity?: Record<string, unknown>;
+  name?: string;
+  labels?: Labels;
+  env?: Env;
+  sleep_after_ms?: number;
+  /** Neither put to sleep by itself nor deleted for its age. */
+  keep_alive?: boolean;
+  profile?: 'small' | 'standard';
+}
+
+export interface SandboxPatch {
+  labels?: Labels;
+  env?: Env;
+  sleep_after_ms?: number;
+  keep_alive?: boolean;
+}
+
+export type Labels = Record<string, string>;
+
+export type Env = Record<string, string>;
+
+export interface Policy {
+  id: number;
+  scope: 'global' | 'org' | 'user' | 'session';
+  /** Whom it is about; `*` is everyone. */
+  subject: string;
+  isolation: '' | 'per_session' | 'shared';
+  profile: '' | 'small' | 'standard';
+  runtime: '' | 'crun' | 'runsc';
+}
+
+export interface Sandbox {
+  id: string;
+  state: 'creating' | 'ready' | 'falling_asleep' | 'asleep' | 'waking' | 'deleting' | 'failed';
+  image: ImageName;
+  runtime: 'crun' | 'runsc';
+  host: string;
+  generation: number;
+  memory_mb: number;
+  cpu_milli: number;
+  pids: number;
+  disk_mb: number;
+  created_at: string;
+  /** Why it is in this state, if there is more to say. */
+  reason: string;
+  /** Empty if it has none. */
+  name: string;
+  /** Empty if it has no identity. */
+  identity_key: string;
+  isolation: '' | 'per_session' | 'shared';
+  profile: string;
+  labels: Labels;
+  env: Env;
+  sleep_after_ms: number;
+  keep_alive: boolean;
+  /** Written down every two seconds. */
+  last_used_at: string;
+}
+
+export interface Gone {
+  id: string;
+  state: 'gone';
+  receipt: Receipt;
+}
+
+export interface Deleting {
+  id: string;
+  state: 'deleting';
+  /** What is not proven yet. */
+  reason: string;
+  /** Begun so far. */
+  attempts: number;
+  next_attempt_at: string;
+  /** Six attempts have failed. */
+  quarantined: boolean;
+}
+
+export interface LogEntry {
+  /** From 1, without gaps. */
+  seq: number;
+  at: string;
+  event: string;
+  /** State before; empty at the first. */
+  from: string;
+  to: string;
+  reason: string;
+  /** Whose step it was; 0 is nobody's. */
+  attempt: number;
+}
+
+export interface Receipt {
+  observed_at: string;
+  host: string;
+  generation: number;
+  process: Absent;
+  cgroup: Absent;
+  disk: Absent;
+  runtime: Absent;
+}
+
+export type Absent = 'absent';
+
+export interface SandboxEvent {
+  id: string;
+  state: 'creating' | 'ready' | 'deleting' | 'failed' | 'gone';
+  reason: string;
+}
+
+export interface TerminalSize {
+  cols: number;
+  rows: number;
+}
+
+export interface TerminalRequest {
+  /** If not given: bash as at a login, or sh if there is no bash. */
+  argv?: string[];
+  /** Where it starts; where the image says, if not given. */
+  cwd?: string;
+  /** Over the image's own and TERM=xterm-256color. */
+  env?: Record<string, string>;
+  cols?: number;
+  rows?: number;
+  /** The caller's choice; 409 if there is one of that name. */
+  id?: ExecId;
+  /** Then it and everything it started is killed. 0 is never. */
+  timeout_ms?: number;
+}
+
+export interface Terminal {
+  id: ExecId;
+  kind: 'exited' | 'signalled' | 'timed_out' | 'oom' | 'killed' | 'lost';
+  /** Only with kind `exited`. Otherwise null, never 0. */
+  exit_code: number | null;
+  /** What ended it; 0 if none did. */
+  signal: number;
+  /** All of it, kept or not. */
+  stdout_bytes: number;
+  stderr_bytes: number;
+  wall_ms: number;
+  user_ms: number;
+  system_ms: number;
+  /** 0 for a command in a shell. */
+  max_rss_kb: number;
+  /** Of the shell it ran in, afterwards. */
+  cwd?: string;
+  /** Instead */
+  cwd_base64?: string;
+  restarted?: boolean;
+  sandbox: string;
+  state: 'running' | 'ended';
+  cols: number;
+  rows: number;
+  /** Who is attached now. */
+  viewers: number;
+  pid: number;
+  started_at: string;
+  output_bytes: number;
+  /** Of these, what was beyond the cap and is not kept. */
+  gap_bytes: number;
+}
+
+export type ShellName = string;
+
+export interface ShellRequest {
+  name?: ShellName;
+  /** Where it starts; where the image says, if not given. */
+  cwd?: string;
+  /** Over the image's own. Names are those a shell can have. */
+  env?: Record<string, string>;
+}
+
+export interface Shell {
+  name: ShellName;
+  state: 'idle' | 'busy' | 'gone';
+  /** As the kernel sees it. */
+  cwd?: string;
+  /** Instead */
+  cwd_base64?: string;
+  pid: number;
+  /** Commands, with the one that runs. */
+  waiting: number;
+  /** How often it had to be begun again. */
+  restarts: number;
+  created_at: string;
+}
+
+export interface ExecRequest {
+  /** A program and its arguments. Without a slash it is looked up on PATH. */
+  argv?: string[];
+  /** Text for /bin/sh -c, or for the shell that is named. */
+  command?: string;
+  shell?: ShellName;
+  /** Where it starts; where the image says, if not given. */
+  cwd?: string;
+  /** Over the image's own. */
+  env?: Record<string, string>;
+  /** What it reads; nothing if not given. */
+  stdin?: string;
+  /** More will come at `/execs/{exec}/stdin`; until then it waits for it. */
+  stdin_open?: boolean;
+  /** The caller's choice; 409 if there is one of that name. */
+  id?: ExecId;
+  background?: boolean;
+  /** It goes on when the client is gone. `background` implies it. */
+  keep?: boolean;
+  /** Then it and everything it started is killed. 0 is never. */
+  timeout_ms?: number;
+}
+
+export interface ExecExit {
+  id: ExecId;
+  kind: 'exited' | 'signalled' | 'timed_out' | 'oom' | 'killed' | 'lost';
+  /** Only with kind `exited`. Otherwise null, never 0. */
+  exit_code: number | null;
+  /** What ended it; 0 if none did. */
+  signal: number;
+  /** All of it, kept or not. */
+  stdout_bytes: number;
+  stderr_bytes: number;
+  wall_ms: number;
+  user_ms: number;
+  system_ms: number;
+  /** 0 for a command in a shell. */
+  max_rss_kb: number;
+  /** Of the shell it ran in, afterwards. */
+  cwd?: string;
+  /** Instead */
+  cwd_base64?: string;
+  restarted?: boolean;
+}
+
+export interface ExecResult {
+  id: ExecId;
+  kind: 'exited' | 'signalled' | 'timed_out' | 'oom' | 'killed' | 'lost';
+  /** Only with kind `exited`. Otherwise null, never 0. */
+  exit_code: number | null;
+  /** What ended it; 0 if none did. */
+  signal: number;
+  /** All of it, kept or not. */
+  stdout_bytes: number;
+  stderr_bytes: number;
+  wall_ms: number;
+  user_ms: number;
+  system_ms: number;
+  /** 0 for a command in a shell. */
+  max_rss_kb: number;
+  /** Of the shell it ran in, afterwards. */
+  cwd?: string;
+  /** Instead */
+  cwd_base64?: string;
+  restarted?: boolean;
+  stdout?: string;
+  stdout_base64?: string;
+  /** Only there if true. */
+  stdout_truncated?: boolean;
+  stderr?: string;
+  stderr_base64?: string;
+  /** Only there if true. */
+  stderr_truncated?: boolean;
+}
+
+export type ExecId = string;
+
+export interface Exec {
+  id: ExecId;
+  kind: 'exited' | 'signalled' | 'timed_out' | 'oom' | 'killed' | 'lost';
+  /** Only with kind `exited`. Otherwise null, never 0. */
+  exit_code: number | null;
+  /** What ended it; 0 if none did. */
+  signal: number;
+  /** All of it, kept or not. */
+  stdout_bytes: number;
+  stderr_bytes: number;
+  wall_ms: number;
+  user_ms: number;
+  system_ms: number;
+  /** 0 for a command in a shell. */
+  max_rss_kb: number;
+  cwd: string;
+  /** Instead */
+  cwd_base64?: string;
+  restarted?: boolean;
+  sandbox: string;
+  argv: string[];
+  shell?: ShellName;
+  background: boolean;
+  state: 'running' | 'ended';
+  /** Inside the sandbox. */
+  pid: number;
+  started_at: string;
+  ended_at: string | null;
+  /** Of both streams. */
+  output_bytes: number;
+  /** Of these, what was beyond the cap and is not kept. */
+  gap_bytes: number;
+}
+
+export interface OutputEvent {
+  /** Of the first byte among all of both streams, as they were heard. */
+  position?: number;
+  /** Of the first byte in its stream. */
+  offset: number;
+  data?: string;
+  data_base64?: string;
+}
+
+export interface ContextRequest {
+  language?: 'python' | 'javascript' | 'typescript' | 'python3' | 'js' | 'node' | 'ts';
+  name?: string;
+  /** Absolute; by default the directory of the image. */
+  cwd?: string;
+  env?: Record<string, string>;
+  /** Of its runs that name none. 0 is none. */
+  timeout_ms?: number;
+}
+
+export interface Context {
+  id: string;
+  /** The id if it was given none. */
+  name: string;
+  language: 'python' | 'javascript' | 'typescript';
+  state: 'idle' | 'busy';
+  cwd: string;
+  timeout_ms: number;
+  runs: number;
+  /** How often a new interpreter had to take the place of one that was gone. */
+  restarts: number;
+  created_at: string;
+  last_used_at: string;
+}
+
+export interface CodeRequest {
+  code: string;
+  /** Id or name. Without it the default one. */
+  context?: string;
+  /** Without a context, python by default; with one, it must be the context's own. */
+  language?: 'python' | 'javascript' | 'typescript' | 'python3' | 'js' | 'node' | 'ts';
+  /** For this run only. */
+  env?: Record<string, string>;
+  timeout_ms?: number;
+}
+
+export interface CodeOutput {
+  text?: string;
+  html?: string;
+  markdown?: string;
+  latex?: string;
+  svg?: string;
+  png?: string;
+  jpeg?: string;
+  javascript?: string;
+  /** Any value. */
+  json?: unknown;
+  /** A Plotly or Vega-Lite chart, as JSON. */
+  chart?: unknown;
+  /** Its text was longer than 256 KiB. */
+  truncated?: boolean;
+  /** It is the value of the last line. */
+  main: boolean;
+}
+
+export interface CodeError {
+  name: string;
+  message: string;
+  traceback: string[];
+}
+
+export interface CodeEnd {
+  kind: 'ok' | 'error' | 'timed_out' | 'killed' | 'lost';
+  context: string;
+  language: string;
+  /** Its number in this interpreter, from 1. */
+  run: number;
+  /** The interpreter was started for this run, and what earlier runs had left is gone. */
+  restarted: boolean;
+  /** The interpreter is gone; the next run begins anew. */
+  context_lost: boolean;
+  /** Only if the interpreter itself exited during the run. */
+  exit_code: number | null;
+  signal: number;
+  stdout_bytes: number;
+  stderr_bytes: number;
+  /** Over 256 results or 32 MiB of one run, or unreadable. */
+  results_dropped: number;
+  wall_ms: number;
+  error: CodeError;
+}
+
+export interface CodeResult {
+  kind: 'ok' | 'error' | 'timed_out' | 'killed' | 'lost';
+  context: string;
+  language: string;
+  /** Its number in this interpreter, from 1. */
+  run: number;
+  /** The interpreter was started for this run, and what earlier runs had left is gone. */
+  restarted: boolean;
+  /** The interpreter is gone; the next run begins anew. */
+  context_lost: boolean;
+  /** Only if the interpreter itself exited during the run. */
+  exit_code: number | null;
+  signal: number;
+  stdout_bytes: number;
+  stderr_bytes: number;
+  /** Over 256 results or 32 MiB of one run, or unreadable. */
+  results_dropped: number;
+  wall_ms: number;
+  error: CodeError;
+  stdout?: string;
+  stdout_base64?: string;
+  stdout_truncated?: boolean;
+  stderr?: string;
+  stderr_base64?: string;
+  stderr_truncated?: boolean;
+  results: CodeOutput[];
+}
+
+export interface Kill {
+  /** A name or a number. */
+  signal?: string | number;
+  /** If it has not ended after this, KILL. 0 is no second blow. */
+  grace_ms?: number;
+}
+
+export interface ExecOutput {
+  stdout?: string;
+  stdout_base64?: string;
+  stderr?: string;
+  stderr_base64?: string;
+  from: number;
+  /** The position to go on from. */
+  next: number;
+  gap_bytes: number;
+  /** There is no more. */
+  ended: boolean;
+}
+
+export interface Removed {
+  removed: number;
+}
+
+export type ImageName = string;
+
+export interface Image {
+  name: ImageName;
+  /** sha256: of the manifest, or of the tar. */
+  digest: string;
+  /** unpacked */
+  bytes: number;
+  /** The reference it was pulled by, or import. */
+  source: string;
+  created_at: string;
+}
+
+export interface ImageProgress {
+  phase: 'pulling' | 'unpacking';
+  /** bytes */
+  done: number;
+  /** bytes; 0 if nobody knows */
+  total: number;
+}
+
+export interface FileEntry {
+  name?: string;
+  /** Instead of `name`, if that is not UTF-8. */
+  name_base64?: string;
+  path?: string;
+  /** Instead of `path`, if that is not UTF-8. */
+  path_base64?: string;
+  type: 'file' | 'directory' | 'symlink' | 'fifo' | 'socket' | 'device';
+  size: number;
+  /** Octal, four digits. */
+  mode: string;
+  uid: number;
+  gid: number;
+  modified_at: string;
+  /** What a symlink says. */
+  target?: string;
+  target_base64?: string;
+}
+
+export interface FileChange {
+  type: 'created' | 'modified' | 'deleted' | 'moved';
+  path?: string;
+  path_base64?: string;
+  /** Of `moved`: where it is now. */
+  to?: string;
+  to_base64?: string;
+}
+
+export interface Key {
+  id: string;
+  name: string;
+  owner: string;
+  role: 'user' | 'admin';
+  created_at?: string;
+  revoked?: boolean;
+}

@@ -1,0 +1,13 @@
+export { Berth } from './client.js';
+export type { BerthOptions } from './client.js';
+export * from './errors.js';
+export { Sandbox, Session, getSandbox } from './sandbox.js';
+export type { Receipt, SandboxOptions, SandboxRecord, SessionOptions } from './sandbox.js';
+export { CommandLostError, CommandTimeoutError, ExecResult } from './exec.js';
+export type { ExecEvent, ExecExit, ExecKind, ExecOptions, ExecRecord, OutputEvent } from './exec.js';
+export { Process, ProcessExitedBeforeReadyError, ProcessReadyTimeoutError } from './process.js';
+export type { LogEvent, ProcessOptions, ProcessStatus } from './process.js';
+export { Files, collectFile, streamFile } from './files.js';
+export type { Entry, FileContent, FileInfo, FileStreamEvent, ReadFileResult } from './files.js';
+export type { CodeContext, CodeError, CodeEvent, ContextOptions, Execution, Language, Result, RunCodeOptions } from './code.js';
+export { parseSSEStream } from './sse.js';

@@ -1,0 +1,409 @@
+/** A sandbox and its sessions: the class an agent works with. */
+import type * as Api from './api.js';
+import { randomId } from './bytes.js';
+import { Berth, pause } from './client.js';
+import { Code, CodeContext, ContextOptions, Execution, RunCodeOptions } from './code.js';
+import { BerthError, ConflictError, NotFoundError, NotYetError } from './errors.js';
+import { ExecOptions, ExecRecord, ExecResult, OutputEvent, askOf, collect, execEvents, run } from './exec.js';
+import { FileContent, Files } from './files.js';
+import { Process, ProcessOptions, killProcess, logEvents, logs, startProcess } from './process.js';
+import { writeEvents } from './sse.js';
+
+export interface SandboxOptions {
+  /** Another server than the client's. */
+  baseUrl?: string;
+  /** Sleep after so long without use: seconds, or `30s`, `10m`, `2h`. */
+  sleepAfter?: number | string;
+  /** Never sleep. */
+  keepAlive?: boolean;
+  /** The image of a new one; default: the client's. */
+  image?: string;
+  labels?: Record<string, string>;
+}
+
+export interface SessionOptions {
+  id?: string;
+  name?: string;
+  env?: Record<string, string>;
+  cwd?: string;
+}
+
+export type SandboxRecord = Api.Sandbox;
+export type Receipt = Api.Gone;
+
+export const WORKSPACE = '/workspace';
+const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const DELETE_POLL_MS = 500;
+const DELETE_WAIT_MS = 120_000;
+
+export function milliseconds(after: number | string): number {
+  if (typeof after === 'number') return after * 1000;
+  const m = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(after);
+  const unit = UNITS[m?.[2] ?? ''];
+  if (m === null || unit === undefined) {
+    throw new BerthError({ code: 'invalid', message: `sleepAfter ${after} is no time`, remediation: 'Write 30s, 10m or 2h.' });
+  }
+  return Math.round(Number(m[1]) * unit);
+}
+
+/** Where commands, files and code go: a whole sandbox, or one session of it. */
+export abstract class Workspace {
+  constructor(protected readonly client: Berth) {}
+
+  /** The id of the session commands run in. */
+  abstract readonly sessionId: string;
+
+  /** `/v1/sandboxes/ID`, once the sandbox is there. */
+  protected abstract base(): Promise<string>;
+
+  /** Its shell, made on first use. */
+  protected abstract shell(): Promise<string>;
+
+  // -- commands --------------------------------------------------------------------------------
+
+  /**
+   * In this session's shell: what it changes (directory, variables, functions)
+   * is there for the next one. A command that fails is a result, not an error;
+   * one that ran out of time, or that nobody saw end, is an error.
+   */
+  async exec(command: string, options: ExecOptions = {}): Promise<ExecResult> {
+    return collect(this.events(command, options), command, this.sessionId, options);
+  }
+
+  /** The same as it happens, byte for byte. */
+  async *events(command: string, options: ExecOptions = {}): AsyncGenerator<OutputEvent> {
+    yield* run(this.client, await this.base(), askOf(command, options, await this.shell()), options.signal);
+  }
+
+  /** Events for `parseSSEStream`. */
+  async execStream(command: string, options: ExecOptions = {}): Promise<ReadableStream<Uint8Array>> {
+    return writeEvents(execEvents(this.events(command, options), command));
+  }
+
+  // -- processes -------------------------------------------------------------------------------
+
+  async startProcess(command: string, options: ProcessOptions = {}): Promise<Process> {
+    return startProcess(this.client, await this.base(), command, { cwd: await this.cwd(), ...options }, {});
+  }
+
+  /** Where processes start; the sandbox's directory for work. */
+  protected async cwd(): Promise<string> {
+    await this.shell();
+    return WORKSPACE;
+  }
+
+  async listProcesses(): Promise<Process[]> {
+    const base = await this.base();
+    const found: Process[] = [];
+    for (let after: string | undefined; ;) {
+      const page = await this.client.json<{ execs: ExecRecord[]; next: string }>('GET', `${base}/execs`, { query: { background: 1, after } });
+      for (const e of page.execs) found.push(new Process(e, this.client, base));
+      if (!page.next) return found;
+      after = page.next;
+    }
+  }
+
+  /** Null if there is none. */
+  async getProcess(id: string): Promise<Process | null> {
+    const base = await this.base();
+    try {
+      return new Process(await this.client.json<ExecRecord>('GET', `${base}/execs/${encodeURIComponent(id)}`), this.client, base);
+    } catch (error) {
+      if (error instanceof NotFoundError) return null;
+      throw error;
+    }
+  }
+
+  async killProcess(id: string, signal?: string | number): Promise<void> {
+    await killProcess(this.client, await this.base(), id, signal);
+  }
+
+  async killAllProcesses(): Promise<number> {
+    const { killed } = await this.client.json<{ killed: number }>('POST', `${await this.base()}/execs/kill`,
+      { json: { scope: 'background' }, key: randomId('kill_') });
+    return killed;
+  }
+
+  async cleanupCompletedProcesses(): Promise<number> {
+    const done = (await this.listProcesses()).filter((p) => p.record.state === 'ended');
+    const base = await this.base();
+    for (const p of done) {
+      await this.client.json('DELETE', `${base}/execs/${encodeURIComponent(p.id)}`, { key: randomId('rm_') });
+    }
+    return done.length;
+  }
+
+  async getProcessLogs(id: string): Promise<{ stdout: string; stderr: string; processId: string }> {
+    return { ...(await logs(this.client, await this.base(), id)), processId: id };
+  }
+
+  async streamProcessLogs(id: string, options: { signal?: AbortSignal } = {}): Promise<ReadableStream<Uint8Array>> {
+    return writeEvents(logEvents(this.client, await this.base(), id, options.signal));
+  }
+
+  // -- files -----------------------------------------------------------------------------------
+
+  async files(): Promise<Files> {
+    return new Files(this.client, await this.base());
+  }
+
+  async mkdir(path: string, options: { recursive?: boolean } = {}) {
+    return (await this.files()).mkdir(path, options);
+  }
+
+  async writeFile(path: string, content: FileContent, options: { encoding?: string; mode?: string } = {}) {
+    return (await this.files()).write(path, content, options);
+  }
+
+  async readFile(path: string, options: { encoding?: string } = {}) {
+    return (await this.files()).read(path, options);
+  }
+
+  /** Events for `streamFile` and `collectFile`. */
+  async readFileStream(path: string): Promise<ReadableStream<Uint8Array>> {
+    return writeEvents((await this.files()).readEvents(path));
+  }
+
+  async deleteFile(path: string) {
+    return (await this.files()).removeFile(path);
+  }
+
+  async renameFile(oldPath: string, newPath: string) {
+    return (await this.files()).move(oldPath, newPath);
+  }
+
+  async moveFile(sourcePath: string, destinationPath: string) {
+    return (await this.files()).move(sourcePath, destinationPath);
+  }
+
+  async listFiles(path: string, options: { recursive?: boolean; includeHidden?: boolean } = {}) {
+    return (await this.files()).list(path, options);
+  }
+
+  async exists(path: string) {
+    return (await this.files()).exists(path);
+  }
+
+  async gitCheckout(repoUrl: string, options: { branch?: string; targetDir?: string; depth?: number; username?: string;
+    token?: string; timeout?: number } = {}) {
+    const name = repoUrl.replace(/\/+$/, '').split('/').pop()?.replace(/\.git$/, '') || 'repository';
+    const json: Record<string, unknown> = { url: repoUrl, path: options.targetDir ?? `${await this.cwd()}/${name}` };
+    for (const word of ['branch', 'depth', 'username', 'token'] as const) {
+      if (options[word] !== undefined) json[word] = options[word];
+    }
+    if (options.timeout !== undefined) json.timeout_ms = options.timeout;
+    const done = await this.client.json<{ path: string; commit: string; branch: string }>('POST', `${await this.base()}/git/checkout`,
+      { json, key: randomId('git_') });
+    return { success: true as const, repoUrl, branch: done.branch, targetDir: done.path, commit: done.commit, timestamp: new Date().toISOString() };
+  }
+
+  // -- code ------------------------------------------------------------------------------------
+
+  async #code(): Promise<Code> {
+    return new Code(this.client, await this.base());
+  }
+
+  async createCodeContext(options: ContextOptions = {}): Promise<CodeContext> {
+    return (await this.#code()).create(options);
+  }
+
+  async runCode(code: string, options: RunCodeOptions = {}): Promise<Execution> {
+    return (await this.#code()).run(code, options);
+  }
+
+  async runCodeStream(code: string, options: RunCodeOptions = {}): Promise<ReadableStream<Uint8Array>> {
+    return writeEvents((await this.#code()).events(code, options));
+  }
+
+  async listCodeContexts(): Promise<CodeContext[]> {
+    return (await this.#code()).list();
+  }
+
+  async deleteCodeContext(id: string): Promise<void> {
+    return (await this.#code()).remove(id);
+  }
+
+  // -- ports: with previews ----------------------------------------------------------------------
+
+  async exposePort(_port: number, _options?: { hostname?: string; name?: string }): Promise<{ url: string; port: number; name?: string }> {
+    throw new NotYetError('exposePort');
+  }
+
+  async unexposePort(_port: number): Promise<void> {
+    throw new NotYetError('unexposePort');
+  }
+
+  async getExposedPorts(_hostname?: string): Promise<{ url: string; port: number; status: string }[]> {
+    throw new NotYetError('getExposedPorts');
+  }
+
+  async isPortExposed(_port: number): Promise<boolean> {
+    throw new NotYetError('isPortExposed');
+  }
+
+  async validatePortToken(_port: number, _token: string): Promise<boolean> {
+    throw new NotYetError('validatePortToken');
+  }
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+
+function exports(env: Record<string, string | undefined>): string {
+  return Object.entries(env).map(([k, v]) => (v === undefined ? `unset ${k}` : `export ${k}=${quoted(v)}`)).join('\n');
+}
+
+function checkNames(env: Record<string, string | undefined>): void {
+  for (const name of Object.keys(env)) {
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
+      throw new BerthError({ code: 'invalid', message: `${JSON.stringify(name)} is no name of a variable`,
+        remediation: 'Use letters, digits and _, and no digit first.' });
+    }
+  }
+}
+
+export class Session extends Workspace {
+  constructor(client: Berth, readonly id: string, private readonly at: () => Promise<string>, private readonly start: string) {
+    super(client);
+  }
+
+  get sessionId(): string {
+    return this.id;
+  }
+
+  protected base(): Promise<string> {
+    return this.at();
+  }
+
+  protected async shell(): Promise<string> {
+    return this.id;
+  }
+
+  protected override async cwd(): Promise<string> {
+    return this.start;
+  }
+
+  /** For what this session runs from now on. */
+  async setEnvVars(env: Record<string, string | undefined>): Promise<void> {
+    checkNames(env);
+    const done = await this.exec(exports(env));
+    if (!done.success) throw new BerthError({ code: 'invalid', message: `the variables could not be set: ${done.stderr}` });
+  }
+}
+
+export class Sandbox extends Workspace {
+  #there: Promise<SandboxRecord> | undefined;
+  #shell: Promise<string> | undefined;
+  readonly sessionId: string;
+
+  constructor(client: Berth, readonly id: string, private readonly options: SandboxOptions = {}) {
+    super(options.baseUrl === undefined ? client : client.at(options.baseUrl));
+    this.sessionId = `sandbox-${id}`.slice(0, 63);
+  }
+
+  /** Its record; it is made by the first call that needs it. */
+  async info(): Promise<SandboxRecord> {
+    return this.client.json<SandboxRecord>('GET', await this.base());
+  }
+
+  protected async base(): Promise<string> {
+    this.#there ??= this.#ensure().catch((error) => {
+      this.#there = undefined;
+      throw error;
+    });
+    return `/v1/sandboxes/${(await this.#there).id}`;
+  }
+
+  /** All options are part of the one request that makes it, or of one that changes it. */
+  async #ensure(): Promise<SandboxRecord> {
+    const wanted: Record<string, unknown> = {};
+    if (this.options.sleepAfter !== undefined) wanted.sleep_after_ms = milliseconds(this.options.sleepAfter);
+    if (this.options.keepAlive !== undefined) wanted.keep_alive = this.options.keepAlive;
+    if (this.options.labels !== undefined) wanted.labels = this.options.labels;
+    let record: SandboxRecord;
+    if (this.id.startsWith('sb_')) {
+      record = await this.client.json<SandboxRecord>('GET', `/v1/sandboxes/${this.id}`);
+    } else {
+      record = await this.client.json<SandboxRecord>('POST', '/v1/sandboxes', {
+        json: { image: this.options.image ?? this.client.image, name: this.id, ...wanted }, key: randomId('create_') });
+    }
+    const differs = (['sleep_after_ms', 'keep_alive'] as const).some((k) => k in wanted && wanted[k] !== record[k]);
+    if (differs) record = await this.client.json<SandboxRecord>('PATCH', `/v1/sandboxes/${record.id}`, { json: wanted, key: randomId('patch_') });
+    return record;
+  }
+
+  protected shell(): Promise<string> {
+    this.#shell ??= this.#makeShell(this.sessionId, WORKSPACE).catch((error) => {
+      this.#shell = undefined;
+      throw error;
+    });
+    return this.#shell;
+  }
+
+  async #makeShell(name: string, cwd: string, env?: Record<string, string>): Promise<string> {
+    const base = await this.base();
+    if (cwd === WORKSPACE) await (await this.files()).mkdir(WORKSPACE, { recursive: true });
+    try {
+      await this.client.json('POST', `${base}/shells`, { json: env === undefined ? { name, cwd } : { name, cwd, env }, key: randomId('shell_') });
+    } catch (error) {
+      if (!(error instanceof ConflictError) || name !== this.sessionId) throw error; // it is there: that is what was wanted
+    }
+    return name;
+  }
+
+  /** A shell of its own with the whole API: same files and processes, other directory and variables. */
+  async createSession(options: SessionOptions = {}): Promise<Session> {
+    const id = options.id ?? options.name ?? randomId('session-');
+    if (options.env) checkNames(options.env);
+    const cwd = options.cwd ?? WORKSPACE;
+    await this.#makeShell(id, cwd, options.env);
+    return new Session(this.client, id, () => this.base(), cwd);
+  }
+
+  /** One that is there; NotFoundError otherwise. */
+  async getSession(id: string): Promise<Session> {
+    const shell = await this.client.json<{ name: string; cwd?: string }>('GET', `${await this.base()}/shells/${encodeURIComponent(id)}`);
+    return new Session(this.client, shell.name, () => this.base(), shell.cwd || WORKSPACE);
+  }
+
+  async deleteSession(id: string): Promise<void> {
+    await this.client.send('DELETE', `${await this.base()}/shells/${encodeURIComponent(id)}`, { key: randomId('rm_') });
+  }
+
+  /** For everything that starts from now on, in this sandbox's record: a restart does not lose them. */
+  async setEnvVars(env: Record<string, string | undefined>): Promise<void> {
+    checkNames(env);
+    const record = await this.client.json<{ env?: Record<string, string> }>('GET', await this.base());
+    const all: Record<string, string> = { ...record.env };
+    for (const [k, v] of Object.entries(env)) {
+      if (v === undefined) delete all[k];
+      else all[k] = v;
+    }
+    await this.client.json('PATCH', await this.base(), { json: { env: all }, key: randomId('env_') });
+    const done = await this.exec(exports(env));
+    if (!done.success) throw new BerthError({ code: 'invalid', message: `the variables could not be set: ${done.stderr}` });
+  }
+
+  /** Gone, and proven: the receipt. */
+  async destroy(): Promise<Receipt> {
+    const base = await this.base();
+    const until = Date.now() + DELETE_WAIT_MS;
+    for (;;) {
+      const answer = await this.client.json<Receipt | (SandboxRecord & { next_attempt_at?: string })>('DELETE', base, { key: randomId('rm_') });
+      if (answer.state === 'gone') {
+        this.#there = undefined;
+        this.#shell = undefined;
+        return answer as Receipt;
+      }
+      if (Date.now() > until) {
+        throw new BerthError({ code: 'busy', message: `${this.id} is not proven gone yet: ${(answer as SandboxRecord).reason}`,
+          remediation: 'The wish is on record and tried again by itself; destroy() again to look.' });
+      }
+      await pause(DELETE_POLL_MS);
+    }
+  }
+}
+
+/** The sandbox of this name, made by its first use. */
+export function getSandbox(client: Berth, id: string, options: SandboxOptions = {}): Sandbox {
+  return new Sandbox(client, id, options);
+}

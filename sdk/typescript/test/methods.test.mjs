@@ -1,0 +1,241 @@
+// Every method of the class, against a real server.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as berth from '../dist/index.js';
+import { client, sandbox } from './world.mjs';
+
+const box = sandbox({ sleepAfter: '30m', keepAlive: true });
+const { collectFile, parseSSEStream, streamFile } = berth;
+
+async function all(iterable) {
+  const out = [];
+  for await (const item of iterable) out.push(item);
+  return out;
+}
+
+test('the class has every method of the seed', () => {
+  const methods = `exec execStream startProcess listProcesses getProcess killProcess killAllProcesses cleanupCompletedProcesses
+    getProcessLogs streamProcessLogs gitCheckout mkdir writeFile readFile readFileStream deleteFile renameFile moveFile listFiles
+    exists exposePort unexposePort getExposedPorts isPortExposed validatePortToken createSession getSession setEnvVars
+    createCodeContext runCode runCodeStream listCodeContexts deleteCodeContext destroy`.split(/\s+/);
+  for (const name of methods) assert.equal(typeof box[name], 'function', name);
+});
+
+test('exec gives all fields, and a failure is a result', async () => {
+  const r = await box.exec("sh -c 'echo o; echo e >&2; exit 3'");
+  assert.deepEqual([r.success, r.exitCode, r.stdout, r.stderr, r.kind], [false, 3, 'o\n', 'e\n', 'exited']);
+  assert.equal(r.command, "sh -c 'echo o; echo e >&2; exit 3'");
+  assert.ok(r.duration >= 0 && !Number.isNaN(Date.parse(r.timestamp)) && r.sessionId);
+});
+
+test('W-8 W-9: options are in the record before the first command runs', async () => {
+  const record = await box.info();
+  assert.equal(record.sleep_after_ms, 30 * 60 * 1000);
+  assert.equal(record.keep_alive, true);
+});
+
+test('state persists between commands of a session', async () => {
+  await box.exec('cd /tmp; export A=1; f() { echo "f $1"; }');
+  assert.equal((await box.exec('echo $PWD $A $(f x)')).stdout, '/tmp 1 f x\n');
+  await box.exec('cd /workspace');
+});
+
+test('W-14: cwd, env and timeout are honoured, and do not leak into the next command', async () => {
+  const r = await box.exec('echo $PWD $ONLY', { cwd: '/tmp', env: { ONLY: 'here' } });
+  assert.equal(r.stdout, '/tmp here\n');
+  assert.equal((await box.exec('echo $PWD [$ONLY]')).stdout, '/workspace []\n');
+  await assert.rejects(box.exec('sleep 60', { timeout: 300 }), (e) => {
+    assert.ok(e instanceof berth.CommandTimeoutError);
+    assert.equal(e.result.kind, 'timed_out');
+    assert.equal(e.result.exitCode, null);
+    return true;
+  });
+  assert.equal((await box.exec('pgrep -f "sleep 60" || echo none')).stdout, 'none\n');
+});
+
+test('callbacks are called as it happens', async () => {
+  const heard = [];
+  let complete;
+  const r = await box.exec('echo one; echo two >&2', { stream: true, onOutput: (s, d) => heard.push([s, d]), onComplete: (x) => { complete = x; } });
+  assert.deepEqual(heard, [['stdout', 'one\n'], ['stderr', 'two\n']]);
+  assert.equal(complete, r);
+  let error;
+  await assert.rejects(box.exec('sleep 60', { timeout: 200, onError: (e) => { error = e; } }));
+  assert.ok(error instanceof berth.CommandTimeoutError);
+});
+
+test('an abort stops the command, not only the listening', async () => {
+  const stop = new AbortController();
+  const gone = box.exec('sleep 4321', { signal: stop.signal });
+  setTimeout(() => stop.abort(), 500);
+  await assert.rejects(gone, { name: 'AbortError' });
+  assert.equal((await box.exec('pgrep -f "sleep 4321" || echo none')).stdout, 'none\n');
+  await assert.rejects(box.exec('echo never', { signal: AbortSignal.abort() }), { name: 'AbortError' });
+});
+
+test('W-15: execStream ends in complete with the exit code', async () => {
+  const events = await all(parseSSEStream(await box.execStream('echo hi; exit 4')));
+  assert.deepEqual(events.map((e) => e.type), ['start', 'stdout', 'complete']);
+  assert.equal(events[1].data, 'hi\n');
+  assert.equal(events[2].exitCode, 4);
+});
+
+test('processes: start, list, get, logs, stream, kill, cleanup', async () => {
+  const p = await box.startProcess('echo ready; echo oops >&2; sleep 300', { processId: 'server-1', env: { X: '1' }, cwd: '/tmp' });
+  assert.deepEqual([p.id, p.status], ['server-1', 'running']);
+  assert.ok(p.pid > 0);
+  await assert.rejects(box.startProcess('true', { processId: 'server-1' }), berth.ConflictError);
+  assert.equal((await p.waitForLog('ready', 30_000)).line, 'ready');
+  await p.waitForLog(/oo+ps/, 30_000);
+  assert.deepEqual((await box.listProcesses()).map((x) => x.id), ['server-1']);
+  assert.equal((await box.getProcess('server-1')).command, p.command);
+  assert.equal(await box.getProcess('nobody'), null);
+  const logs = await box.getProcessLogs('server-1');
+  assert.deepEqual([logs.stdout, logs.stderr], ['ready\n', 'oops\n']);
+  const streaming = all(parseSSEStream(await box.streamProcessLogs('server-1')));
+  await box.killProcess('server-1');
+  assert.equal((await streaming).at(-1).type, 'exit');
+  assert.equal(await p.getStatus(), 'killed');
+  const done = await box.startProcess('exit 3');
+  assert.equal((await done.waitForExit(30_000)).exitCode, 3);
+  assert.equal(await done.getStatus(), 'failed');
+  assert.equal(await box.cleanupCompletedProcesses(), 2);
+  assert.deepEqual(await box.listProcesses(), []);
+});
+
+test('W-12: a given signal is delivered, and nothing else', async () => {
+  const p = await box.startProcess('trap "echo got usr1" USR1; echo up; while :; do sleep 0.1; done');
+  await p.waitForLog('up', 30_000);
+  await p.kill('USR1');
+  await p.waitForLog('got usr1', 30_000);
+  assert.equal(await p.getStatus(), 'running');
+  await box.startProcess('sleep 1000');
+  assert.equal(await box.killAllProcesses(), 2);
+  assert.equal(await p.getStatus(), 'killed');
+  await box.cleanupCompletedProcesses();
+});
+
+test('a process that ends before it is ready is told apart from one that is slow', async () => {
+  const gone = await box.startProcess('echo bye');
+  await assert.rejects(gone.waitForLog('never', 30_000), berth.ProcessExitedBeforeReadyError);
+  const slow = await box.startProcess('sleep 100');
+  await assert.rejects(slow.waitForLog('never', 300), berth.ProcessReadyTimeoutError);
+  await assert.rejects(slow.waitForPort(9, { timeout: 300 }), berth.ProcessReadyTimeoutError);
+  await slow.kill('KILL');
+  await box.cleanupCompletedProcesses();
+});
+
+test('files: write, read, list, move, delete', async () => {
+  await box.mkdir('/workspace/d/e', { recursive: true });
+  await assert.rejects(box.mkdir('/workspace/x/y/z'), berth.FileNotFoundError);
+  await box.writeFile('/workspace/d/a.txt', 'grüße\n');
+  const text = await box.readFile('/workspace/d/a.txt');
+  assert.deepEqual([text.content, text.encoding, text.isBinary, text.mimeType, text.size], ['grüße\n', 'utf-8', false, 'text/plain', 8]);
+  const raw = new Uint8Array([0, 255, 10, 13, 128]);
+  await box.writeFile('/workspace/d/e/b.bin', raw);
+  const coded = await box.readFile('/workspace/d/e/b.bin');
+  assert.deepEqual([coded.encoding, coded.isBinary, Buffer.from(coded.content, 'base64')], ['base64', true, Buffer.from(raw)]);
+  await box.writeFile('/workspace/d/e/c.bin', Buffer.from(raw).toString('base64'), { encoding: 'base64' });
+  assert.deepEqual(Buffer.from(await collectFile(await box.readFileStream('/workspace/d/e/c.bin'))), Buffer.from(raw));
+  const parts = await all(streamFile(await box.readFileStream('/workspace/d/a.txt')));
+  assert.equal(Buffer.concat(parts).toString(), 'grüße\n');
+  await assert.rejects(all(streamFile(await box.readFileStream('/workspace/none'))));
+  const list = await box.listFiles('/workspace/d', { recursive: true });
+  assert.deepEqual(list.files.map((f) => [f.relativePath, f.type]).sort(),
+    [['a.txt', 'file'], ['e', 'directory'], ['e/b.bin', 'file'], ['e/c.bin', 'file']]);
+  await box.renameFile('/workspace/d/a.txt', '/workspace/d/b.txt');
+  await box.moveFile('/workspace/d/b.txt', '/workspace/d/e/b.txt');
+  assert.equal((await box.exists('/workspace/d/a.txt')).exists, false);
+  assert.equal((await box.exists('/workspace/d/e/b.txt')).exists, true);
+  await assert.rejects(box.deleteFile('/workspace/d'), berth.IsDirectoryError);
+  await box.deleteFile('/workspace/d/e/b.txt');
+  await assert.rejects(box.readFile('/workspace/d/e/b.txt'), (e) => e instanceof berth.FileNotFoundError && e.status === 404);
+});
+
+test('files are not behind a command that runs', async () => {
+  const slow = box.exec('sleep 2; echo slept');
+  const began = Date.now();
+  await box.writeFile('/tmp/beside', 'x');
+  assert.ok(Date.now() - began < 1800, 'a file waited for the shell');
+  assert.equal((await slow).stdout, 'slept\n');
+});
+
+test('sessions have a directory and variables of their own', async () => {
+  const a = await box.createSession({ id: 'a', env: { WHO: 'a' }, cwd: '/tmp' });
+  const b = await box.createSession();
+  await b.exec('export WHO=b');
+  assert.equal((await a.exec('echo $WHO $PWD')).stdout, 'a /tmp\n');
+  assert.equal((await b.exec('echo $WHO')).stdout, 'b\n');
+  assert.equal((await (await box.getSession('a')).exec('echo $WHO')).stdout, 'a\n');
+  await assert.rejects(box.getSession('nobody'), berth.NotFoundError);
+  await assert.rejects(box.createSession({ id: 'a' }), berth.ConflictError);
+  const [x, y] = await Promise.all([a.exec('sleep 0.5; echo x'), b.exec('echo y')]);
+  assert.deepEqual([x.stdout, y.stdout], ['x\n', 'y\n']);
+  await box.deleteSession('a');
+  await assert.rejects(box.getSession('a'), berth.NotFoundError);
+});
+
+test('W-18: variables are data, whatever is in them', async () => {
+  const value = `it's "$(touch /tmp/pwned)" \`id\`\nnewline \\ end`;
+  await box.setEnvVars({ AWKWARD: value });
+  assert.equal((await box.exec('printf %s "$AWKWARD"')).stdout, value);
+  const p = await box.startProcess('printf %s "$AWKWARD"');
+  await p.waitForExit(30_000);
+  assert.equal((await p.getLogs()).stdout, value);
+  assert.equal((await box.exists('/tmp/pwned')).exists, false);
+  await assert.rejects(box.setEnvVars({ 'a;b': 'x' }), /no name of a variable/);
+  await box.setEnvVars({ AWKWARD: undefined });
+  assert.equal((await box.exec('echo [$AWKWARD]')).stdout, '[]\n');
+  await box.cleanupCompletedProcesses();
+});
+
+test('code: contexts, results, errors, streams', async () => {
+  const py = await box.createCodeContext({ language: 'python', cwd: '/tmp' });
+  await box.runCode('x = 20', { context: py });
+  const r = await box.runCode('import os\nprint("out"); os.system("echo child"); x + 1', { context: py });
+  assert.equal(r.kind, 'ok');
+  assert.equal(r.logs.stdout.join(''), 'out\nchild\n');
+  assert.equal(r.results.at(-1).text, '21');
+  const other = await box.createCodeContext({ language: 'python' });
+  const unknown = await box.runCode('x', { context: other });
+  assert.equal(unknown.error.name, 'NameError');
+  const wrong = await box.runCode('def (:', { context: py });
+  assert.deepEqual([wrong.kind, wrong.error.name], ['error', 'SyntaxError']);
+  const js = await box.runCode('const v = await Promise.resolve(6); v * 7', { language: 'javascript' });
+  assert.equal(js.results.at(-1).text, '42');
+  const events = await all(parseSSEStream(await box.runCodeStream('print("streamed")', { context: py })));
+  assert.deepEqual(events.map((e) => e.type), ['stdout', 'end']);
+  assert.ok((await box.listCodeContexts()).some((c) => c.id === py.id));
+  await box.deleteCodeContext(py.id);
+  await assert.rejects(box.runCode('1', { context: py }), berth.NotFoundError);
+});
+
+test('git: a checkout, and what can go wrong with it', async () => {
+  await box.exec('rm -rf /tmp/src && mkdir /tmp/src && cd /tmp/src && git init -q -b main . && echo hi > f && git add f && ' +
+    'git -c user.name=t -c user.email=t@example.com commit -qm one; cd /workspace');
+  const done = await box.gitCheckout('file:///tmp/src', { branch: 'main' });
+  assert.deepEqual([done.success, done.branch, done.targetDir], [true, 'main', '/workspace/src']);
+  assert.equal((await box.readFile('/workspace/src/f')).content, 'hi\n');
+  await assert.rejects(box.gitCheckout('file:///tmp/src', { branch: 'nope', targetDir: '/workspace/n' }), berth.GitRefNotFoundError);
+  await assert.rejects(box.gitCheckout('file:///tmp/nothing', { targetDir: '/workspace/m' }), berth.GitRepositoryNotFoundError);
+});
+
+test('ports say not yet, with a type', async () => {
+  for (const call of [() => box.exposePort(8080), () => box.unexposePort(8080), () => box.getExposedPorts(), () => box.isPortExposed(8080),
+    () => box.validatePortToken(8080, 't')]) await assert.rejects(call(), berth.NotYetError);
+});
+
+test('errors have a type, a sentence and a way out', async () => {
+  const nobody = berth.getSandbox(new berth.Berth({ baseUrl: client.baseUrl, apiKey: 'wrong', retries: 0 }), 'x');
+  await assert.rejects(nobody.exec('true'), (e) => e instanceof berth.UnauthenticatedError && e.remediation !== '' && e.requestId !== '');
+  const nowhere = berth.getSandbox(new berth.Berth({ baseUrl: 'http://127.0.0.1:1', retries: 0 }), 'x');
+  await assert.rejects(nowhere.exec('true'), berth.ConnectionError);
+});
+
+test('destroy gives the receipt', async () => {
+  const gone = sandbox();
+  await gone.exec('true');
+  const receipt = await gone.destroy();
+  assert.equal(receipt.state, 'gone');
+  assert.equal(receipt.receipt.process, 'absent');
+});

@@ -1,0 +1,33 @@
+/*
+ * Something to be done to an exec that runs, maybe on another loop: a signal, or
+ * bytes for its standard input. It is done when init has said so.
+ */
+#pragma once
+
+#include "api/exec/journal.h"
+#include "api/worker.h"
+
+struct exec;
+struct errand;
+
+typedef void (*errand_fn)(struct errand *e, const struct err *why);
+
+struct errand {
+	struct job job;
+	struct reactor *from;
+	struct journal *journal; /* held by whoever sends it, until it is done */
+	uint32_t signum;         /* 0: standard input */
+	struct buf input;
+	bool input_end;
+	errand_fn done; /* on the loop it came from, exactly once. NULL: nobody waits */
+	void *data;
+	bool failed;
+	struct err e;
+	struct errand *next; /* in the exec's queue */
+};
+
+/* The memory is the caller's, and must last until done(). */
+void errand_send(struct errand *e);
+
+/* For the exec: it has been done, or will never be. */
+void errand_back(struct errand *e, const struct err *why);

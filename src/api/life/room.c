@@ -1,0 +1,140 @@
+#include "api/life/room.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/berthd.h"
+#include "api/life/reconcile.h"
+#include "lib/log.h"
+#include "lib/str.h"
+#include "lib/time.h"
+
+#define FRESH_MS     1000
+#define LOOK_MS      100
+#define CLEAR_MS     5000 /* for leftovers to be looked for */
+#define MB           (1024 * 1024)
+#define KEEP_SHARE   10 /* of a small disk: one tenth is kept */
+#define UNLIMITED_MB (UINT64_MAX / 1024)
+
+struct measuring {
+	struct reactor *reactor;
+	char request[NODE_REQUEST_SIZE];
+	room_fn *done;
+	void *data;
+	uv_timer_t timer; /* of room_clear() */
+	uint64_t until_ms;
+};
+
+/* How often it may be promised; 0: promises of it are not counted. */
+static uint64_t promisable(uint64_t total, uint64_t times)
+{
+	if (times == 0 || total > UNLIMITED_MB / times)
+		return UNLIMITED_MB;
+	return total * times;
+}
+
+static struct placement_host room_of(const struct berthd *b, const struct node_capacity *c)
+{
+	const struct berthd_settings *set = &b->settings;
+	uint64_t disk_mb = c->disk_total / MB, keep = set->disk_keep_mb;
+	struct placement_host h = {
+		.lease = { .state = HOST_LIVE },
+		.sandboxes_max = (unsigned)set->sandboxes_max,
+		.disk_known = c->disk_total > 0,
+		.disk_free_mb = c->disk_available / MB,
+	};
+
+	if (keep == 0)
+		keep = disk_mb / KEEP_SHARE < LOW_DISK_MB ? disk_mb / KEEP_SHARE : LOW_DISK_MB;
+	h.disk_keep_mb = keep;
+	h.total.of[RESOURCE_MEMORY_MB] = promisable(c->memory_total / MB, set->overcommit_memory);
+	h.total.of[RESOURCE_DISK_MB] = promisable(disk_mb, set->overcommit_disk);
+	h.total.of[RESOURCE_CPU_MILLI] = promisable(c->cpus * 1000UL, set->overcommit_cpu);
+	h.total.of[RESOURCE_PIDS] = UNLIMITED_MB;
+	return h;
+}
+
+static void on_capacity(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct measuring *m = data;
+	struct berthd *b = m->reactor->berthd;
+	struct placement_host room;
+	struct err e;
+
+	(void)fd;
+	if (why) {
+		err_set(&e, ERR_BUSY, "what this host has cannot be measured: %s", why->msg);
+		m->done(m->data, NULL, &e);
+	} else {
+		room = room_of(b, &record->capacity);
+		pthread_mutex_lock(&b->room.lock);
+		b->room.host = room;
+		b->room.measured_ms = time_mono_ms();
+		pthread_mutex_unlock(&b->room.lock);
+		m->done(m->data, &room, NULL);
+	}
+	free(m);
+}
+
+static const struct node_call_events capacity_events = { .on_done = on_capacity };
+
+static void measure_now(struct measuring *m)
+{
+	struct node_cursor ask = { 0 };
+
+	memcpy(ask.request, m->request, sizeof(ask.request));
+	node_call(&m->reactor->node, NODE_CAPACITY, &ask, -1, &capacity_events, m);
+}
+
+static struct measuring *measuring_new(struct reactor *r, const char *request, room_fn *done,
+				       void *data)
+{
+	struct measuring *m = xcalloc(1, sizeof(*m));
+
+	m->reactor = r;
+	m->done = done;
+	m->data = data;
+	(void)!str_copy(m->request, sizeof(m->request), request);
+	return m;
+}
+
+void room_measure(struct reactor *r, const char *request, room_fn *done, void *data)
+{
+	struct berthd *b = r->berthd;
+	struct placement_host room;
+	bool fresh;
+
+	pthread_mutex_lock(&b->room.lock);
+	room = b->room.host;
+	fresh = b->room.measured_ms && time_mono_ms() - b->room.measured_ms < FRESH_MS;
+	pthread_mutex_unlock(&b->room.lock);
+	if (fresh)
+		return done(data, &room, NULL);
+	measure_now(measuring_new(r, request, done, data));
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	measure_now(handle->data);
+}
+
+static void on_look(uv_timer_t *timer)
+{
+	struct measuring *m = timer->data;
+
+	if (reconcile_looks(m->reactor->berthd->reconcile) && time_mono_ms() < m->until_ms)
+		return;
+	uv_close((uv_handle_t *)timer, on_timer_closed);
+}
+
+void room_clear(struct reactor *r, const char *request, room_fn *done, void *data)
+{
+	struct measuring *m = measuring_new(r, request, done, data);
+
+	log_event(LOG_WARN, "no room: leftovers are looked for", "request_id", request, NULL);
+	reconcile_look(r->berthd->reconcile);
+	m->until_ms = time_mono_ms() + CLEAR_MS;
+	uv_timer_init(&r->loop, &m->timer);
+	m->timer.data = m;
+	uv_timer_start(&m->timer, on_look, LOOK_MS, LOOK_MS);
+}

@@ -1,0 +1,129 @@
+/* berth policy: which sandbox an agent session gets. */
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/say.h"
+#include "cli/table.h"
+
+#define BODY_MAX 4096
+
+struct add_options {
+	const char *isolation, *profile, *runtime;
+};
+
+/* clang-format off */
+static const struct option_row add_options[] = {
+	OPTION(OPTION_TEXT, add_options, isolation, "isolation", 0, "WORD",
+	       "per_session or shared"),
+	OPTION(OPTION_TEXT, add_options, profile, "profile", 0, "NAME", "small or standard"),
+	OPTION(OPTION_TEXT, add_options, runtime, "runtime", 'r', "RUNTIME", "crun or runsc"),
+	OPTION_ROWS_END
+};
+/* clang-format on */
+
+static int print_json(struct client_reply *reply, struct err *e)
+{
+	buf_adds(&reply->text, "\n");
+	return say_out(buf_str(&reply->text), reply->text.len, e);
+}
+
+static int add(const struct context *c, const void *given, const struct strv *args, struct err *e)
+{
+	const struct add_options *o = given;
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	cleanup(buf_done) struct buf body = buf_make(BODY_MAX);
+	cleanup(buf_done) struct buf out = buf_make(BODY_MAX);
+
+	buf_adds(&body, "{");
+	json_str(&body, "scope", args->items[0]);
+	json_str(&body, "subject", args->items[1]);
+	if (o->isolation)
+		json_str(&body, "isolation", o->isolation);
+	if (o->profile)
+		json_str(&body, "profile", o->profile);
+	if (o->runtime)
+		json_str(&body, "runtime", o->runtime);
+	buf_adds(&body, "}");
+	if (client_call(c, "POST", "/v1/policies", buf_str(&body), &reply, e) < 0)
+		return -1;
+	if (c->json)
+		return print_json(&reply, e);
+	buf_addf(&out, "%lld\n", (long long)json_get_int(reply.tree, "id"));
+	return say_out(buf_str(&out), out.len, e);
+}
+
+const struct command cmd_policy_add = {
+	.name = "policy add",
+	.usage = "SCOPE SUBJECT",
+	.help = "Decide which sandbox new agent sessions get; prints its number",
+	.details = "SCOPE is global, org, user or session; SUBJECT whom it is about, or '*'.",
+	.options = add_options,
+	.record_size = sizeof(struct add_options),
+	.min = 2,
+	.max = 2,
+	.run = add,
+};
+
+static void add_word(struct table *t, const char *word)
+{
+	table_add(t, word[0] ? word : "-");
+}
+
+static int ls(const struct context *c, const void *options, const struct strv *args, struct err *e)
+{
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	cleanup(table_done) struct table t = table_make("ID", "SCOPE", "SUBJECT", "ISOLATION",
+							"PROFILE", "RUNTIME", NULL);
+	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
+	const struct json *list;
+
+	(void)options, (void)args;
+	if (client_call(c, "GET", "/v1/policies", NULL, &reply, e) < 0)
+		return -1;
+	if (c->json)
+		return print_json(&reply, e);
+	list = json_get(reply.tree, "policies");
+	for (size_t i = 0; i < json_len(list); i++) {
+		const struct json *p = json_at(list, i);
+
+		table_addf(&t, "%lld", (long long)json_get_int(p, "id"));
+		table_add(&t, json_get_str(p, "scope"));
+		table_add(&t, json_get_str(p, "subject"));
+		add_word(&t, json_get_str(p, "isolation"));
+		add_word(&t, json_get_str(p, "profile"));
+		add_word(&t, json_get_str(p, "runtime"));
+	}
+	table_print(&t, &out);
+	return say_out(buf_str(&out), out.len, e);
+}
+
+const struct command cmd_policy_ls = {
+	.name = "policy ls",
+	.usage = "",
+	.help = "List the policies",
+	.run = ls,
+};
+
+static int rm(const struct context *c, const void *options, const struct strv *args, struct err *e)
+{
+	(void)options;
+	for (size_t i = 0; i < args->len; i++) {
+		cleanup(client_reply_done) struct client_reply reply = { 0 };
+		cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
+
+		buf_adds(&path, "/v1/policies/");
+		fetch_escape(&path, args->items[i]);
+		if (client_call(c, "DELETE", buf_str(&path), NULL, &reply, e) < 0)
+			return err_wrap(e, "%s", args->items[i]);
+	}
+	return 0;
+}
+
+const struct command cmd_policy_rm = {
+	.name = "policy rm",
+	.usage = "ID...",
+	.help = "Remove policies; what was decided for a session stays",
+	.min = 1,
+	.max = COMMAND_ARGS_ANY,
+	.run = rm,
+};

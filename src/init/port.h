@@ -1,0 +1,6 @@
+/* FRAME_PORT: is somebody listening there? Answered when it is so, or the peer left. */
+#pragma once
+
+#include "init/peer.h"
+
+void port_serve(struct peer *p, const struct frame *request, int hub);

@@ -1,0 +1,103 @@
+"""Who gets a sandbox at all: caps of an owner, room on the host; and nothing is destroyed to make room."""
+import os
+import time
+
+from marks import limit
+from server import wait_until
+from test_identity import SMALL, fails, post, who
+from test_killed import delete_all
+from test_lifecycle import together
+
+RUNTIMES = ("crun",)
+
+
+def settings(s, **values):
+    """Change berthd's settings, and have it read them."""
+    path = s.dir + "/berthd.conf"
+    with open(path) as f:
+        lines = [x for x in f.read().splitlines() if x.split(" ")[0] not in values]
+    with open(path, "w") as f:
+        f.write("\n".join([*lines, *(f"{k} = {v}" for k, v in values.items() if v is not None)]) + "\n")
+    s.kill("berthd")
+    s.wait_healthy()
+
+
+@limit(120)
+def test_a_user_and_an_org_have_a_cap_and_others_have_not(s):
+    settings(s, cap_personal=2, cap_organisation=3)
+    try:
+        got = together(6, lambda i: post(s.api, who(user="ann", session=f"a{i}")))
+        made = [g[1] for g in got if g[0] == 201]
+        assert len(made) == 2 and all(g[0] in (201, 429) for g in got), got
+        refused = next(g[1] for g in got if g[0] == 429)
+        assert refused["code"] == "limit" and "limit is 2" in refused["message"], refused
+        assert post(s.api, who(user="bob", session="b"))[0] == 201  # not his cap
+        for i in range(3):
+            assert post(s.api, who(org="acme", user="ann", session=f"o{i}"))[0] == 201
+        assert post(s.api, who(org="acme", user="eve", session="o9"))[0] == 429  # the org's
+        s.api.create(**{k: v for k, v in SMALL.items() if k != "image"})  # who has no identity has no cap
+        key = made[0]["identity_key"]
+        mine = next(i for i in range(6) if got[i][0] == 201 and got[i][1]["identity_key"] == key)
+        assert post(s.api, who(user="ann", session=f"a{mine}"))[0] == 200  # itself does not count twice
+        s.api.delete(key)
+        assert post(s.api, who(user="ann", session="later"))[0] == 201  # given back with the tombstone
+        assert post(s.api, who(user="ann", session="later2"))[0] == 429
+    finally:
+        delete_all(s)
+        settings(s, cap_personal=None, cap_organisation=None)
+
+
+@limit(120)
+def test_a_host_that_is_full_refuses_and_destroys_nothing(s):
+    settings(s, sandboxes_max=3)
+    try:
+        got = together(6, lambda i: post(s.api, SMALL))
+        made = [g[1]["id"] for g in got if g[0] == 201]
+        assert len(made) == 3 and all(g[0] in (201, 503) for g in got), got
+        why = next(g[1] for g in got if g[0] == 503)
+        assert why["code"] == "busy" and "no room" in why["message"] and "limit is 3" in why["message"], why
+        assert sorted(b["id"] for b in s.api.sandboxes()) == sorted(made)
+        for box in made:
+            assert s.api.exec(box, "echo here").out == b"here\n"
+        s.kill("berthd")  # no reservation is lost or left
+        s.wait_healthy()
+        assert post(s.api, SMALL)[0] == 503
+        s.api.delete(made[0])
+        assert post(s.api, SMALL)[0] == 201
+    finally:
+        delete_all(s)
+        settings(s, sandboxes_max=None)
+
+
+@limit(120)
+def test_promises_are_counted_as_often_as_the_host_may_make_them(s):
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    settings(s, overcommit_memory=1)
+    try:
+        half = total * 6 // 10
+        first = s.api.create(memory_mb=half, disk_mb=64)
+        why = fails(503, s.api.call, "POST", "/v1/sandboxes", {**SMALL, "memory_mb": half})
+        assert "memory_mb" in why["message"], why
+        s.api.delete(first)
+        s.api.create(memory_mb=half, disk_mb=64)
+    finally:
+        delete_all(s)
+        settings(s, overcommit_memory=None)
+
+
+@limit(120)
+def test_a_low_disk_takes_no_new_ones_and_what_cannot_be_measured_neither(s):
+    free = s.api.get("/v1/host")["disk_available"] >> 20
+    box = s.api.create(disk_mb=512)
+    settings(s, disk_keep_mb=free - 100)
+    try:
+        assert s.api.exec(box, "head -c 200000000 /dev/urandom > /root/big; sync").exit_code == 0
+        time.sleep(1.5)  # what was measured is a second old at most
+        why = fails(503, s.api.call, "POST", "/v1/sandboxes", SMALL)
+        assert "MB of disk free, below" in why["message"], why
+        assert s.api.exec(box, "ls /root/big").exit_code == 0  # nothing was destroyed for it
+        s.api.delete(box)
+        wait_until(lambda: post(s.api, SMALL)[0] == 201, 40, "room again")  # btrfs frees it when it likes
+    finally:
+        delete_all(s)
+        settings(s, disk_keep_mb=None)

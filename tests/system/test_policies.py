@@ -1,0 +1,98 @@
+"""Policies: decided once, before the first use, and never again."""
+import glob
+import os
+import subprocess
+
+from client import Api
+from marks import limit
+from test_identity import SMALL, fails, post, who
+from test_killed import delete_all
+
+RUNTIMES = ("crun",)
+
+
+def add(s, **row):
+    return s.api.call("POST", "/v1/policies", row)["id"]
+
+
+def clear(s):
+    for p in s.api.get("/v1/policies")["policies"]:
+        s.api.call("DELETE", f"/v1/policies/{p['id']}")
+
+
+def cgroup_memory(s, ident):
+    """The limit as the kernel has it, in MB."""
+    name = s.allocation(ident)
+    for pattern in (f"/sys/fs/cgroup/**/{name}/memory.max", f"/sys/fs/cgroup/**/{name}/memory.limit_in_bytes"):
+        for path in glob.glob(pattern, recursive=True):
+            return int(open(path).read()) >> 20
+    raise AssertionError("no cgroup file of " + name)
+
+
+@limit(120)
+def test_shared_where_a_policy_says_so_and_the_choice_stays(s):
+    free = {"image": "base", "disk_mb": 64}
+    try:
+        add(s, scope="org", subject="b", isolation="shared")
+        own = [post(s.api, {**free, "identity": {"org": "a", "user": "u", "session": x}})[1] for x in ("a1", "a2")]
+        shared = [post(s.api, {**free, "identity": {"org": "b", "user": "u", "session": x}}) for x in ("b1", "b2")]
+        assert own[0]["id"] != own[1]["id"] and own[0]["identity_key"].startswith("ses-")
+        assert shared[0][1] == shared[1][1] and [x[0] for x in shared] == [201, 200], shared
+        assert shared[0][1]["identity_key"].startswith("org-") and shared[0][1]["isolation"] == "shared"
+        assert (own[0]["profile"], shared[0][1]["profile"]) == ("small", "standard")
+        assert (cgroup_memory(s, own[0]["id"]), cgroup_memory(s, shared[0][1]["id"])) == (6144, 12288)
+        clear(s)
+        add(s, scope="global", subject="*", isolation="shared")
+        s.kill("berthd")
+        s.wait_healthy()
+        assert post(s.api, {**free, "identity": {"org": "a", "user": "u", "session": "a1"}}) == (200, own[0])
+        s.api.delete(own[0]["id"])
+        again = post(s.api, {**free, "identity": {"org": "a", "user": "u", "session": "a1"}})
+        assert again[0] == 201 and again[1]["identity_key"] == own[0]["identity_key"]  # never derived again
+        new = post(s.api, {**free, "identity": {"user": "v", "session": "v1"}})[1]
+        assert new["identity_key"].startswith("usr-"), new  # `*` is also who has no org
+    finally:
+        clear(s)
+        delete_all(s)
+
+
+def test_a_runtime_that_a_policy_names_is_not_talked_out_of(s):
+    try:
+        add(s, scope="user", subject="x", runtime="crun", profile="standard")
+        assert post(s.api, who(user="x", session="x1"))[1]["runtime"] == "crun"
+        why = fails(403, s.api.call, "POST", "/v1/sandboxes", {**who(user="x", session="x2"), "runtime": "runsc"})
+        assert "policy" in why["message"], why
+    finally:
+        clear(s)
+        delete_all(s)
+
+
+def test_rows_that_cannot_be_are_refused_and_the_rest_is_an_admins(s):
+    for row in ({"scope": "org"}, {"scope": "org", "subject": "a"}, {"scope": "x", "subject": "a", "isolation": "shared"},
+                {"scope": "global", "subject": "a", "isolation": "shared"},
+                {"scope": "org", "subject": "a", "isolation": "both"}, {"scope": "org", "subject": "a", "profile": "huge"},
+                {"scope": "org", "subject": "a", "runtime": "docker"}):
+        fails(400, s.api.call, "POST", "/v1/policies", row)
+    fails(404, s.api.call, "DELETE", "/v1/policies/999999")
+    fails(400, s.api.call, "DELETE", "/v1/policies/x")
+    user = Api(s.port, s.api.call("POST", "/v1/keys", {"name": "no-admin"})["key"])
+    fails(403, user.get, "/v1/policies")
+
+
+def test_a_key_from_before_keys_were_hashed_still_finds_its_sandbox(s):
+    """As an operator would bring it over: the row is there, under its old key."""
+    made = post(s.api, {**SMALL, "name": "old-one"})[1]
+    conf = dict(x.split(" = ", 1) for x in open(s.dir + "/berthd.conf").read().splitlines() if " = " in x)
+    sql = (f"UPDATE sandbox SET identity_key = 'acme__ann', isolation = 'shared', name = '' "
+           f"WHERE id = '{made['id']}'")
+    owner = os.stat(f"/proc/{s.pid('berthd')}").st_uid
+    r = subprocess.run(["psql", conf["database"], "-c", sql], capture_output=True, text=True, user=owner, cwd="/")
+    assert r.returncode == 0, r.stderr
+    try:
+        s.kill("berthd")
+        s.wait_healthy()
+        assert s.api.exec("acme__ann", "echo old").out == b"old\n"
+        assert post(s.api, who(org="acme", user="ann"))[1]["id"] == made["id"]
+        assert s.api.get("/v1/sandboxes/acme__ann")["identity_key"] == "acme__ann"  # never rewritten
+    finally:
+        delete_all(s)

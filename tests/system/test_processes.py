@@ -1,0 +1,187 @@
+"""Background execs: signals that are delivered, trees that die, waits that tell the truth."""
+import os
+import signal
+import time
+import urllib.parse
+
+import nodeproto
+from marks import only
+from server import wait_until
+from test_journal import begin, follow, get, path, wait_end
+
+
+def kill(s, box, ident, **body):
+    return s.api.call("POST", path(box, ident, "/kill"), body)
+
+
+def wait(s, box, ident, **query):
+    return s.api.get(path(box, ident, "/wait?" + urllib.parse.urlencode(query)))
+
+
+def said(s, box, ident, text, seconds=30):
+    def there():
+        page = s.api.get(path(box, ident, "/output"))
+        return text in page.get("stdout", "") + page.get("stderr", "")
+    wait_until(there, seconds, f"{ident} saying {text!r}")
+
+
+def test_w12_kill_delivers_the_signal_that_was_given(s):
+    with s.box() as box:
+        ident = begin(s, box.id, "trap 'echo got usr1' USR1; echo up; while :; do sleep 0.05; done")["id"]
+        said(s, box.id, ident, "up")
+        assert kill(s, box.id, ident, signal="USR1")["state"] == "running"
+        said(s, box.id, ident, "got usr1")
+        assert kill(s, box.id, ident, signal=10)["state"] == "running"
+        said(s, box.id, ident, "got usr1\ngot usr1")
+        end = kill(s, box.id, ident)
+        assert (end["state"], end["kind"], end["exit_code"], end["signal"]) == ("ended", "killed", None, 9), end
+        assert kill(s, box.id, ident, signal="TERM") == end  # it has ended: as it is
+        assert follow(s, box.id, ident)[0] == b"up\ngot usr1\ngot usr1\n"
+        for bad in ({"signal": "NONE"}, {"signal": 99}, {"grace_ms": -1}):
+            assert s.api.request("POST", path(box.id, ident, "/kill"), bad)[0] == 400, bad
+
+
+def test_w12_a_grace_is_given_and_then_ends(s):
+    with s.box() as box:
+        ident = begin(s, box.id, "trap '' TERM; echo up; sleep 1000")["id"]
+        said(s, box.id, ident, "up")
+        began = time.monotonic()
+        end = kill(s, box.id, ident, signal="TERM", grace_ms=400)
+        assert end["kind"] == "killed" and time.monotonic() - began > 0.3, end
+        ident = begin(s, box.id, "trap 'exit 5' TERM; echo up; while :; do sleep 0.05; done")["id"]
+        said(s, box.id, ident, "up")
+        end = kill(s, box.id, ident, signal="TERM", grace_ms=30000)
+        assert (end["kind"], end["exit_code"]) == ("exited", 5), end
+
+
+TREES = {
+    "setsid": "setsid sleep 7777 & sleep 7777",
+    "double fork": "(setsid sh -c 'sleep 7777 & sleep 7777 &' &); sleep 7777",
+    "nohup": "nohup sleep 7777 >/dev/null 2>&1 & trap '' TERM HUP INT; sleep 7777; sleep 7777",
+    "stopped": "sleep 7777 & sleep 0.3; kill -STOP $!; kill -STOP $$",
+    "fork again and again": "f() { sleep 7777 & sleep 0.02; f; }; (f) & (f) & sleep 7777",
+}
+
+
+def sleepers(box):
+    return int(box.exec("ps -o args | grep -c '^[s]leep 7777'")["stdout"])
+
+
+def test_killing_means_the_tree(s):
+    with s.box(pids=1000) as box:
+        for name, script in TREES.items():
+            ident = begin(s, box.id, script)["id"]
+            wait_until(lambda: sleepers(box) >= 1 or get(s, box.id, ident)["state"] == "ended", 30, name)
+            time.sleep(0.2)
+            end = kill(s, box.id, ident)
+            assert end["kind"] == "killed", (name, end)
+            assert sleepers(box) == 0, (name, box.exec("ps -o pid,ppid,stat,args")["stdout"])
+
+
+def test_killing_means_a_traced_tree_too(s):
+    with s.box() as box:
+        ident = begin(s, box.id, "exec /bin/probe trace")["id"]
+        said(s, box.id, ident, "trac")
+        assert kill(s, box.id, ident)["kind"] == "killed"
+        assert box.exec("ps -o args | grep -c '[p]robe trace'")["stdout"].strip() == "0"
+
+
+@only("crun")
+def test_pc5_kill_all_counts_and_keeps_to_its_scope(s):
+    with s.box() as box:
+        back = [begin(s, box.id, "sleep 1000")["id"] for _ in range(3)]
+        front = s.api.upgrade(box.id)
+        front.sendall(nodeproto.exec_frame(["sleep", "1000"], ident="front"))
+        wait_until(lambda: len(s.api.get(path(box.id) + "?state=running")["execs"]) == 4, 20, "four running")
+        assert s.api.call("POST", path(box.id, "kill"), {"scope": "background"}) == {"killed": 3}
+        assert get(s, box.id, "front")["state"] == "running"
+        assert {get(s, box.id, i)["kind"] for i in back} == {"killed"}
+        assert s.api.call("POST", path(box.id, "kill"), {"scope": "all"}) == {"killed": 1}
+        assert s.api.call("POST", path(box.id, "kill"), {}) == {"killed": 0}
+        front.close()
+
+
+@only("crun")
+def test_w13_pc6_cleanup_cleans(s):
+    with s.box() as box:
+        for _ in range(3):
+            wait_end(s, box.id, begin(s, box.id, "true")["id"])
+        ident = begin(s, box.id, "sleep 1000")["id"]
+        assert s.api.request("DELETE", path(box.id, ident))[0] == 409
+        assert s.api.call("DELETE", path(box.id)) == {"removed": 3}
+        assert [e["id"] for e in s.api.get(path(box.id))["execs"]] == [ident]
+        kill(s, box.id, ident)
+        assert s.api.call("DELETE", path(box.id, ident)) == {"removed": 1}
+        assert s.api.request("GET", path(box.id, ident))[0] == 404
+
+
+def test_readiness_is_waited_for(s):
+    with s.box() as box:
+        ident = begin(s, box.id, "sleep 0.3; printf 'server lis'; sleep 0.1; echo 'tening on 80'; sleep 0.3; exit 3")["id"]
+        assert wait(s, box.id, ident, **{"for": "log", "pattern": "listening on"})["ready"]
+        assert wait(s, box.id, ident, **{"for": "log", "pattern": "/^server .* [0-9]+$/"})["ready"]
+        end = wait(s, box.id, ident)
+        assert end["ready"] and (end["exec"]["kind"], end["exec"]["exit_code"]) == ("exited", 3), end
+        never = wait(s, box.id, ident, **{"for": "log", "pattern": "no such thing"})
+        assert (never["ready"], never["why"]) == (False, "ended"), never
+        ident = begin(s, box.id, "sleep 1000")["id"]
+        late = wait(s, box.id, ident, **{"for": "log", "pattern": "x", "timeout_ms": 300})
+        assert (late["ready"], late["why"]) == (False, "timeout"), late
+        for bad in ({"for": "log"}, {"for": "moon"}, {"for": "port"}, {"for": "log", "pattern": "/(/"}):
+            assert s.api.request("GET", path(box.id, ident, "/wait?" + urllib.parse.urlencode(bad)))[0] == 400, bad
+
+
+def test_a_port_is_waited_for(s):
+    with s.box() as box:
+        ident = begin(s, box.id, "sleep 0.5; while :; do echo hi | nc -l -p 8099; done")["id"]
+        up = wait(s, box.id, ident, **{"for": "port", "port": 8099})
+        assert (up["ready"], up["why"]) == (True, "port"), up
+        no = wait(s, box.id, ident, **{"for": "port", "port": 8100, "timeout_ms": 300})
+        assert (no["ready"], no["why"]) == (False, "timeout"), no
+
+
+def test_standard_input_comes_in_parts(s):
+    with s.box() as box:
+        ident = begin(s, box.id, "cat; echo end", stdin="first,", stdin_open=True)["id"]
+        for part in (b"\x00\xff", b"x" * 300000):
+            s.api.call("POST", path(box.id, ident, "/stdin"), part)
+        s.api.call("POST", path(box.id, ident, "/stdin?end=1"), b"last")
+        out, _, end, _, _ = follow(s, box.id, ident)
+        assert out == b"first,\x00\xff" + b"x" * 300000 + b"lastend\n" and end["exit_code"] == 0
+        ident = begin(s, box.id, "cat")["id"]  # without being asked for there is none
+        assert wait(s, box.id, ident)["exec"]["exit_code"] == 0
+        assert s.api.request("POST", path(box.id, ident, "/stdin"), b"x")[0] == 409
+
+
+def test_w15_a_frozen_guest_is_told_within_the_deadline(s):
+    """Frozen with SIGSTOP from outside, as a host does that lost its lease: nothing inside answers."""
+    with s.box() as box:
+        ident = begin(s, box.id, "echo up; sleep 1000")["id"]
+        said(s, box.id, ident, "up")
+        pids = s.cgroup_pids(box.id)
+        [os.kill(p, signal.SIGSTOP) for p in pids]
+        try:
+            began = time.monotonic()
+            late = wait(s, box.id, ident, timeout_ms=500)
+            assert (late["ready"], late["why"], late["exec"]["kind"]) == (False, "timeout", None), late
+            assert get(s, box.id, ident)["state"] == "running"
+            assert time.monotonic() - began < 20
+        finally:
+            [os.kill(p, signal.SIGCONT) for p in pids]
+        assert kill(s, box.id, ident)["kind"] == "killed"
+
+
+@only("crun")
+def test_the_command_line_follows_lists_and_kills(s):
+    with s.box() as box:
+        code, out, err = s.berth("exec", "-b", "-e", "X=a b", box.id, "--", "sh", "-c", "printf \"$X\\0\\377\"; echo e >&2; sleep 1; echo end")
+        ident = out.decode().strip()
+        assert code == 0 and ident.startswith("ex_"), (code, out, err)
+        assert s.berth("logs", "-f", box.id, ident) == (0, b"a b\x00\xffend\n", b"e\n")
+        ident = s.berth("exec", "--background", box.id, "--", "sleep", "1000")[1].decode().strip()
+        listed = s.berth("execs", box.id)[1].decode()
+        assert ident in listed and "sleep 1000" in listed and "exited" in listed, listed
+        assert s.berth("kill", box.id, ident)[0] == 0
+        assert get(s, box.id, ident)["kind"] == "killed"
+        code, _, err = s.berth("logs", box.id, "nothing")
+        assert code == 125 and b"no exec" in err, (code, err)

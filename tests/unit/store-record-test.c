@@ -1,0 +1,222 @@
+/* Names, identities, labels, caps, room and alarms, in a real PostgreSQL. */
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "store-world.h"
+#include "store/policy.h"
+#include "store/sandbox.h"
+#include "test.h"
+
+static struct sandbox_spec spec_of(const char *name, const char *key, const char *labels)
+{
+	struct sandbox_spec spec = SANDBOX_SPEC_DEFAULT;
+
+	snprintf(spec.image, sizeof(spec.image), "base");
+	snprintf(spec.runtime, sizeof(spec.runtime), "crun");
+	snprintf(spec.name, sizeof(spec.name), "%s", name);
+	snprintf(spec.identity_key, sizeof(spec.identity_key), "%s", key);
+	snprintf(spec.labels, sizeof(spec.labels), "%s", labels);
+	return spec;
+}
+
+static int put(struct store *s, const char *id, const char *owner, const struct sandbox_spec *spec,
+	       const struct placement_host *room, struct err *e)
+{
+	struct sandbox_intent intent = {
+		.id = id,
+		.owner = owner,
+		.host = "h1",
+		.spec = spec,
+		.room = room,
+		.deadline_ms = 60000,
+	};
+	struct sandbox sb;
+
+	return store_sandbox_insert(s, &intent, &sb, e);
+}
+
+TEST(an_owner_has_one_of_a_name_and_one_of_an_identity)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_spec named = spec_of("web", "", "{}"), known = spec_of("", "ses-1", "{}");
+	struct sandbox_search q = { .owner = "ann", .kind = ADDRESS_NAME, .text = "web" };
+	struct sandbox sb;
+	struct err e;
+
+	CHECK_OK(put(w.s, ID("1"), "ann", &named, NULL, &e), &e);
+	CHECK_ERR(put(w.s, ID("2"), "ann", &named, NULL, &e), &e, ERR_CONFLICT);
+	CHECK_OK(put(w.s, ID("2"), "bob", &named, NULL, &e), &e);
+	CHECK_OK(put(w.s, ID("3"), "ann", &known, NULL, &e), &e);
+	CHECK_ERR(put(w.s, ID("4"), "ann", &known, NULL, &e), &e, ERR_CONFLICT);
+	CHECK_OK(store_sandbox_find(w.s, &q, &sb, &e), &e);
+	CHECK_STR(sb.id, ID("1"));
+	q.owner = NULL;
+	q.self = "eve";
+	CHECK_ERR(store_sandbox_find(w.s, &q, &sb, &e), &e, ERR_CONFLICT); /* whose? */
+	q.self = "bob";
+	CHECK_OK(store_sandbox_find(w.s, &q, &sb, &e), &e);
+	CHECK_STR(sb.id, ID("2"));
+	q = (struct sandbox_search){ .owner = "ann", .kind = ADDRESS_KEY, .text = "ses-1" };
+	CHECK_OK(store_sandbox_find(w.s, &q, &sb, &e), &e);
+	CHECK_STR(sb.id, ID("3"));
+	q.text = "ses-2";
+	CHECK_ERR(store_sandbox_find(w.s, &q, &sb, &e), &e, ERR_NOT_FOUND);
+	q.legacy = "ses-1";
+	CHECK_OK(store_sandbox_find(w.s, &q, &sb, &e), &e);
+}
+
+static atomic_int made, refused, next_id;
+
+static void *insert_many(void *arg)
+{
+	struct store *s = another();
+	struct sandbox_spec spec = spec_of("", "", "{}");
+	struct placement_host room = { .lease = { .state = HOST_LIVE },
+				       .disk_known = true,
+				       .disk_free_mb = 1 << 20,
+				       .sandboxes_max = 1000 };
+	struct err e;
+	char id[64];
+
+	(void)arg;
+	for (int r = 0; r < RESOURCE_COUNT; r++)
+		room.total.of[r] = UINT64_MAX / 1024;
+	room.total.of[RESOURCE_MEMORY_MB] = 7 * 512;
+	snprintf(spec.cap_subject, sizeof(spec.cap_subject), "ann/user:a");
+	spec.cap = arg ? 5 : 1000;
+	for (int i = 0; i < 4; i++) {
+		snprintf(id, sizeof(id), "sb_c1_%020d", atomic_fetch_add(&next_id, 1));
+		if (put(s, id, "ann", &spec, &room, &e) == 0)
+			made++;
+		else if (e.code == (arg ? ERR_LIMIT : ERR_BUSY))
+			refused++;
+		else
+			test_fail(__FILE__, __LINE__, "%s", e.msg);
+	}
+	store_close(s);
+	return NULL;
+}
+
+/* Six at once, four each: exactly as many as there is room for, or the cap allows. */
+TEST(many_at_once_never_get_more_than_there_is)
+{
+	cleanup(world_done) struct world w = world_make();
+
+	made = refused = 0;
+	raw(w.sql, "INSERT INTO host (id, version) VALUES ('h1', '') ON CONFLICT DO NOTHING");
+	in_threads(insert_many, &w); /* with a cap of 5 */
+	CHECK_INT(made, 5);
+	CHECK_INT(refused, THREADS * 4 - 5);
+	raw(w.sql, "DELETE FROM sandbox");
+	made = refused = 0;
+	in_threads(insert_many, NULL); /* room for 7 */
+	CHECK_INT(made, 7);
+	CHECK_INT(refused, THREADS * 4 - 7);
+	CHECK_INT(raw(w.sql, "SELECT sum(memory_mb) FROM sandbox"), 7 * 512);
+}
+
+TEST(a_choice_is_stored_once)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct agent_session mine = { .identity_key = "ses-1",
+				      .choice = { .isolation = POLICY_PER_SESSION,
+						  .profile = "small" } };
+	struct agent_session other = { .identity_key = "org-1",
+				       .choice = { .isolation = POLICY_SHARED,
+						   .profile = "standard" } };
+	struct agent_session got;
+	struct err e;
+
+	CHECK_ERR(store_session_get(w.s, "ann", "s", &got, &e), &e, ERR_NOT_FOUND);
+	CHECK_OK(store_session_put(w.s, "ann", "s", &mine, &got, &e), &e);
+	CHECK_OK(store_session_put(w.s, "ann", "s", &other, &got, &e), &e);
+	CHECK_STR(got.identity_key, "ses-1");
+	CHECK_INT(got.choice.isolation, POLICY_PER_SESSION);
+	CHECK_OK(store_session_put(w.s, "bob", "s", &other, &got, &e), &e);
+	CHECK_STR(got.identity_key, "org-1");
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM agent_session"), 2);
+}
+
+static void plan_has(PGconn *sql, const char *query, const char *index)
+{
+	char text[2048];
+	PGresult *res;
+	bool found = false, scans = false;
+
+	snprintf(text, sizeof(text), "EXPLAIN %s", query);
+	res = PQexec(sql, text);
+	if (PQresultStatus(res) != PGRES_TUPLES_OK)
+		test_fail(__FILE__, __LINE__, "%s", PQerrorMessage(sql));
+	for (int i = 0; i < PQntuples(res); i++) {
+		const char *line = PQgetvalue(res, i, 0);
+
+		printf("#   %s\n", line);
+		found |= strstr(line, index) != NULL;
+		scans |= strstr(line, "Seq Scan") != NULL;
+	}
+	PQclear(res);
+	CHECK(found && !scans);
+}
+
+/* A tick among 100,000 sandboxes, none of them due: one probe of one index. */
+TEST(alarms_of_100000_sandboxes_cost_one_index_probe_per_tick)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_due due = { .host = "h1", .limit = 50, .again_ms = 1000 };
+	struct seen seen = { 0 };
+	struct err e;
+	long before, after;
+
+	raw(w.sql, "INSERT INTO sandbox (id, owner, image, image_digest, runtime, host, "
+		   "generation, state, memory_mb, cpu_milli, pids, disk_mb, deadline_at, labels) "
+		   "SELECT 'sb_c1_' || lpad(n::text, 20, '0'), 'ann', 'base', 'd', 'crun', "
+		   "'h' || n % 20, 1, 'ready', 1, 1, 1, 1, now() + interval '1 hour', "
+		   "CASE WHEN n % 1000 = 0 THEN jsonb_build_object('repo', n::text) ELSE '{}' END "
+		   "FROM generate_series(1, 100000) n");
+	raw(w.sql, "ANALYZE sandbox");
+	plan_has(w.sql, "SELECT id FROM sandbox WHERE host = 'h1' AND deadline_at <= now() "
+			"ORDER BY deadline_at LIMIT 50 FOR UPDATE SKIP LOCKED",
+		 "sandbox_deadline");
+	plan_has(w.sql, "SELECT id FROM sandbox WHERE labels <> '{}' "
+			"AND labels @> '{\"repo\":\"5000\"}'",
+		 "sandbox_labels");
+	plan_has(w.sql, "SELECT id FROM sandbox WHERE name = 'web' AND name <> ''", "sandbox_name");
+	CHECK_OK(store_sandboxes_due(w.s, &due, on_row, &seen, &e), &e);
+	CHECK_INT(seen.count, 0);
+	raw(w.sql, "UPDATE sandbox SET deadline_at = now() "
+		   "WHERE id = 'sb_c1_00000000000000000021'");
+	before = raw(w.sql, "SELECT pg_stat_force_next_flush(); "
+			    "SELECT coalesce(seq_tup_read, 0) FROM pg_stat_user_tables "
+			    "WHERE relname = 'sandbox'");
+	CHECK_OK(store_sandboxes_due(w.s, &due, on_row, &seen, &e), &e);
+	CHECK_INT(seen.count, 1);
+	CHECK_STR(seen.rows[0].id, "sb_c1_00000000000000000021");
+	after = raw(w.sql, "SELECT pg_stat_clear_snapshot(); "
+			   "SELECT coalesce(seq_tup_read, 0) FROM pg_stat_user_tables "
+			   "WHERE relname = 'sandbox'");
+	CHECK_INT(after, before); /* nobody read the table from its start to its end */
+}
+
+TEST(uses_are_written_and_alarms_moved_only_if_nothing_else_happened)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox sb = add(w.s, ID("1"), "ann"), got;
+	struct sandbox_used used[2] = { { .ago_ms = 0, .busy_ago_ms = 5000 }, { .id = ID("9") } };
+	struct err e;
+
+	CHECK_OK(try_move(w.s, ID("1"), SANDBOX_CREATING, SANDBOX_READY, &e), &e);
+	snprintf(used[0].id, sizeof(used[0].id), "%s", sb.id);
+	CHECK_OK(store_sandboxes_used(w.s, used, 2, &e), &e);
+	CHECK_OK(store_sandbox_get(w.s, "ann", ID("1"), &got, &e), &e);
+	CHECK(got.busy_ms > 0 && got.last_used_ms - got.busy_ms >= 4999);
+	used[0].ago_ms = 3600000; /* old news */
+	used[0].busy_ago_ms = 0;
+	CHECK_OK(store_sandboxes_used(w.s, used, 1, &e), &e);
+	CHECK_OK(store_sandbox_get(w.s, "ann", ID("1"), &sb, &e), &e);
+	CHECK_INT(sb.last_used_ms, got.last_used_ms);
+	CHECK_INT(sb.busy_ms, 0);
+	CHECK_OK(store_sandbox_rearm(w.s, ID("1"), sb.version + 1, 1000, &e), &e);
+	CHECK_INT(raw(w.sql, "SELECT count(deadline_at) FROM sandbox"), 0);
+	CHECK_OK(store_sandbox_rearm(w.s, ID("1"), sb.version, 1000, &e), &e);
+	CHECK_INT(raw(w.sql, "SELECT count(deadline_at) FROM sandbox"), 1);
+}
