@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/exec/resume.h"
+#include "api/exec/trim.h"
 #include "api/life/reconcile.h"
 #include "api/life/room.h"
 #include "api/life/usage.h"
@@ -179,6 +180,7 @@ int berthd_open(struct berthd *b, struct err *e)
 			return -1;
 	}
 	execs_resume(b);
+	b->trim = trim_begin(&b->reactors[0]);
 	if (leased(b) && host_keeper_begin(&b->reactors[0], &b->keeper, e) < 0)
 		return -1;
 	b->reconcile = reconcile_begin(&b->reactors[0]);
@@ -219,6 +221,7 @@ void berthd_close(struct berthd *b)
 	uv_close((uv_handle_t *)&b->on_term, NULL);
 	uv_close((uv_handle_t *)&b->on_int, NULL);
 	reconcile_end(b->reconcile);
+	trim_end(b->trim);
 	usage_end(b->usage);
 	room_end(&b->reactors[0]);
 	host_keeper_end(b->keeper);

@@ -14,6 +14,7 @@
 
 #define BATCH_BYTES (64 * 1024)
 #define TICK_MS     5000
+#define CHUNK_BYTES (256UL * 1024)
 
 /* The kernel's, which musl's headers do not have. */
 #ifndef SYS_openat2
@@ -90,17 +91,70 @@ int op_tick(struct file_op *op, struct err *e)
 	return op_flush(op, e);
 }
 
-int op_next(struct file_op *op, struct frame *ret, struct err *e)
+/* What came with the request comes first. */
+static int refill(struct file_op *op, struct err *e)
 {
-	int n;
+	struct peer *p = op->peer;
+	struct pollfd fd = { p->fd, POLLIN, 0 };
+	ssize_t n = 0;
 
-	while ((n = peer_next(op->peer, ret, e)) == 0) {
-		struct pollfd fd = { op->peer->fd, POLLIN, 0 };
-
-		if ((poll(&fd, 1, -1) < 0 && errno != EINTR) || peer_read(op->peer) < 0)
-			return peer_gone(e);
+	if (!op->chunk)
+		op->chunk = xcalloc(1, CHUNK_BYTES);
+	op->chunk_at = op->chunk_len = 0;
+	if (p->in.len > 0) {
+		op->chunk_len = p->in.len < CHUNK_BYTES ? p->in.len : CHUNK_BYTES;
+		memcpy(op->chunk, p->in.data, op->chunk_len);
+		buf_drop(&p->in, op->chunk_len);
+		return 0;
 	}
-	return n < 0 ? -1 : 0;
+	while ((n = recv(p->fd, op->chunk, CHUNK_BYTES, 0)) < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			break;
+		(void)poll(&fd, 1, -1);
+	}
+	if (n <= 0)
+		return peer_gone(e);
+	op->chunk_len = (size_t)n;
+	return 0;
+}
+
+/* The head of the next frame, byte by byte. */
+static int take_head(struct file_op *op, bool *ended, struct err *e)
+{
+	const uint8_t *h = op->head;
+
+	op->head[op->head_have++] = op->chunk[op->chunk_at++];
+	if (op->head_have < FRAME_HEAD)
+		return 0;
+	op->head_have = 0;
+	*ended = h[0] == FRAME_DATA_END;
+	op->data_left = (size_t)h[1] << 24 | (size_t)h[2] << 16 | (size_t)h[3] << 8 | h[4];
+	if ((h[0] != FRAME_DATA && !*ended) || op->data_left > FRAME_PAYLOAD_MAX)
+		return err_set(e, ERR_INVALID, "a frame of type %u is out of place", h[0]);
+	return 0;
+}
+
+ssize_t op_data(struct file_op *op, const uint8_t **ret, struct err *e)
+{
+	bool ended = false;
+	size_t n;
+
+	while (op->data_left == 0 && !ended) {
+		if (op->chunk_at == op->chunk_len && refill(op, e) < 0)
+			return -1;
+		if (take_head(op, &ended, e) < 0)
+			return -1;
+	}
+	if (ended)
+		return 0;
+	if (op->chunk_at == op->chunk_len && refill(op, e) < 0)
+		return -1;
+	n = op->chunk_len - op->chunk_at;
+	n = n < op->data_left ? n : op->data_left;
+	*ret = op->chunk + op->chunk_at;
+	op->chunk_at += n;
+	op->data_left -= n;
+	return (ssize_t)n;
 }
 
 static uint32_t type_of(mode_t mode)

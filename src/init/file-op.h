@@ -18,6 +18,13 @@ struct file_op {
 	struct buf batch;  /* frames not yet sent */
 	uint64_t heard_ms; /* when the peer last got something */
 	struct file_done done;
+
+	/* Contents on their way in: passed on in whatever pieces, never put together. */
+	uint8_t *chunk;
+	size_t chunk_at, chunk_len;
+	uint8_t head[FRAME_HEAD];
+	size_t head_have;
+	size_t data_left; /* of the DATA frame it is in */
 };
 
 /* Frames are sent when there are enough of them, at a tick, or at the end. */
@@ -31,8 +38,8 @@ must_check int op_send(struct file_op *op, const void *data, size_t len, struct 
 /* Tell a peer that has heard nothing for long that the work goes on. Call it often. */
 must_check int op_tick(struct file_op *op, struct err *e);
 
-/* The next frame from the peer; it is valid until peer_took(). */
-must_check int op_next(struct file_op *op, struct frame *ret, struct err *e);
+/* The next bytes of the contents the peer sends; 0 once DATA_END came. */
+must_check ssize_t op_data(struct file_op *op, const uint8_t **ret, struct err *e);
 
 /* Put the ENTRY of a name as it is now, never following it. */
 must_check int op_put_entry(struct file_op *op, int dir, const char *name, const char *path,

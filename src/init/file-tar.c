@@ -62,20 +62,13 @@ int files_pack(struct file_op *op, struct err *e)
 
 static int unpack_all(struct file_op *op, struct unpack *u, struct err *e)
 {
-	struct frame f;
+	const uint8_t *bytes;
+	ssize_t n;
 
-	for (;;) {
-		if (op_next(op, &f, e) < 0)
+	while ((n = op_data(op, &bytes, e)) > 0)
+		if (unpack_feed(u, bytes, (size_t)n, e) < 0)
 			return -1;
-		if (f.type == FRAME_DATA_END)
-			return unpack_end(u, e);
-		if (f.type != FRAME_DATA)
-			return err_set(e, ERR_INVALID, "a frame of type %u is out of place",
-				       f.type);
-		if (unpack_feed(u, f.payload.data, f.payload.len, e) < 0)
-			return -1;
-		peer_took(op->peer, &f);
-	}
+	return n < 0 ? -1 : unpack_end(u, e);
 }
 
 int files_unpack(struct file_op *op, struct err *e)

@@ -67,21 +67,13 @@ static int make_parents(const char *path)
 
 static int take_contents(struct file_op *op, struct replace *r, struct err *e)
 {
-	struct frame f;
+	const uint8_t *bytes;
+	ssize_t n;
 
-	for (;;) {
-		if (op_next(op, &f, e) < 0)
-			return -1;
-		if (f.type == FRAME_DATA_END)
-			return 0;
-		if (f.type != FRAME_DATA)
-			return err_set(e, ERR_INVALID, "a frame of type %u is out of place",
-				       f.type);
-		if (replace_write(r, f.payload.data, f.payload.len) < 0)
+	while ((n = op_data(op, &bytes, e)) > 0)
+		if (replace_write(r, bytes, (size_t)n) < 0)
 			return err_file(e, errno, "write %.150s", op->q.path);
-		op->done.count += f.payload.len;
-		peer_took(op->peer, &f);
-	}
+	return (int)n;
 }
 
 static int replace_it(struct file_op *op, struct place *p, struct err *e)

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -120,4 +121,5 @@ void files_serve(struct peer *p, const struct frame *request, int hub)
 	if (op_flush(&op, &e) == 0)
 		linger(p);
 	buf_done(&op.batch);
+	free(op.chunk);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -23,6 +24,7 @@
 
 #define SAID_MAX     65536    /* of what the shell writes to us */
 #define KILL_WAIT_NS 10000000 /* between two blows, if no child ended sooner */
+#define DEAF_MS      1000     /* between looks whether the shell still listens */
 #define STARTS_MAX   3        /* that fail one after another: then the shell is gone */
 
 enum phase {
@@ -437,6 +439,19 @@ static void discard(int *fd)
 		fd_end(fd);
 }
 
+/*
+ * bash reads its next line when the one before is done. If it has read all we typed
+ * and the command has not ended, it does not carry out what it reads (`set -n`), and
+ * never will.
+ */
+static bool is_deaf(const struct shell *s)
+{
+	int waiting = 0;
+
+	return s->kind == SHELL_BASH && s->phase == PHASE_RUNNING && s->typed.len == 0 &&
+	       s->bash.in >= 0 && ioctl(s->bash.in, FIONREAD, &waiting) == 0 && waiting == 0;
+}
+
 /* ---- what others want of it ---- */
 
 static void job_stop(struct shell *s, size_t i, uint32_t signum)
@@ -600,6 +615,7 @@ static void turn(struct shell *s)
 {
 	struct pollfd fds[SLOT_JOBS + SHELL_QUEUE_MAX];
 	size_t count = s->count;
+	int n;
 
 	fds[SLOT_SIGNALS] = (struct pollfd){ s->sigfd, POLLIN };
 	fds[SLOT_HUB] = (struct pollfd){ s->hub, POLLIN };
@@ -609,8 +625,11 @@ static void turn(struct shell *s)
 	fds[SLOT_ERR] = (struct pollfd){ s->bash.err, POLLIN };
 	for (size_t i = 0; i < count; i++)
 		fds[SLOT_JOBS + i] = (struct pollfd){ s->jobs[i]->peer.fd, POLLIN };
-	if (poll(fds, SLOT_JOBS + count, -1) < 0)
+	n = poll(fds, SLOT_JOBS + count, s->phase == PHASE_RUNNING ? DEAF_MS : -1);
+	if (n < 0)
 		return;
+	if (n == 0 && is_deaf(s))
+		kill_tree(s);
 	if (fds[SLOT_STATUS].revents)
 		on_status(s); /* before we look whether it has died since */
 	for (size_t i = count; i-- > 0;)

@@ -40,8 +40,8 @@ def files_small(b):
     b.note("file_read_4k_p50", median(read), "ms")
 
 
-def curl(b, *args):
-    url = f"http://127.0.0.1:{b.server.port}/v1/sandboxes/{b.box}/files?path=/root/large"
+def curl(b, box, *args):
+    url = f"http://127.0.0.1:{b.server.port}/v1/sandboxes/{box}/files?path=/root/large"
     start = time.perf_counter()
     subprocess.run(["curl", "-sSf", "-H", f"Authorization: Bearer {b.server.key}", "-H", "Expect:", *args, url],
                    check=True, stdout=subprocess.DEVNULL)
@@ -50,20 +50,20 @@ def curl(b, *args):
 
 def files_large(b):
     """What cp does is read and write: ours is compared with it each way."""
-    source = b.server.base + "/large"
+    source, box = b.server.base + "/large", b.client.create(disk_mb=4096)
     with open(source, "wb") as f:
         for _ in range(LARGE_MIB):
             f.write(os.urandom(1 << 20))
     wrote, read, copied = [], [], []
     for _ in range(3):
-        wrote.append(curl(b, "-T", source))
-        read.append(curl(b, "-o", "/dev/null"))
+        wrote.append(curl(b, box, "-T", source))
+        read.append(curl(b, box, "-o", "/dev/null"))
         start = time.perf_counter()
-        b.client.run(b.box, "cp", "/root/large", "/root/copy")
+        b.client.run(box, "cp", "/root/large", "/root/copy")
         copied.append((time.perf_counter() - start) * 1000)
-        b.client.run(b.box, "rm", "/root/copy")
+        b.client.run(box, "rm", "/root/copy")
     os.unlink(source)
-    b.client.run(b.box, "rm", "/root/large")
+    b.client.delete(box)
     speed = lambda ms: LARGE_MIB * 1000 / median(ms)
     b.note("file_write_1gib", speed(wrote), "MiB/s", speed(copied), ">= 0.5")
     b.note("file_read_1gib", speed(read), "MiB/s", speed(copied), ">= 0.5")

@@ -115,6 +115,7 @@ def test_cut_off_for_long_it_is_replaced_and_then_killed(c):
     wait_until(lambda: row(c, "h1")[0] > epoch + 1, 60, "registered anew")
     h1.wait_healthy()
     wait_until(lambda: not h1.allocations(), 60, "nothing of it is left")
+    assert {r[2:] for r in c.rows()} == {(2, "ready")}, c.rows()  # what died there is no news about these
     print(f"      cut at 0, frozen at {at - cut:.2f} s, lease over at {end - cut:.2f} s, taken at {lost - cut:.2f} s, "
           f"runs anew at {anew - cut:.2f} s; back at {back - cut:.2f} s, killed at {killed - cut:.2f} s")
     assert at < end and lost >= end + MARGIN and anew >= lost

@@ -23,6 +23,25 @@ def test_new_ones_go_to_all_hosts(c):
         assert c.hosts[2].api.exec(b["id"], ["true"]).exit_code == 0
 
 
+def test_a_full_host_is_passed_over(c):
+    """Whoever is full says so and writes nothing, and the next one is asked."""
+    for h in c.hosts:
+        h.configure(sandboxes_max=1)
+        h.restart("berthd")
+    try:
+        for _ in c.hosts:
+            c.hosts[0].api.create()
+        assert sorted(hosts_of(c)) == ["h1", "h2", "h3"]
+        status, code, message = error_of(c.hosts[0].api.request("POST", "/v1/sandboxes", {"image": "base"}))
+        assert (status, code) == (503, "busy") and "its limit is 1" in message, message
+        assert len(c.rows()) == 3
+    finally:
+        for h in c.hosts:
+            del h.settings["sandboxes_max"]
+            h.configure()
+            h.restart("berthd")
+
+
 def test_a_wish_for_a_host_is_kept(c):
     for h in c.hosts:
         ident = c.hosts[0].api.create(host=h.name)

@@ -179,7 +179,11 @@ TEST(nobody_is_taken_over_before_lease_and_margin)
 	wait_over();
 	CHECK_INT(take(w.s, "h1", 1, LONG), 0);  /* over, but not for the margin of 10 s */
 	CHECK_INT(take(w.s, "h1", 7, SHORT), 0); /* the taker's epoch is not its own */
-	CHECK_INT(take(w.s, "h2", 1, SHORT), 0); /* it has no lease itself */
+	enlist(w.s, "h3", SHORT);
+	wait_over();
+	CHECK_INT(take(w.s, "h3", 1, SHORT), 0); /* its own lease is over */
+	raw(w.sql, "DELETE FROM image_copy WHERE host = 'h3'");
+	raw(w.sql, "DELETE FROM host WHERE id = 'h3'");
 	CHECK_INT(take(w.s, "h1", 1, SHORT), 1);
 	CHECK_INT(take(w.s, "h1", 1, SHORT), 0);
 	h = look(w.s, "h2");

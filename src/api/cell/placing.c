@@ -16,7 +16,6 @@
 #define DRAWN       8 /* hosts looked at; if none of them takes it, more are */
 #define DRAWN_MAX   100
 #define SANDBOX_MAX 10000
-#define CPU_SHARE   100 /* what a host really promises it decides itself, when it is asked */
 
 struct placing {
 	struct job job;
@@ -43,15 +42,22 @@ void placing_free(struct placing *p)
 	free(p);
 }
 
-static uint64_t known(uint64_t n)
+#define UNLIMITED (UINT64_MAX / 4096)
+
+/*
+ * What it may promise, as far as this host knows: it decides itself, when it is asked.
+ * 0: it has not said yet, or it is not counted.
+ */
+static uint64_t promisable(uint64_t has, uint64_t times)
 {
-	return n ? n : UINT64_MAX / 1024; /* it has not said yet */
+	return has == 0 || times == 0 || has > UNLIMITED / times ? UNLIMITED : has * times;
 }
 
 static void take_row(const struct host *h, void *arg)
 {
 	struct placing *p = arg;
 	struct placement_host *room = &p->rooms[p->count];
+	const struct berthd_settings *set = &p->rq->reactor->berthd->settings;
 
 	for (size_t i = 0; i < p->tries; i++)
 		if (strcmp(p->tried[i], h->id) == 0)
@@ -60,15 +66,17 @@ static void take_row(const struct host *h, void *arg)
 		.lease = { .state = HOST_LIVE },
 		.sandboxes = (unsigned)h->sandboxes,
 		.sandboxes_max = SANDBOX_MAX,
-		.cpu_share = CPU_SHARE,
 		.disk_known = true,
-		.disk_free_mb = known(h->capacity.disk_free_mb),
+		.disk_free_mb = UNLIMITED,
 	};
-	room->total.of[RESOURCE_MEMORY_MB] = known(h->capacity.memory_mb);
-	room->total.of[RESOURCE_DISK_MB] = known(h->capacity.disk_mb);
-	room->total.of[RESOURCE_CPU_MILLI] = known(h->capacity.cpus * 1000);
-	room->total.of[RESOURCE_PIDS] = known(0);
+	room->total.of[RESOURCE_MEMORY_MB] = promisable(h->capacity.memory_mb,
+							set->overcommit_memory);
+	room->total.of[RESOURCE_DISK_MB] = promisable(h->capacity.disk_mb, set->overcommit_disk);
+	room->total.of[RESOURCE_CPU_MILLI] = promisable(h->capacity.cpus * 1000,
+							set->overcommit_cpu);
+	room->total.of[RESOURCE_PIDS] = UNLIMITED;
 	room->promised.of[RESOURCE_MEMORY_MB] = h->promised_memory_mb;
+	room->promised.of[RESOURCE_DISK_MB] = h->promised_disk_mb;
 	room->promised.of[RESOURCE_CPU_MILLI] = h->promised_cpu_milli;
 	memcpy(p->ids[p->count++], h->id, SANDBOX_HOST_SIZE);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/cell/forward.h"
 #include "api/cell/placing.h"
 #include "api/life/change.h"
 #include "api/life/deletion.h"
@@ -110,6 +111,8 @@ static void on_created(struct change *c, const struct err *why)
 		change_free(c);
 		if (used_before)
 			return idempotency_replay(rq, &use);
+		if (full && rq->from_peer && rq->x) /* nothing was written: it may ask another */
+			(void)!http_reply_header(rq->x, FORWARD_REFUSED, "1");
 		return full && placing_refused(rq, &e) ? (void)0 : request_fail(rq, &e);
 	}
 	if (c->found) {

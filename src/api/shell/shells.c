@@ -21,8 +21,8 @@ struct shells {
 	struct job job;
 	char name[SHELL_NAME_SIZE];
 	char sandbox[SANDBOX_ID_SIZE];
-	struct shell_row row; /* the one it is about */
-	bool made;
+	struct shell_row row;   /* the one it is about */
+	bool made, refused;     /* `why` */
 	struct shell_row *rows; /* of a list */
 	size_t count, at;
 	struct buf json;
@@ -262,9 +262,11 @@ static int run_add(struct job *job, struct store *store, struct err *e)
 	    store_shell_add(store, s->sandbox, &s->row, got, &s->made, e) < 0)
 		return -1;
 	crash_point("shell.recorded");
-	if (!s->made && (!s->row.made_by[0] || strncmp(s->row.made_by, got->made_by, 64) != 0))
-		return err_set(e, ERR_CONFLICT, "a shell %s already exists", s->name);
-	if (!s->made && strcmp(s->row.made_by, got->made_by) != 0)
+	s->refused = !s->made &&
+		     (!s->row.made_by[0] || strncmp(s->row.made_by, got->made_by, 64) != 0);
+	if (s->refused)
+		err_set(&s->why, ERR_CONFLICT, "a shell %s already exists", s->name);
+	else if (!s->made && strcmp(s->row.made_by, got->made_by) != 0)
 		return err_set(e, ERR_CONFLICT,
 			       "this Idempotency-Key was used before, for another body");
 	s->row = *got;
@@ -286,8 +288,8 @@ static void on_begun(void *data, const struct shell_state *state, const struct e
 		s->why = *why;
 		return submit(s, run_remove, on_unmade);
 	}
-	if (why)
-		return fail(s, why);
+	if (why || s->refused) /* and what exists, is there */
+		return fail(s, why ? why : &s->why);
 	add_shell(&s->json, &s->row, state);
 	reply(s, 201);
 }
