@@ -4,8 +4,11 @@ _berth()
 	local cur=${COMP_WORDS[COMP_CWORD]} word command= i
 	local common="--url --key --json --help"
 	local -A options=(
+		[exec]="--env --workdir --timeout --shell --interactive --background"
+		[execs]=""
+		[logs]="--follow"
+		[kill]="--signal --grace"
 		[run]="--runtime --memory --cpus --pids --disk --name --label --env --workdir --timeout --interactive --keep"
-		[exec]="--env --workdir --timeout --shell --interactive"
 		[shell]="--env --workdir"
 		[cp]=""
 		[ps]=""

@@ -54,7 +54,9 @@ struct berthd {
 		pthread_mutex_t lock;
 		struct placement_host host;
 		uint64_t measured_ms; /* 0: never */
-	} room;                       /* what this host has: api/life/room.h */
+		bool asking;
+		uv_timer_t timer;
+	} room; /* what this host has: api/life/room.h */
 	struct peers peers;
 	struct changing changing;
 	struct busy busy;
@@ -65,6 +67,7 @@ struct berthd {
 	struct usage *usage;
 	_Atomic size_t exec_held; /* bytes of output kept for JSON answers; see exec/json.c */
 	struct journals journals;
+	struct trim *trim;
 	struct host_keeper *keeper; /* NULL: leases are off */
 	_Atomic int image_works;    /* pulls and imports under way */
 	_Atomic bool image_tidying; /* files without a name are being removed: none may begin */

@@ -29,6 +29,7 @@ struct exec_options {
 	uint64_t timeout_ms;
 	const char *shell; /* the name of a persistent shell to run it in; NULL: none */
 	bool interactive;  /* forward standard input even if it is a terminal */
+	bool background;   /* of `exec` alone */
 };
 
 /* The request for these options and the words of a command. exec_request_done() it. */

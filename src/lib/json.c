@@ -259,15 +259,25 @@ static const struct json *leaf(const json_t *v)
 	return (const struct json *)(const void *)v;
 }
 
-int json_parse(const char *text, size_t len, struct json **ret, struct err *e)
+static int parse(const char *text, size_t len, size_t flags, struct json **ret, struct err *e)
 {
 	json_error_t why;
-	json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+	json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES | flags, &why);
 
 	if (!root)
 		return err_set(e, ERR_INVALID, "not JSON: %.80s (line %d)", why.text, why.line);
 	*ret = (struct json *)(void *)root;
 	return 0;
+}
+
+int json_parse(const char *text, size_t len, struct json **ret, struct err *e)
+{
+	return parse(text, len, JSON_DECODE_ANY, ret, e);
+}
+
+int json_parse_bytes(const char *text, size_t len, struct json **ret, struct err *e)
+{
+	return parse(text, len, JSON_DECODE_ANY | JSON_ALLOW_NUL, ret, e);
 }
 
 void json_free(struct json **root)
@@ -291,6 +301,11 @@ const char *json_text(const struct json *value)
 	const char *s = json_string_value(tree(value));
 
 	return s ? s : "";
+}
+
+size_t json_text_len(const struct json *value)
+{
+	return json_string_length(tree(value));
 }
 
 bool json_is_text(const struct json *value)

@@ -67,6 +67,8 @@ void json_map(struct buf *out, const struct strv *map); /* {"name":"value"} of a
 /* Reading a reply: a tree, and lookups that never fail, only miss. */
 struct json;
 must_check int json_parse(const char *text, size_t len, struct json **ret, struct err *e);
+/* The same where a string may hold NUL: then json_text_len() says how long it is. */
+must_check int json_parse_bytes(const char *text, size_t len, struct json **ret, struct err *e);
 /* For cleanup(): only on what json_parse() gave. */
 void json_free(struct json **root);
 const struct json *json_get(const struct json *object, const char *name); /* or NULL */
@@ -78,4 +80,5 @@ bool json_get_bool(const struct json *object, const char *name);          /* or 
 bool json_member(const struct json *object, size_t i, const char **name, const char **value);
 size_t json_len(const struct json *list);
 const char *json_text(const struct json *value); /* of a string, or "" */
+size_t json_text_len(const struct json *value);  /* of a string, or 0 */
 bool json_is_text(const struct json *value);     /* NULL is none */

@@ -20,7 +20,7 @@ static const struct statement check = { "check",
 	"AND deadline_at < now() - $2::bigint * interval '1 millisecond' "
 	"UNION ALL "
 	"SELECT 'no_deadline', id, state FROM sandbox WHERE host = $1 AND deadline_at IS NULL "
-	"AND state IN ('creating', 'deleting') "
+	"AND state IN ('creating', 'falling_asleep', 'waking', 'deleting') "
 	"UNION ALL "
 	"SELECT 'unproven', id, 'the receipt: ' || left(receipt, 150) FROM tombstone "
 	"WHERE host = $1 AND NOT (" SAYS_ABSENT("process") " AND " SAYS_ABSENT("cgroup") " AND "

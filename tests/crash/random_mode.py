@@ -19,6 +19,7 @@ import pathlib
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -40,7 +41,7 @@ class One:
 
     def __init__(self, build, work, seconds):
         from server import Server
-        self.s = Server(build, "crun", work / "dev", ["--pool-size", "2g"])
+        self.s = Server(build, "crun", work / "dev")
         self.s.dev_env = {"BERTH_TIMER_DIVISOR": "20"}
         self.s.start()
         build_rootfs(work / "base.tar")
@@ -80,11 +81,16 @@ class One:
         path = f"/proc/{self.s.pid('berth-node')}/root{self.s.dir}/node/pool/images/filler"
         try:
             with open(path, "wb") as f:
-                for _ in range(4096):
-                    f.write(os.urandom(1 << 20))
+                free = os.fstatvfs(f.fileno())
+                size = free.f_bavail * free.f_frsize
+                while size > 1 << 16:
+                    try:
+                        os.posix_fallocate(f.fileno(), os.fstat(f.fileno()).st_size, size)
+                    except OSError:
+                        size //= 2
         except OSError:
             pass
-        time.sleep(0.5)
+        time.sleep(1)
         try:
             os.unlink(path)
         except OSError:
@@ -111,6 +117,79 @@ class One:
 
     def sweep(self):
         self.s.sweep()
+
+
+class Several:
+    """A cell of leased hosts, one PostgreSQL with a synchronous standby."""
+
+    def __init__(self, build, work, seconds, hosts):
+        import cell_world
+        build_rootfs(work / "base.tar")
+        world = type("World", (cell_world.StandbyWorld,), {"HOSTS": hosts})
+        self.name, self.w = f"{hosts} hosts", world(build, work, 1)
+        self.apis = [h.api for h in self.w.c.hosts]
+        for api in self.apis:
+            api.timeout = 60
+        self.failover_at = time.monotonic() + seconds / 2
+        self.primary = 0
+
+    def trouble(self, rng):
+        def one(*names):
+            return lambda: rng.choice(self.w.c.hosts).kill(*names)
+        return [(4, "kills of berthd", one("berthd")),
+                (4, "kills of berth-node", one("node")),
+                (2, "kills of both", one()),
+                (2, "kills of PostgreSQL", self.kill_postgres),
+                (3, "stopped and continued", lambda: self.stop(rng)),
+                (3, "partitions, short", lambda: self.cut(rng, 0.5, 1.5)),
+                (2, "partitions, long", lambda: self.cut(rng, 5, 9))]
+
+    def kill_postgres(self):
+        p = self.w.c.postgres[self.primary]
+        p.kill()
+        if self.primary == 0 and time.monotonic() > self.failover_at:
+            self.w.c.postgres[1].promote()
+            self.primary = 1
+            return "failovers"
+        p.daemon.start()
+        return None
+
+    def stop(self, rng):
+        h = rng.choice(self.w.c.hosts)
+        d = rng.choice((h.berthd, h.node))
+        try:
+            d.signal(signal.SIGSTOP)
+            time.sleep(rng.uniform(0.2, 5))
+            d.signal(signal.SIGCONT)
+        except OSError:
+            pass
+
+    def cut(self, rng, least, most):
+        h = rng.choice(self.w.c.hosts)
+        h.cut_off()
+        time.sleep(rng.uniform(least, most))
+        h.join()
+
+    def alive(self):
+        found = collections.defaultdict(set)
+        for h in self.w.c.hosts:
+            for ident in () if self.w.frozen(h) else h.alive():
+                found[ident].add(h.name)
+        return {i: names if len(names) < 2 else set(self.w.running(i)) for i, names in found.items()}
+
+    def checks(self):
+        try:
+            self.w.healthy()
+            answer = self.w.check()[1]
+            return ([] if answer["ok"] else answer["findings"]) + self.w.c.differences()
+        except (ApiError, Violation, AssertionError) as e:
+            return [str(e)[:1000]]
+
+    def close(self):
+        return self.w.twice[:3]
+
+    def sweep(self):
+        self.w.close()
 
 
 class History:
@@ -148,6 +227,7 @@ class History:
             return None
         if status != 201:
             self.count(f"creates refused ({status})")
+            print(f"      {key}: {status} {body.get('message')}", flush=True)
             return None
         with self.lock:
             first = self.keys.setdefault(key, body["id"])
@@ -214,8 +294,7 @@ class History:
         while not self.ending:
             time.sleep(self.random.uniform(0.4, 3))
             _, name, act = self.random.choices(rows, weights)[0]
-            act()
-            self.count(name)
+            self.count(act() or name)
 
     def watch(self):
         """All the time: nobody is alive twice, nobody with a receipt is alive."""
@@ -225,7 +304,8 @@ class History:
             for ident, names in self.place.alive().items():
                 if len(names) > 1:
                     self.accuse(f"{ident} is alive twice: {names}")
-                if ident in gone:
+                if ident in gone and time.sleep(0.2) is None and self.place.alive().get(ident):
+                    # Seen twice: a process that is being reaped in this moment is not alive.
                     self.accuse(f"{ident} has a receipt and is alive: {names}")
             self.count("looks at the host")
             time.sleep(0.5)
@@ -284,9 +364,16 @@ def main():
     options.add_argument("--hosts", type=int, default=1)
     options.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
     args = options.parse_args()
+    if not os.environ.get("BERTH_CRASH_INSIDE"):
+        # A network of its own, for it and everything it starts.
+        os.execvpe("unshare", ["unshare", "--net", sys.executable, *sys.argv], {**os.environ, "BERTH_CRASH_INSIDE": "1"})
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     top = pathlib.Path(tempfile.mkdtemp(prefix="berth-random-"))
     top.chmod(0o711)
-    place = One(args.build, top, args.seconds)
+    if args.hosts > 1:
+        place = Several(args.build, top, args.seconds, args.hosts)
+    else:
+        place = One(args.build, top, args.seconds)
     print(f"seed {args.seed}, {args.seconds:.0f} s on {place.name}", flush=True)
     history = History(place, args.seed)
     try:

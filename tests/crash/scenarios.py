@@ -262,6 +262,66 @@ class WriteFile(Scenario):
         demand(names == b"f\n", f"more than the file is left: {names}")
 
 
+class Sleep(Scenario):
+    """Put to sleep until it sleeps, then used: what was on its disk is there."""
+
+    def prepare(self, w):
+        ident, text = w.api.create(), w.unique("s")
+        w.api.exec(ident, f"echo {text} > /root/f")
+        return ident, text
+
+    def act(self, w, thing):
+        def put_to_sleep():
+            status, body, _ = post(w, f"/v1/sandboxes/{thing[0]}/sleep", None)
+            if status in (503, 504):
+                raise ApiError(503, body)
+            demand(status == 200, f"sleep: {status} {body}")
+        insist(put_to_sleep)
+        return self.read(w, thing[0])
+
+    def read(self, w, ident):
+        try:
+            return insist(lambda: w.api.exec(ident, "cat /root/f"))
+        except ApiError:  # the engine that should wake it was killed: told as failed, and its disk is kept
+            box = insist(lambda: w.api.get("/v1/sandboxes/" + ident))
+            fine = "signal 9" in box["reason"] or "half made" in box["reason"]
+            demand(box["state"] == "failed" and fine, f"it cannot be woken: {box}")
+            insist(lambda: w.api.call("POST", f"/v1/sandboxes/{ident}/wake"))
+            return insist(lambda: w.api.exec(ident, "cat /root/f"))
+
+    def verify(self, w, thing, told):
+        ident, text = thing
+        read = self.read(w, ident)
+        demand(read.out.decode() == text + "\n", f"its disk has {dict(read)}")
+        demand(told.kind != "exited" or told.out == read.out, f"it lied: {dict(told)}")
+
+
+class Identity(Scenario):
+    """Asked for by identity until there is an answer, more than once: one sandbox."""
+
+    def prepare(self, w):
+        return {"org": "o", "user": w.unique("u"), "session": "s"}
+
+    def ask(self, w, thing):
+        def once():
+            status, body, _ = post(w, "/v1/sandboxes", {"image": "base", "identity": thing})
+            if status in (503, 504):
+                raise ApiError(503, body)
+            return status, body
+        return insist(once)
+
+    def act(self, w, thing):
+        first = self.ask(w, thing)
+        self.ask(w, thing)
+        return first
+
+    def verify(self, w, thing, told):
+        boxes = w.boxes()
+        demand(len(boxes) <= 1, f"one identity has {len(boxes)}: {boxes}")
+        if told[0] in (200, 201):
+            demand(boxes[0]["id"] == told[1]["id"], f"{told}, and there is {boxes}")
+
+
 class InitDies(Scenario):
     """Its first process ends: the record says failed, and that is no leak."""
 
@@ -512,6 +572,8 @@ ALL = {
     "delete-once": DeleteOnce,
     "delete-cut-off": DeleteCutOff,
     "delete-while-creating": DeleteWhileCreating,
+    "sleep": Sleep,
+    "identity": Identity,
     "init-dies": InitDies,
     "adopt-berthd": AdoptByBerthd,
     "adopt-node": AdoptByNode,

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 
+import nodeproto
 from client import ApiError
 from marks import limit, only
 from server import wait_until
@@ -202,3 +203,27 @@ def test_w12_execs_of_others_are_not_seen(s):
             assert s.api.request("DELETE", path(box.id, ident))[0] == 404
         finally:
             s.api.key = mine
+
+
+@only("crun")
+@limit(120)
+def test_ex9_beyond_the_cap_is_a_gap_with_exact_counts_but_not_for_its_client(s):
+    size, cap = 300 << 20, 256 << 20
+    with s.box() as box:
+        with s.api.upgrade(box.id) as sock:
+            sock.sendall(nodeproto.exec_frame(["sh", "-c", f"yes 0123456 | head -c {size}"], ident="big"))
+            time.sleep(1)  # it does not read: the command waits
+            got = 0
+            for name, payload in nodeproto.read_frames(sock):
+                if name == "stdout":
+                    assert payload == (b"0123456\n" * (len(payload) // 8 + 2))[got % 8:got % 8 + len(payload)], got
+                    got += len(payload)
+                elif name == "exited":
+                    break
+        assert got == size
+        e = wait_end(s, box.id, "big")
+        assert e["stdout_bytes"] == size and 0 < e["gap_bytes"] <= size - cap, e
+        kept = size - e["gap_bytes"]
+        out, _, end, gap, last = follow(s, box.id, "big", kept - 100, more="")
+        assert out == (b"0123456\n" * 30)[(kept - 100) % 8:][:100] and (gap, last) == (e["gap_bytes"], size)
+        assert end["stdout_bytes"] == size

@@ -169,3 +169,19 @@ def test_w15_a_frozen_guest_is_told_within_the_deadline(s):
         finally:
             [os.kill(p, signal.SIGCONT) for p in pids]
         assert kill(s, box.id, ident)["kind"] == "killed"
+
+
+@only("crun")
+def test_the_command_line_follows_lists_and_kills(s):
+    with s.box() as box:
+        code, out, err = s.berth("exec", "-b", "-e", "X=a b", box.id, "--", "sh", "-c", "printf \"$X\\0\\377\"; echo e >&2; sleep 1; echo end")
+        ident = out.decode().strip()
+        assert code == 0 and ident.startswith("ex_"), (code, out, err)
+        assert s.berth("logs", "-f", box.id, ident) == (0, b"a b\x00\xffend\n", b"e\n")
+        ident = s.berth("exec", "--background", box.id, "--", "sleep", "1000")[1].decode().strip()
+        listed = s.berth("execs", box.id)[1].decode()
+        assert ident in listed and "sleep 1000" in listed and "exited" in listed, listed
+        assert s.berth("kill", box.id, ident)[0] == 0
+        assert get(s, box.id, ident)["kind"] == "killed"
+        code, _, err = s.berth("logs", box.id, "nothing")
+        assert code == 125 and b"no exec" in err, (code, err)

@@ -281,6 +281,17 @@ def test_berthd_killed_in_the_middle_of_a_command_loses_nothing_of_it(s):
         assert sh.out("echo $X; pwd") == "after\n/var\n"
 
 
+def test_a_command_in_a_shell_can_be_killed(s):
+    with Shell(s) as sh:
+        ident = s.api.call("POST", f"/v1/sandboxes/{sh.box.id}/exec",
+                           {"command": "sleep 7779", "shell": "work", "background": True})["id"]
+        wait_until(lambda: sh.get()["state"] == "busy", 20, "busy")
+        r = s.api.call("POST", f"/v1/sandboxes/{sh.box.id}/execs/{ident}/kill", {})
+        assert (r["state"], r["kind"], r["exit_code"]) == ("ended", "killed", None), r
+        assert sh.box.sh("ps -o args | grep -c '[s]leep 7779' || true") == "0\n"
+        assert sh.out("echo lives") == "lives\n"
+
+
 def test_an_image_without_bash_has_its_sh(s):
     with Shell(s, image=None) as sh:
         r = sh.run("cd /tmp; X=1; export Y=2; f() { echo f$X; }")

@@ -56,6 +56,17 @@ TEST(one_that_failed_has_no_processes)
 	CHECK_INT(check_row_and_fact(&sb, NULL), CHECK_NONE);
 }
 
+TEST(one_that_sleeps_has_a_disk_and_no_processes)
+{
+	struct sandbox sb = in_state(SANDBOX_ASLEEP);
+	struct node_observation o = alive;
+
+	CHECK_INT(check_row_and_fact(&sb, &o), CHECK_STILL_RUNNING);
+	o.process = PRESENCE_ABSENT;
+	CHECK_INT(check_row_and_fact(&sb, &o), CHECK_NONE);
+	CHECK_INT(check_row_and_fact(&sb, NULL), CHECK_NO_DISK);
+}
+
 TEST(a_deletion_is_told_until_it_is_proven)
 {
 	struct sandbox sb = in_state(SANDBOX_DELETING);

@@ -138,6 +138,14 @@ static enum check_kind check_failed(const struct node_observation *o)
 	return any(o, PRESENCE_UNKNOWN) ? CHECK_UNKNOWN : CHECK_NONE;
 }
 
+/* No processes, and all of its disk. */
+static enum check_kind check_asleep(const struct node_observation *o)
+{
+	if (o->disk == PRESENCE_ABSENT)
+		return CHECK_NO_DISK;
+	return check_failed(o);
+}
+
 enum check_kind check_row_and_fact(const struct sandbox *sb, const struct node_observation *o)
 {
 	static const struct node_observation nothing = {
@@ -157,7 +165,11 @@ enum check_kind check_row_and_fact(const struct sandbox *sb, const struct node_o
 		return check_failed(o);
 	case SANDBOX_DELETING:
 		return sb->stop.state == STOP_QUARANTINED ? CHECK_QUARANTINED : CHECK_DELETING;
+	case SANDBOX_ASLEEP:
+		return check_asleep(o);
 	case SANDBOX_CREATING: /* anything may be there; that it ends is the deadline's matter */
+	case SANDBOX_FALLING_ASLEEP:
+	case SANDBOX_WAKING:
 	case SANDBOX_GONE:
 	default:
 		return CHECK_NONE;

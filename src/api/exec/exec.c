@@ -316,21 +316,33 @@ static void hold_back(struct exec *x)
 		line_pause(x->line);
 }
 
+/*
+ * Past the cap nothing can be read again: the client is handed it even if it is
+ * full. That is no more than we have read already; then we wait for it.
+ */
+static bool can_hand(struct exec *x, uint64_t position)
+{
+	return x->client && tail_is_at(x->client, position) &&
+	       (!x->client->full || journal_is_full(x->journal));
+}
+
 static void on_output(void *data, int stream, uint8_t *bytes, size_t len)
 {
 	struct exec *x = data;
 	const struct journal_slot *slot = &x->journal->slot; /* only we change it */
-	uint64_t position = slot->offset[0] + slot->offset[1];
-	bool late = x->client && !tail_is_at(x->client, position);
-	bool recorded;
+	bool hand, late, recorded;
 
 	if (!x->started || x->exit.kind != EXEC_NONE)
 		return;
+	hand = can_hand(x, slot->offset[0] + slot->offset[1]);
+	late = x->client && !hand;
 	recorded = journal_append(x->journal, stream, bytes, len, late);
-	if (x->client && !late)
+	if (hand)
 		tail_hand(x->client, stream, bytes, len, recorded);
 	tails_wake(x->journal);
 	acknowledge(x);
+	if (late && !recorded)
+		return; /* the disk is full: for the client, too, this is a gap */
 	if (x->client && (late || x->client->full) && !x->paused)
 		hold_back(x);
 }

@@ -209,7 +209,7 @@ void tail_start(struct tail *t, uint32_t pid)
 
 bool tail_is_at(const struct tail *t, uint64_t position)
 {
-	return t->position == position && t->left == 0 && !t->full && !t->closed;
+	return t->position == position && t->left == 0 && !t->closed;
 }
 
 void tail_hand(struct tail *t, int stream, uint8_t *data, size_t len, bool recorded)

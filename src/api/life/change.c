@@ -273,8 +273,8 @@ static bool still_at_it(struct change *c, const struct err *why)
  */
 static bool is_taken_up_later(const struct change *c, const struct err *why)
 {
-	return why->code == ERR_BUSY && (c->use.key[0] || c->step.action == ACT_BUILD ||
-					 c->step.action == ACT_WAKE);
+	return why->code == ERR_BUSY &&
+	       (c->use.key[0] || c->step.action == ACT_BUILD || c->step.action == ACT_WAKE);
 }
 
 static void broken(struct change *c, const struct err *why)
@@ -353,8 +353,7 @@ void change_create(struct change *c, change_fn *done)
 	c->done = done;
 	if (host_keeper_check(c->reactor->berthd->keeper, &e) < 0)
 		return done(c, &e);
-	if (!c->marked) /* it may be tried twice */
-		change_mark(c);
+	change_mark(c);
 	c->event = "create";
 	change_write(c, write_intent, build);
 }

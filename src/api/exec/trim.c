@@ -1,0 +1,156 @@
+#include "api/exec/trim.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <uv.h>
+
+#include "api/berthd.h"
+#include "lib/log.h"
+
+#define EVERY_MS 60000
+
+/* ---- what to remove ---- */
+
+struct one {
+	char sandbox[SANDBOX_ID_SIZE], id[EXEC_ID_SIZE];
+	uint64_t bytes;
+	struct timespec changed;
+};
+
+struct all {
+	struct journals *js;
+	struct one *items;
+	size_t count;
+	uint64_t bytes;
+};
+
+static int add_one(void *data, const char *sandbox, const char *id)
+{
+	struct all *a = data;
+	char name[SANDBOX_ID_SIZE + EXEC_ID_SIZE];
+	struct stat st;
+	struct one *o;
+
+	snprintf(name, sizeof(name), "%s/%s", sandbox, id);
+	if (fstatat(a->js->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	if ((a->count & (a->count - 1)) == 0)
+		a->items = xrealloc(a->items, (a->count ? 2 * a->count : 1) * sizeof(*a->items));
+	o = &a->items[a->count++];
+	*o = (struct one){ .bytes = (uint64_t)st.st_blocks * 512, .changed = st.st_mtim };
+	snprintf(o->sandbox, sizeof(o->sandbox), "%s", sandbox);
+	snprintf(o->id, sizeof(o->id), "%s", id);
+	a->bytes += o->bytes;
+	return 0;
+}
+
+static int by_age(const void *left, const void *right)
+{
+	const struct timespec *a = &((const struct one *)left)->changed;
+	const struct timespec *b = &((const struct one *)right)->changed;
+
+	if (a->tv_sec != b->tv_sec)
+		return a->tv_sec < b->tv_sec ? -1 : 1;
+	return (a->tv_nsec > b->tv_nsec) - (a->tv_nsec < b->tv_nsec);
+}
+
+static bool remove_ended(struct journals *js, const struct one *o)
+{
+	struct journal_view v;
+	struct journal *j;
+	struct err ignored;
+
+	if (journal_find(js, o->sandbox, o->id, &j, &ignored) < 0)
+		return false;
+	journal_look(j, &v);
+	if (v.slot.state == JOURNAL_SETTLED)
+		journal_remove(j);
+	journal_unref(j);
+	return v.slot.state == JOURNAL_SETTLED;
+}
+
+size_t journals_trim(struct journals *js, uint64_t limit)
+{
+	struct all a = { .js = js };
+	size_t removed = 0;
+
+	journals_each(js, NULL, add_one, &a);
+	if (a.bytes > limit)
+		qsort(a.items, a.count, sizeof(*a.items), by_age);
+	for (size_t i = 0; i < a.count && a.bytes > limit; i++)
+		if (remove_ended(js, &a.items[i])) {
+			a.bytes -= a.items[i].bytes;
+			removed++;
+		}
+	free(a.items);
+	return removed;
+}
+
+/* ---- when ---- */
+
+struct trim {
+	struct reactor *reactor;
+	uv_timer_t timer;
+	struct job job;
+	size_t removed;
+	bool working;
+};
+
+static int run(struct job *job, struct store *s, struct err *e)
+{
+	struct trim *t = container_of(job, struct trim, job);
+	struct berthd *b = t->reactor->berthd;
+
+	(void)s;
+	(void)e;
+	t->removed = journals_trim(&b->journals, b->settings.journal_host_bytes);
+	return 0;
+}
+
+static void on_done(struct job *job)
+{
+	struct trim *t = container_of(job, struct trim, job);
+	char count[24];
+
+	t->working = false;
+	if (t->removed == 0)
+		return;
+	snprintf(count, sizeof(count), "%zu", t->removed);
+	log_event(LOG_INFO, "old journals were removed", "execs", count, NULL);
+}
+
+static void on_time(uv_timer_t *timer)
+{
+	struct trim *t = timer->data;
+
+	if (t->working)
+		return;
+	t->working = true;
+	t->job = (struct job){ .reactor = t->reactor, .run = run, .done = on_done };
+	worker_submit(&t->reactor->berthd->workers, &t->job);
+}
+
+struct trim *trim_begin(struct reactor *r)
+{
+	struct trim *t = xcalloc(1, sizeof(*t));
+
+	t->reactor = r;
+	uv_timer_init(&r->loop, &t->timer);
+	t->timer.data = t;
+	uv_timer_start(&t->timer, on_time, EVERY_MS, EVERY_MS);
+	return t;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+void trim_end(struct trim *t)
+{
+	if (t)
+		uv_close((uv_handle_t *)&t->timer, on_closed);
+}

@@ -1,0 +1,16 @@
+/*
+ * All journals of the host together have a limit: past it the oldest that have
+ * ended are removed, on a worker, from time to time. What runs is never touched.
+ */
+#pragma once
+
+#include "api/exec/journal.h"
+
+struct reactor;
+struct trim;
+
+struct trim *trim_begin(struct reactor *r);
+void trim_end(struct trim *t);
+
+/* Now. How many were removed. */
+size_t journals_trim(struct journals *js, uint64_t limit);

@@ -1,0 +1,123 @@
+/* berth execs, berth kill: the commands of a sandbox, and an end to one. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/say.h"
+#include "cli/table.h"
+
+static void add_path(struct buf *path, const char *sandbox)
+{
+	buf_adds(path, "/v1/sandboxes/");
+	fetch_escape(path, sandbox);
+	buf_adds(path, "/execs");
+}
+
+static void add_row(struct table *t, const struct json *x)
+{
+	cleanup(buf_done) struct buf command = buf_make(256);
+	const struct json *argv = json_get(x, "argv");
+	const char *kind = json_get_str(x, "kind");
+
+	for (size_t i = 0; i < json_len(argv); i++)
+		buf_addf(&command, "%s%s", i ? " " : "", json_text(json_at(argv, i)));
+	table_add(t, json_get_str(x, "id"));
+	table_add(t, kind[0] ? kind : "running");
+	if (strcmp(kind, "exited") == 0)
+		table_addf(t, "%lld", (long long)json_get_int(x, "exit_code"));
+	else
+		table_add(t, "-");
+	table_addf(t, "%.19s", json_get_str(x, "started_at"));
+	table_addf(t, "%lld", (long long)json_get_int(x, "output_bytes"));
+	table_addf(t, "%.60s", buf_str(&command));
+}
+
+static int execs(const struct context *c, const void *options, const struct strv *args,
+		 struct err *e)
+{
+	cleanup(table_done) struct table t =
+		table_make("EXEC", "STATE", "CODE", "STARTED", "BYTES", "COMMAND", NULL);
+	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
+	cleanup(buf_done) struct buf after = buf_make(1024);
+
+	(void)options;
+	do {
+		cleanup(client_reply_done) struct client_reply page = { 0 };
+		cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
+		const struct json *list;
+
+		add_path(&path, args->items[0]);
+		buf_adds(&path, "?after=");
+		fetch_escape(&path, buf_str(&after));
+		if (client_call(c, "GET", buf_str(&path), NULL, &page, e) < 0)
+			return -1;
+		if (c->json && (say_out(buf_str(&page.text), page.text.len, e) < 0 ||
+				say_out("\n", 1, e) < 0))
+			return -1;
+		list = json_get(page.tree, "execs");
+		for (size_t i = 0; i < json_len(list); i++)
+			add_row(&t, json_at(list, i));
+		buf_clear(&after);
+		buf_adds(&after, json_get_str(page.tree, "next"));
+	} while (after.len > 0);
+	if (c->json)
+		return 0;
+	table_print(&t, &out);
+	return say_out(buf_str(&out), out.len, e);
+}
+
+const struct command cmd_execs = {
+	.name = "execs",
+	.usage = "ID",
+	.help = "List a sandbox's commands",
+	.details = "Those that run and those that ended. With --json one object a page.",
+	.min = 1,
+	.max = 1,
+	.run = execs,
+};
+
+struct kill_options {
+	const char *signal;
+	uint64_t grace_ms;
+};
+
+/* clang-format off */
+static const struct option_row kill_options[] = {
+	OPTION(OPTION_TEXT, kill_options, signal, "signal", 's', "NAME", "KILL if not given"),
+	OPTION(OPTION_DURATION, kill_options, grace_ms, "grace", 'g', "TIME",
+	       "then KILL: 500ms, 5s"),
+	OPTION_ROWS_END
+};
+/* clang-format on */
+
+static int run_kill(const struct context *c, const void *given, const struct strv *args,
+		    struct err *e)
+{
+	const struct kill_options *o = given;
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX), body = buf_make(1024);
+
+	add_path(&path, args->items[0]);
+	buf_adds(&path, "/");
+	fetch_escape(&path, args->items[1]);
+	buf_adds(&path, "/kill");
+	json_open(&body, '{');
+	json_str(&body, "signal", o->signal ? o->signal : "KILL");
+	json_int(&body, "grace_ms", (int64_t)o->grace_ms);
+	buf_adds(&body, "}");
+	if (client_call(c, "POST", buf_str(&path), buf_str(&body), &reply, e) < 0)
+		return -1;
+	return c->json ? say_out(buf_str(&reply.text), reply.text.len, e) : 0;
+}
+
+const struct command cmd_kill = {
+	.name = "kill",
+	.usage = "[OPTIONS] ID EXEC",
+	.help = "Signal a command and all it started",
+	.details = "With KILL it returns after all of them were seen gone.",
+	.options = kill_options,
+	.record_size = sizeof(struct kill_options),
+	.min = 2,
+	.max = 2,
+	.run = run_kill,
+};
