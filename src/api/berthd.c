@@ -6,6 +6,7 @@
 #include "api/exec/resume.h"
 #include "api/exec/trim.h"
 #include "api/life/reconcile.h"
+#include "api/life/room.h"
 #include "api/life/usage.h"
 #include "lib/crash.h"
 #include "lib/id.h"
@@ -184,6 +185,7 @@ int berthd_open(struct berthd *b, struct err *e)
 		return -1;
 	b->reconcile = reconcile_begin(&b->reactors[0]);
 	b->usage = usage_begin(&b->reactors[0]);
+	room_begin(&b->reactors[0]);
 	peers_begin(&b->peers, &b->reactors[0]);
 	crash_point("api.serving");
 	return watch_signals(b, e);
@@ -221,6 +223,7 @@ void berthd_close(struct berthd *b)
 	reconcile_end(b->reconcile);
 	trim_end(b->trim);
 	usage_end(b->usage);
+	room_end(&b->reactors[0]);
 	host_keeper_end(b->keeper);
 	peers_end(&b->peers);
 	for (size_t i = 0; i < b->reactor_count; i++)

@@ -54,7 +54,9 @@ struct berthd {
 		pthread_mutex_t lock;
 		struct placement_host host;
 		uint64_t measured_ms; /* 0: never */
-	} room;                       /* what this host has: api/life/room.h */
+		bool asking;
+		uv_timer_t timer;
+	} room; /* what this host has: api/life/room.h */
 	struct peers peers;
 	struct changing changing;
 	struct busy busy;

@@ -108,6 +108,7 @@ static void begin_run(struct holder *h, int conn, uint64_t timeout_ms)
 	h->run.number++;
 	h->run.fresh = h->run.number == 1;
 	h->run.done = false;
+	h->fed = h->told = false;
 	h->stopped_as = EXEC_NONE;
 	h->started_us = now_us();
 	h->deadline_us = 0;
@@ -149,7 +150,7 @@ static void on_done(struct holder *h)
 	while (read(h->interpreter.done, wire, sizeof(wire)) == (ssize_t)sizeof(wire)) {
 		struct reader r = reader_make(wire, sizeof(wire));
 
-		if (h->phase != HOLDER_RUNNING || reader_u32(&r) != h->run.number)
+		if (h->phase != HOLDER_RUNNING || !h->told || reader_u32(&r) != h->run.number)
 			continue;
 		h->run.done = true;
 		h->exit = (struct exec_exit){ .kind = h->stopped_as ? h->stopped_as : EXEC_EXITED };
@@ -161,8 +162,12 @@ static void on_done(struct holder *h)
 static void peer_left(struct holder *h)
 {
 	peer_close(&h->peer);
-	if (h->phase == HOLDER_RUNNING && h->stopped_as == EXEC_NONE)
+	if (h->phase == HOLDER_RUNNING && !h->fed && !h->ended) { /* there was no run yet */
+		h->run.number--;
+		end_run(h);
+	} else if (h->phase == HOLDER_RUNNING && h->stopped_as == EXEC_NONE) {
 		interrupt(h, EXEC_KILLED);
+	}
 }
 
 static void say_end(struct holder *h)
@@ -202,6 +207,9 @@ static int take_frame(struct holder *h, const struct frame *f, struct err *e)
 
 	switch (f->type) {
 	case FRAME_STDIN:
+		h->fed = true;
+		/* Its one line is whole: from now on it may say that it is done. */
+		h->told = memchr(f->payload.data, '\n', f->payload.len) != NULL;
 		buf_add(&h->feed, f->payload.data, f->payload.len);
 		if (buf_overflowed(&h->feed))
 			return err_set(e, ERR_TOO_LARGE, "more code than a run can have");

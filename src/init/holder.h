@@ -42,6 +42,7 @@ struct holder {
 	struct peer peer; /* its fd is -1 once nobody listens */
 	struct holder_stream streams[HOLDER_STREAMS];
 	struct buf feed; /* for the interpreter's requests */
+	bool fed, told;  /* some of the code came, all of it */
 	struct context_run run;
 	struct exec_exit exit;
 	uint64_t started_us, deadline_us; /* 0: none */

@@ -210,6 +210,8 @@ static bool end_tasks(struct node *n)
 
 	for (size_t i = 0; i < ALLOCATION_BUCKETS; i++)
 		for (struct allocation *a = n->all.buckets[i]; a; a = a->next) {
+			if (a->phase == PHASE_BUILT && !a->call)
+				a->phase = PHASE_ENDED; /* of that epoch: not to be started */
 			if (!a->task || a->phase == PHASE_DESTROYING)
 				continue;
 			task_kill(a->task);

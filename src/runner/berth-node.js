@@ -313,11 +313,13 @@ async function valueOf(remote) {
 	return remote.subtype === 'null' ? null : remote.value;
 }
 
-// What is not of this program. V8 counts from the first line of the run, and so do people.
+// What is not of this program: neither its frames nor the promise it ran the code in.
 function ownLines(stack) {
-	return stack
+	const lines = stack
 		.split('\n')
 		.filter((line) => !/^\s+at .*(?:node:internal|node:inspector|node:vm|node:net|node:events|\(?berth:\d)/.test(line));
+	while (/^\s+at new Promise \(<anonymous>\)$/.test(lines[lines.length - 1])) lines.pop();
+	return lines;
 }
 
 async function report(details, name) {

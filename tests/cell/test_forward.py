@@ -9,6 +9,7 @@ import time
 from cell import PEER_PORT, PORT, error_of
 from client import Api, ApiError, event_bytes
 from server import wait_until
+from websocket import WebSocket
 
 CELL = {"hosts": 2}
 
@@ -157,6 +158,21 @@ def test_files_go_both_ways(c):
     assert status == 206 and part == data[1 << 20:] and headers["Content-Range"], headers
     status, _, _ = far.request("GET", f"/v1/sandboxes/{ident}/files?path=/none%20such")
     assert status == 404
+
+
+def test_a_terminal_is_seen_from_another_host(c):
+    ident, far = box_on(c, c.hosts[0])
+    terminal = far.call("POST", f"/v1/sandboxes/{ident}/terminals", {"argv": ["sh"], "cols": 100, "rows": 30})
+    with WebSocket(far, f"/v1/sandboxes/{ident}/terminals/{terminal['id']}/attach") as v:
+        assert v.status == 101, v.head
+        v.send(b"stty size\n")
+        v.until(b"30 100\r\n")
+        v.say(type="resize", cols=132, rows=43)
+        v.send(b"stty size\n")
+        v.until(b"43 132\r\n")
+        v.send(b"exit 5\n")
+        v.until(None)
+        assert v.texts[-1]["type"] == "exit" and v.texts[-1]["exit_code"] == 5 and v.code == 1000, v.texts
 
 
 def test_a_host_cut_off_in_the_middle_leaves_no_success(c):

@@ -151,7 +151,12 @@ class Several:
             self.w.c.postgres[1].promote()
             self.primary = 1
             return "failovers"
-        p.daemon.start()
+        for _ in range(50):  # its children may hold its memory for a moment still
+            if not p.daemon.runs():
+                p.daemon.start()
+            time.sleep(0.3)
+            if p.daemon.runs():
+                break
         return None
 
     def stop(self, rng):

@@ -18,6 +18,7 @@ PYTHON = "/usr/bin/python3"
 # Of the library, what no test of ours needs.
 PYTHON_LEFT_OUT = {"test", "__pycache__", "ensurepip", "lib2to3", "idlelib", "tkinter", "turtledemo", "pydoc_data",
                    "distutils", "dist-packages"}
+NODE_BUILTINS = ("acorn", "acorn-walk", "cjs-module-lexer", "undici")
 GIT_CORE = pathlib.Path("/usr/lib/git-core")
 GIT_PROGRAMS = {"git-remote-http", "git-http-backend"}
 
@@ -111,6 +112,9 @@ def add_python3(tree):
 
 def add_node(tree):
     tree.program("/usr/bin/node")
+    for name in NODE_BUILTINS:  # Debian's keeps some of its own library outside of the program
+        for path in sorted(pathlib.Path("/usr/share/nodejs", name).rglob("*.js")):
+            tree.file(path)
 
 
 ADD = {"bash": add_bash, "git": add_git, "python3": add_python3, "node": add_node}

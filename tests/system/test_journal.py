@@ -1,5 +1,6 @@
 """The journal of an exec: byte for byte what the command said, whatever happens to whom."""
 import base64
+import http.client
 import json
 import os
 import signal
@@ -227,3 +228,29 @@ def test_ex9_beyond_the_cap_is_a_gap_with_exact_counts_but_not_for_its_client(s)
         out, _, end, gap, last = follow(s, box.id, "big", kept - 100, more="")
         assert out == (b"0123456\n" * 30)[(kept - 100) % 8:][:100] and (gap, last) == (e["gap_bytes"], size)
         assert end["stdout_bytes"] == size
+
+
+@only("crun")
+def test_a_foreground_command_outlives_a_berthd_that_ends(s):
+    """Its client lost the connection, but did not want to: only a client that goes away kills."""
+    with s.box() as box:
+        def ask():
+            try:
+                s.api.exec(box.id, "echo begun; sleep 3; echo done; exit 4", id="front")
+            except (OSError, http.client.HTTPException):
+                pass
+        client = threading.Thread(target=ask)
+        client.start()
+
+        def begun():
+            try:
+                return get(s, box.id, "front")["stdout_bytes"] > 0
+            except ApiError:
+                return False
+        wait_until(begun, 20, "the command begun")
+        os.kill(s.pid("berthd"), signal.SIGTERM)
+        client.join()
+        s.wait_healthy()
+        end = wait_end(s, box.id, "front")
+        assert (end["kind"], end["exit_code"]) == ("exited", 4), end
+        assert follow(s, box.id, "front")[0] == b"begun\ndone\n"

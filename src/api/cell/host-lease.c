@@ -26,9 +26,10 @@ struct host_keeper {
 	char database[1200];
 	char boot_id[HOST_BOOT_SIZE];
 	unsigned divisor;
-	struct host_lease lease; /* times are CLOCK_BOOTTIME */
-	_Atomic int state;       /* the same, for other threads */
-	_Atomic bool told;       /* berth-node knows until when it may run */
+	struct host_lease lease;  /* times are CLOCK_BOOTTIME */
+	_Atomic int state;        /* the same, for other threads */
+	_Atomic uint64_t current; /* epoch, for other threads */
+	_Atomic bool told;        /* berth-node knows until when it may run */
 	uv_timer_t timer;
 	uint64_t next_ms; /* the next word with the database */
 	uint64_t look_ms; /* the next look after the others */
@@ -105,6 +106,7 @@ static void apply(struct host_keeper *k, const struct host_lease_input *in)
 		return;
 	}
 	atomic_store(&k->state, k->lease.state);
+	atomic_store(&k->current, k->lease.epoch);
 	if (!host_lease_runs(&k->lease))
 		atomic_store(&k->told, false);
 	if (k->lease.state != was) {
@@ -437,4 +439,9 @@ int host_keeper_check(const struct host_keeper *k, struct err *e)
 	return err_fix(e, state == HOST_GONE
 				  ? "It was removed from the cell. Use another host."
 				  : "Try again, or use another host; 'berth host ls' lists them.");
+}
+
+uint64_t host_keeper_epoch(const struct host_keeper *k)
+{
+	return k ? atomic_load(&k->current) : 0;
 }

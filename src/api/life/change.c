@@ -225,6 +225,29 @@ static void after_broken(struct change *c, const struct err *why)
 
 static const struct node_call_events started_events;
 
+/* Stopped for long enough, this host was taken over: what it meant to start runs elsewhere. */
+static bool is_overtaken(struct change *c)
+{
+	struct err e;
+
+	if (host_keeper_epoch(c->reactor->berthd->keeper) == c->epoch)
+		return false;
+	err_set(&e, ERR_BUSY, "this host was taken over by another meanwhile");
+	err_fix(&e, "Try again: what was begun here goes on on another host.");
+	c->done(c, &e);
+	return true;
+}
+
+static void start(struct change *c)
+{
+	struct node_target t;
+
+	if (is_overtaken(c))
+		return;
+	change_target(c, &t);
+	node_call(&c->reactor->node, NODE_START, &t, -1, &started_events, c);
+}
+
 struct pause {
 	uv_timer_t timer;
 	struct change *c;
@@ -239,11 +262,9 @@ static void on_pause_over(uv_timer_t *timer)
 {
 	struct pause *p = timer->data;
 	struct change *c = p->c;
-	struct node_target t;
 
 	uv_close((uv_handle_t *)timer, on_pause_closed);
-	change_target(c, &t);
-	node_call(&c->reactor->node, NODE_START, &t, -1, &started_events, c);
+	start(c);
 }
 
 /*
@@ -313,14 +334,12 @@ static const struct node_call_events started_events = { .on_done = on_started };
 static void on_built(void *data, const union node_any *record, int *fd, const struct err *why)
 {
 	struct change *c = data;
-	struct node_target t;
 
 	(void)record, (void)fd;
 	if (why)
 		return broken(c, why);
 	crash_point("life.built");
-	change_target(c, &t);
-	node_call(&c->reactor->node, NODE_START, &t, -1, &started_events, c);
+	start(c);
 }
 
 static const struct node_call_events built_events = { .on_done = on_built };
@@ -339,6 +358,8 @@ static void build(struct change *c, const struct err *why)
 	if (why || c->found)
 		return c->done(c, why);
 	crash_point("life.before-build");
+	if (is_overtaken(c))
+		return;
 	memcpy(ask.request, c->request, sizeof(ask.request));
 	memcpy(ask.sandbox, c->sb.id, sizeof(ask.sandbox));
 	memcpy(ask.image, c->sb.image_digest, sizeof(c->sb.image_digest));
@@ -353,6 +374,7 @@ void change_create(struct change *c, change_fn *done)
 	c->done = done;
 	if (host_keeper_check(c->reactor->berthd->keeper, &e) < 0)
 		return done(c, &e);
+	c->epoch = host_keeper_epoch(c->reactor->berthd->keeper);
 	change_mark(c);
 	c->event = "create";
 	change_write(c, write_intent, build);
@@ -468,6 +490,7 @@ static void act(struct change *c, const struct err *why)
 void change_event(struct change *c, enum sandbox_event ev, const char *reason, change_fn *done)
 {
 	c->done = done;
+	c->epoch = host_keeper_epoch(c->reactor->berthd->keeper);
 	change_mark(c);
 	c->strict = c->sb.version != 0;
 	c->why.msg[0] = '\0';

@@ -43,6 +43,7 @@ struct change {
 	enum sandbox_event ev;
 	const char *event;       /* what happened, for the logs */
 	bool wrote;              /* the record was changed */
+	uint64_t epoch;          /* of this host when it was begun */
 	uint64_t attempt;        /* of the deletion, that this carries out */
 	enum stop_action action; /* of the deletion, next */
 	const char *owner;       /* whose it must be; NULL: anybody's */

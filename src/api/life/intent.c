@@ -346,7 +346,7 @@ int intent_write(struct change *c, struct store *s, struct err *e)
 	intent.deadline_ms = lifecycle_deadline_ms(SANDBOX_CREATING, divisor);
 	addressed = c->spec.name[0] || c->spec.identity_key[0];
 	for (int i = 0; i < TRIES; i++) {
-		n = addressed ? used_before(c, s, e) : 0;
+		n = used_before(c, s, e);
 		if (n == 0)
 			n = find(c, s, e);
 		if (n < 0)

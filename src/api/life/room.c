@@ -9,7 +9,8 @@
 #include "lib/str.h"
 #include "lib/time.h"
 
-#define FRESH_MS     1000
+#define EVERY_MS     1000
+#define KNOWN_MS     10000
 #define LOOK_MS      100
 #define CLEAR_MS     5000 /* for leftovers to be looked for */
 #define MB           (1024 * 1024)
@@ -54,25 +55,35 @@ static struct placement_host room_of(const struct berthd *b, const struct node_c
 	return h;
 }
 
+/* One that lives and has room for anything, but whose disk nobody could look at. */
+static struct placement_host unknown_room(void)
+{
+	struct placement_host h = { .lease = { .state = HOST_LIVE }, .sandboxes_max = UINT32_MAX };
+
+	for (int i = 0; i < RESOURCE_COUNT; i++)
+		h.total.of[i] = UNLIMITED_MB;
+	return h;
+}
+
+static void on_tick_measured(void *data, const struct placement_host *room, const struct err *why)
+{
+	(void)data, (void)room, (void)why; /* it is remembered: that was all */
+}
+
 static void on_capacity(void *data, const union node_any *record, int *fd, const struct err *why)
 {
 	struct measuring *m = data;
 	struct berthd *b = m->reactor->berthd;
 	struct placement_host room;
-	struct err e;
 
 	(void)fd;
-	if (why) {
-		err_set(&e, ERR_BUSY, "what this host has cannot be measured: %s", why->msg);
-		m->done(m->data, NULL, &e);
-	} else {
-		room = room_of(b, &record->capacity);
-		pthread_mutex_lock(&b->room.lock);
-		b->room.host = room;
-		b->room.measured_ms = time_mono_ms();
-		pthread_mutex_unlock(&b->room.lock);
-		m->done(m->data, &room, NULL);
-	}
+	room = why ? unknown_room() : room_of(b, &record->capacity);
+	pthread_mutex_lock(&b->room.lock);
+	b->room.host = room;
+	b->room.measured_ms = time_mono_ms();
+	b->room.asking = b->room.asking && m->done != on_tick_measured;
+	pthread_mutex_unlock(&b->room.lock);
+	m->done(m->data, &room, NULL);
 	free(m);
 }
 
@@ -98,19 +109,48 @@ static struct measuring *measuring_new(struct reactor *r, const char *request, r
 	return m;
 }
 
+/* One question at a time: a berth-node that does not answer is not asked ever more. */
+static void on_tick(uv_timer_t *timer)
+{
+	struct reactor *r = timer->data;
+	struct berthd *b = r->berthd;
+	bool busy;
+
+	pthread_mutex_lock(&b->room.lock);
+	busy = b->room.asking;
+	b->room.asking = true;
+	pthread_mutex_unlock(&b->room.lock);
+	if (!busy)
+		measure_now(measuring_new(r, "room", on_tick_measured, NULL));
+}
+
+void room_begin(struct reactor *r)
+{
+	uv_timer_init(&r->loop, &r->berthd->room.timer);
+	r->berthd->room.timer.data = r;
+	uv_timer_start(&r->berthd->room.timer, on_tick, 0, EVERY_MS);
+}
+
+void room_end(struct reactor *r)
+{
+	uv_close((uv_handle_t *)&r->berthd->room.timer, NULL);
+}
+
 void room_measure(struct reactor *r, const char *request, room_fn *done, void *data)
 {
 	struct berthd *b = r->berthd;
 	struct placement_host room;
-	bool fresh;
+	uint64_t measured;
 
 	pthread_mutex_lock(&b->room.lock);
 	room = b->room.host;
-	fresh = b->room.measured_ms && time_mono_ms() - b->room.measured_ms < FRESH_MS;
+	measured = b->room.measured_ms;
 	pthread_mutex_unlock(&b->room.lock);
-	if (fresh)
-		return done(data, &room, NULL);
-	measure_now(measuring_new(r, request, done, data));
+	if (!measured)
+		return measure_now(measuring_new(r, request, done, data));
+	if (time_mono_ms() - measured > KNOWN_MS)
+		room = unknown_room();
+	done(data, &room, NULL);
 }
 
 static void on_timer_closed(uv_handle_t *handle)

@@ -10,7 +10,15 @@
 
 typedef void room_fn(void *data, const struct placement_host *room, const struct err *why);
 
-/* What the host has, a second old at most. `done` may be called from within. */
+/* Measure every second from now on, until room_end(). */
+void room_begin(struct reactor *r);
+void room_end(struct reactor *r);
+
+/*
+ * What the host has, as measured last; if berth-node has not answered for a
+ * while, a room of which nothing is known, which takes nothing. Waits only for
+ * the first measure of all. `done` may be called from within.
+ */
 void room_measure(struct reactor *r, const char *request, room_fn *done, void *data);
 
 /* Have leftovers looked for and removed, then measure again. */
