@@ -41,8 +41,10 @@ static void names_sort(struct strv *names)
 static void names_trim(struct strv *names, size_t keep)
 {
 	names_sort(names);
-	while (names->len > keep)
-		free(take_ptr(names->items[--names->len]));
+	while (names->len > keep) {
+		names->len--;
+		free(take_ptr(names->items[names->len]));
+	}
 }
 
 /* Not more than can be told: a directory may have millions. */

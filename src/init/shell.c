@@ -195,7 +195,8 @@ static void job_free(struct job *j)
 static void job_remove(struct shell *s, size_t i)
 {
 	job_free(s->jobs[i]);
-	memmove(s->jobs + i, s->jobs + i + 1, (--s->count - i) * sizeof(s->jobs[0]));
+	s->count--;
+	memmove(s->jobs + i, s->jobs + i + 1, (s->count - i) * sizeof(void *));
 }
 
 static void say(struct job *j, const struct buf *frame)
@@ -470,7 +471,7 @@ static void job_stop(struct shell *s, size_t i, uint32_t signum)
 	if (i > 0) { /* job_end() is of the first */
 		struct job *j = s->jobs[i];
 
-		memmove(s->jobs + 1, s->jobs, i * sizeof(s->jobs[0]));
+		memmove(s->jobs + 1, s->jobs, i * sizeof(void *));
 		s->jobs[0] = j;
 	}
 	job_end(s, &x, &none); /* it never ran */

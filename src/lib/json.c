@@ -241,9 +241,10 @@ void json_map(struct buf *out, const struct strv *map)
 	json_open(out, '{');
 	for (size_t i = 0; i < map->len; i++) {
 		const char *item = map->items[i];
-		cleanup(free_ptr) char *name = strndup(item, strcspn(item, "="));
+		cleanup(free_ptr) char *name = xstrdup(item);
 
-		json_str(out, name ? name : "", item + strcspn(item, "=") + 1);
+		name[strcspn(item, "=")] = '\0';
+		json_str(out, name, item + strlen(name) + 1);
 	}
 	buf_adds(out, "}");
 }
@@ -335,7 +336,7 @@ size_t json_len(const struct json *list)
 
 bool json_member(const struct json *object, size_t i, const char **name, const char **value)
 {
-	json_t *o = (json_t *)(uintptr_t)tree(object);
+	json_t *o = (json_t *)tree(object); /* jansson's iterators are not const */
 	void *it = o ? json_object_iter(o) : NULL;
 
 	while (it && i-- > 0)

@@ -209,7 +209,7 @@ static int begin_entry(struct tar_reader *r, const struct head *h, struct err *e
 static int take_head(struct tar_reader *r, struct err *e)
 {
 	struct head h;
-	uint64_t sum;
+	uint64_t sum = 0;
 
 	if (memcmp(r->block, zeros, TAR_BLOCK) == 0) {
 		r->ended = true;

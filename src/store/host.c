@@ -380,7 +380,7 @@ int store_host_arrivals(struct store *s, const char *host, host_moved_fn *on_row
 static int not_removed(struct store *s, const struct host_removal *r, struct host *ret,
 		       struct err *e)
 {
-	struct host h;
+	struct host h = { 0 };
 
 	if (store_host_get(s, r->id, &h, e) < 0)
 		return -1;

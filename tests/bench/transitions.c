@@ -40,7 +40,7 @@ static void *ours(void *arg)
 	struct err e;
 	char id[64];
 
-	snprintf(id, sizeof(id), "sb_c1_%020d", (int)(intptr_t)arg);
+	snprintf(id, sizeof(id), "sb_c1_%020d", (int)*(const int *)arg);
 	if (store_open(conninfo, &s, &e) < 0 || store_sandbox_get(s, NULL, id, &sb, &e) < 0)
 		die(e.msg);
 	while (!stop) {
@@ -76,14 +76,14 @@ static void *ours(void *arg)
 	"UPDATE lease SET version = version + 1, deadline_at = now() + interval '45 s' " \
 	"WHERE id = $1::int AND version = $2::bigint RETURNING version"
 
-static void *bare(intptr_t which, const char *sql)
+static void *bare(int which, const char *sql)
 {
 	PGconn *conn = PQconnectdb(conninfo);
 	char id[24], version[24];
 	const char *values[] = { id, version };
 	unsigned long n = 1;
 
-	snprintf(id, sizeof(id), "%d", (int)which);
+	snprintf(id, sizeof(id), "%d", which);
 	PQclear(PQprepare(conn, "w", sql, 2, NULL));
 	while (!stop) {
 		PGresult *res;
@@ -102,23 +102,26 @@ static void *bare(intptr_t which, const char *sql)
 
 static void *same(void *arg)
 {
-	return bare((intptr_t)arg, SAME);
+	return bare(*(const int *)arg, SAME);
 }
 
 static void *plain(void *arg)
 {
-	return bare((intptr_t)arg, PLAIN);
+	return bare(*(const int *)arg, PLAIN);
 }
 
 static double round_of(void *(*run)(void *))
 {
 	pthread_t threads[THREADS];
+	int which[THREADS];
 	struct timespec pause = { ROUND_MS / 1000, 0 };
 
 	stop = false;
 	done = 0;
-	for (intptr_t i = 0; i < THREADS; i++)
-		pthread_create(&threads[i], NULL, run, (void *)i);
+	for (int i = 0; i < THREADS; i++) {
+		which[i] = i;
+		pthread_create(&threads[i], NULL, run, &which[i]);
+	}
 	nanosleep(&pause, NULL);
 	stop = true;
 	for (int i = 0; i < THREADS; i++)

@@ -33,7 +33,7 @@ static struct sum judge(const uint8_t *data, size_t size, size_t piece)
 	ws_reader_init(&r);
 	for (size_t at = 0; at < size && event != WS_BAD;) {
 		size_t used = 0, len = size - at < piece ? size - at : piece;
-		char *copy = malloc(len); /* so that reading past it is seen */
+		char *copy = malloc(len ? len : 1); /* so that reading past it is seen */
 
 		memcpy(copy, data + at, len);
 		event = ws_reader_take(&r, copy, len, &used);

@@ -34,7 +34,7 @@ static void judge(const struct buf *wire, size_t step, struct buf *said)
 	ws_reader_init(&r);
 	for (size_t at = 0; at < wire->len && event != WS_BAD;) {
 		size_t used, len = wire->len - at < step ? wire->len - at : step;
-		char *copy = malloc(len); /* so that reading past it is seen */
+		char *copy = malloc(len ? len : 1); /* so that reading past it is seen */
 
 		memcpy(copy, wire->data + at, len);
 		event = ws_reader_take(&r, copy, len, &used);
