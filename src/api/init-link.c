@@ -173,6 +173,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		take_bytes(l, (const uint8_t *)buf->base, (size_t)n);
 	else
 		fail_because(l, ERR_BUSY, "the sandbox ended before it gave an answer");
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): `pending` above holds it until here */
 	unref(l);
 }
 
@@ -271,6 +272,7 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 
 	if (!l->closed && why)
 		fail(l, why);
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the search holds it until here */
 	if (l->closed)
 		return unref(l);
 	uv_pipe_init(&l->reactor->loop, &l->pipe, 0);

@@ -302,14 +302,16 @@ static int get_tree(const struct context *c, const struct remote *r, int parent,
 	return n;
 }
 
-static int copy_out(const struct context *c, struct remote *r, const char *to, struct err *e)
+static int copy_out(const struct context *c, const struct remote *given, const char *to,
+		    struct err *e)
 {
+	struct remote trimmed = *given, *r = &trimmed;
 	struct sink out = { .out = true };
 	cleanup(close_fd) int dir = -1;
 	char type[16], name[256], path[TAR_PATH_SIZE];
 	unsigned mode;
 
-	if (!str_copy(path, sizeof(path), r->path))
+	if (!str_copy(path, sizeof(path), given->path))
 		return err_set(e, ERR_INVALID, "the path is too long");
 	trim(path);
 	r->path = path;

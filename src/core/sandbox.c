@@ -118,7 +118,7 @@ int sandbox_address_check(const char *text, enum sandbox_address *ret, struct er
 
 int sandbox_name_check(const char *name, struct err *e)
 {
-	enum sandbox_address kind;
+	enum sandbox_address kind = ADDRESS_ID;
 
 	if (identity_name_check(name, e) < 0)
 		return -1;

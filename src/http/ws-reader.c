@@ -28,7 +28,7 @@ void ws_reader_done(struct ws_reader *r)
 
 static enum ws_event bad(struct ws_reader *r, enum ws_close code)
 {
-	r->close_code = code;
+	r->close_code = (uint16_t)code;
 	return WS_BAD;
 }
 

@@ -71,7 +71,7 @@ void exec_record_json(struct buf *out, struct journal *j)
 int execs_find(const struct request *rq, struct journal **ret, struct err *e)
 {
 	const char *owner = request_owner(rq);
-	struct journal *j;
+	struct journal *j = NULL;
 
 	if (journal_find(&rq->reactor->berthd->journals, rq->param, rq->sub, &j, e) < 0)
 		return -1;
@@ -85,7 +85,7 @@ int execs_find(const struct request *rq, struct journal **ret, struct err *e)
 
 int execs_get(struct request *rq, struct store *s, struct buf *reply, struct err *e)
 {
-	struct journal *j;
+	struct journal *j = NULL;
 
 	(void)s;
 	if (execs_find(rq, &j, e) < 0)
@@ -105,7 +105,7 @@ static bool has_ended(struct journal *j)
 
 int execs_forget_one(struct request *rq, struct store *s, struct buf *reply, struct err *e)
 {
-	struct journal *j;
+	struct journal *j = NULL;
 	bool ended;
 
 	(void)s;
@@ -169,7 +169,7 @@ static int names_of(struct request *rq, struct store *s, struct names *n, struct
 
 static struct journal *open_one(struct request *rq, const char *id)
 {
-	struct journal *j;
+	struct journal *j = NULL;
 	struct err ignored;
 
 	if (!str_copy(rq->sub, sizeof(rq->sub), id) || execs_find(rq, &j, &ignored) < 0)

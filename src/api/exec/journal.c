@@ -279,7 +279,7 @@ bool journal_is_full(struct journal *j)
 static bool write_frame(struct journal *j, const struct journal_frame *f, const void *data)
 {
 	uint8_t head[JOURNAL_FRAME];
-	struct iovec iov[2] = { { head, sizeof(head) }, { (void *)(uintptr_t)data, f->len } };
+	struct iovec iov[2] = { { head, sizeof(head) }, { (void *)data, f->len } };
 	ssize_t n;
 
 	journal_frame_encode(head, f);
@@ -442,7 +442,7 @@ void journals_running(struct journals *js, const char *sandbox,
 		for (struct journal *j = js->buckets[i]; j; j = j->next) {
 			if (strcmp(j->head.sandbox, sandbox) != 0)
 				continue;
-			found = xrealloc(found, (count + 1) * sizeof(*found));
+			found = xrealloc(found, (count + 1) * sizeof(void *));
 			found[count++] = j;
 			j->refs++;
 		}

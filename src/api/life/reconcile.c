@@ -410,7 +410,8 @@ static void on_timer(uv_timer_t *timer)
 	    !host_keeper_runs(rc->reactor->berthd->keeper))
 		return;
 	if (rc->wanted) {
-		rc->look_at_all = rc->looking = true;
+		rc->look_at_all = true;
+		rc->looking = true;
 		rc->wanted = false;
 	}
 	if (rc->look_at_all && rc->at_work > 0)

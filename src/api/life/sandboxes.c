@@ -228,7 +228,7 @@ int sandboxes_get(struct request *rq, struct store *s, struct buf *reply, struct
 {
 	const char *owner = request_owner(rq);
 	struct tombstone tomb;
-	struct sandbox sb;
+	struct sandbox sb = { 0 };
 
 	if (sandbox_id_check(rq->param, e) < 0 ||
 	    store_sandbox_get(s, owner, rq->param, &sb, e) < 0)
@@ -339,6 +339,7 @@ static int patch_once(struct request *rq, struct store *s, struct sandbox_patch 
 {
 	struct change c = { .reactor = rq->reactor };
 	uint64_t deadline;
+	int rc;
 
 	if (store_sandbox_get(s, request_owner(rq), rq->param, &c.sb, e) < 0)
 		return -1;
@@ -354,7 +355,10 @@ static int patch_once(struct request *rq, struct store *s, struct sandbox_patch 
 	p->deadline_ms = lifecycle_deadline_ms(c.sb.state, 1) == 0 ? &deadline : NULL;
 	p->id = c.sb.id;
 	p->version = c.sb.version;
-	return store_sandbox_patch(s, p, ret, e);
+	rc = store_sandbox_patch(s, p, ret, e);
+	p->deadline_ms = NULL; /* ours, both of them */
+	p->id = NULL;
+	return rc;
 }
 
 int sandboxes_patch(struct request *rq, struct store *s, struct buf *reply, struct err *e)
@@ -363,7 +367,7 @@ int sandboxes_patch(struct request *rq, struct store *s, struct buf *reply, stru
 	char labels[SANDBOX_LABELS_SIZE], env[SANDBOX_ENV_SIZE];
 	struct sandbox_patch p = { 0 };
 	uint64_t sleep_after;
-	struct sandbox sb;
+	struct sandbox sb = { 0 };
 	bool has[4];
 
 	if (json_read(buf_str(&rq->body), rq->body.len, patch_fields, &b, e) < 0 ||

@@ -60,7 +60,7 @@ static bool is_terminal(const struct journal *j)
 
 int terminals_find(const struct request *rq, struct journal **ret, struct err *e)
 {
-	struct journal *j;
+	struct journal *j = NULL;
 
 	if (execs_find(rq, &j, e) < 0) {
 		if (e->code == ERR_NOT_FOUND)
@@ -78,7 +78,7 @@ int terminals_find(const struct request *rq, struct journal **ret, struct err *e
 
 int terminals_get(struct request *rq, struct store *s, struct buf *reply, struct err *e)
 {
-	struct journal *j;
+	struct journal *j = NULL;
 
 	(void)s;
 	if (terminals_find(rq, &j, e) < 0)
@@ -99,7 +99,7 @@ struct listing {
 static int add_one(void *data, const char *sandbox, const char *id)
 {
 	struct listing *l = data;
-	struct journal *j;
+	struct journal *j = NULL;
 	struct err ignored;
 
 	(void)sandbox;
@@ -372,7 +372,7 @@ void terminals_resize(struct request *rq)
 	struct size_body body = { 0 };
 	struct resizing *r;
 	struct exec_size size;
-	struct journal *j;
+	struct journal *j = NULL;
 	struct err e;
 
 	if (json_read(buf_str(&rq->body), rq->body.len, size_fields, &body, &e) < 0 ||
@@ -396,7 +396,7 @@ void terminals_delete(struct request *rq)
 {
 	cleanup(buf_done) struct buf signal = buf_make(64);
 	struct waiting *w;
-	struct journal *j;
+	struct journal *j = NULL;
 	struct err e;
 
 	if (terminals_find(rq, &j, &e) < 0)
