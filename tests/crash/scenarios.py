@@ -458,7 +458,14 @@ class Broken(Scenario):
     def verify(self, w, thing, told):
         demand(told != 201, "it was started")
         demand(until(lambda: all(b["state"] == "failed" for b in w.boxes())), f"it is {w.boxes()}")
-        os.rename(f"{w.images_dir()}/{thing}.away", f"{w.images_dir()}/{thing}")
+
+        def put_back():
+            try:
+                os.rename(f"{w.images_dir()}/{thing}.away", f"{w.images_dir()}/{thing}")
+                return True
+            except OSError:
+                return False  # a berth-node that has not mounted its pool yet
+        demand(until(put_back), "the image's files are gone")
 
 
 def small_tar(text, name="etc-name"):
