@@ -41,7 +41,8 @@ void buf_add(struct buf *b, const void *data, size_t len)
 {
 	if (!buf_reserve(b, len))
 		return;
-	memcpy(b->data + b->len, data, len);
+	if (len > 0) /* `data` of nothing may be NULL */
+		memcpy(b->data + b->len, data, len);
 	b->len += len;
 	b->data[b->len] = '\0';
 }

@@ -71,13 +71,14 @@ void exec_record_json(struct buf *out, struct journal *j)
 int execs_find(const struct request *rq, struct journal **ret, struct err *e)
 {
 	const char *owner = request_owner(rq);
-	struct journal *j = NULL;
+	struct journal *j;
 
 	if (journal_find(&rq->reactor->berthd->journals, rq->param, rq->sub, &j, e) < 0)
 		return -1;
 	if (owner && strcmp(owner, j->head.owner) != 0) {
 		journal_unref(j);
-		return err_set(e, ERR_NOT_FOUND, "there is no exec %s in %s", rq->sub, rq->param);
+		err_set(e, ERR_NOT_FOUND, "there is no exec %s in %s", rq->sub, rq->param);
+		return -1;
 	}
 	*ret = j;
 	return 0;
@@ -85,7 +86,7 @@ int execs_find(const struct request *rq, struct journal **ret, struct err *e)
 
 int execs_get(struct request *rq, struct store *s, struct buf *reply, struct err *e)
 {
-	struct journal *j = NULL;
+	struct journal *j;
 
 	(void)s;
 	if (execs_find(rq, &j, e) < 0)
@@ -105,7 +106,7 @@ static bool has_ended(struct journal *j)
 
 int execs_forget_one(struct request *rq, struct store *s, struct buf *reply, struct err *e)
 {
-	struct journal *j = NULL;
+	struct journal *j;
 	bool ended;
 
 	(void)s;
@@ -169,7 +170,7 @@ static int names_of(struct request *rq, struct store *s, struct names *n, struct
 
 static struct journal *open_one(struct request *rq, const char *id)
 {
-	struct journal *j = NULL;
+	struct journal *j;
 	struct err ignored;
 
 	if (!str_copy(rq->sub, sizeof(rq->sub), id) || execs_find(rq, &j, &ignored) < 0)

@@ -60,7 +60,7 @@ static bool is_terminal(const struct journal *j)
 
 int terminals_find(const struct request *rq, struct journal **ret, struct err *e)
 {
-	struct journal *j = NULL;
+	struct journal *j;
 
 	if (execs_find(rq, &j, e) < 0) {
 		if (e->code == ERR_NOT_FOUND)
@@ -73,12 +73,13 @@ int terminals_find(const struct request *rq, struct journal **ret, struct err *e
 		return 0;
 	}
 	journal_unref(j);
-	return err_set(e, ERR_NOT_FOUND, "exec %s is no terminal", rq->sub);
+	err_set(e, ERR_NOT_FOUND, "exec %s is no terminal", rq->sub);
+	return -1;
 }
 
 int terminals_get(struct request *rq, struct store *s, struct buf *reply, struct err *e)
 {
-	struct journal *j = NULL;
+	struct journal *j;
 
 	(void)s;
 	if (terminals_find(rq, &j, e) < 0)
@@ -99,7 +100,7 @@ struct listing {
 static int add_one(void *data, const char *sandbox, const char *id)
 {
 	struct listing *l = data;
-	struct journal *j = NULL;
+	struct journal *j;
 	struct err ignored;
 
 	(void)sandbox;
@@ -372,7 +373,7 @@ void terminals_resize(struct request *rq)
 	struct size_body body = { 0 };
 	struct resizing *r;
 	struct exec_size size;
-	struct journal *j = NULL;
+	struct journal *j;
 	struct err e;
 
 	if (json_read(buf_str(&rq->body), rq->body.len, size_fields, &body, &e) < 0 ||
@@ -396,7 +397,7 @@ void terminals_delete(struct request *rq)
 {
 	cleanup(buf_done) struct buf signal = buf_make(64);
 	struct waiting *w;
-	struct journal *j = NULL;
+	struct journal *j;
 	struct err e;
 
 	if (terminals_find(rq, &j, &e) < 0)
