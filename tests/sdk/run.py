@@ -50,7 +50,7 @@ def python(s, work):
 def examples(s, work):
     """Every block of the READMEs and of docs/, as it stands there; what stands behind `# ->` or `// ->` must be printed."""
     done = []
-    pages = [TYPESCRIPT / "README.md", PYTHON / "README.md", *sorted((TOP / "docs").glob("*.md"))]
+    pages = [TOP / "README.md", TYPESCRIPT / "README.md", PYTHON / "README.md", *sorted((TOP / "docs").glob("*.md"))]
     for page in pages:
         if not page.exists():
             continue
