@@ -221,9 +221,9 @@ def berth_shell(s, args, talk, size=(24, 80)):
     """`berth shell` on a terminal of its own: (exit status, what it showed)."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    before = termios.tcgetattr(slave)
     p = subprocess.Popen([s.cli, "shell", *args], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
                          env={**os.environ, **s.env, "TERM": "vt100"}, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-    before = termios.tcgetattr(slave)
     seen = [b""]
 
     def read():
