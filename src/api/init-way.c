@@ -150,6 +150,7 @@ static int check_place(struct search *s, const struct place *p, struct err *e)
 		return err_set(e, ERR_NOT_FOUND, "there is no sandbox %s", s->way.sandbox);
 	if (p->state == SANDBOX_GONE)
 		return err_set(e, ERR_NOT_FOUND, "sandbox %s was deleted", s->way.sandbox);
+	memcpy(s->way.owner, p->owner, sizeof(s->way.owner)); /* also of one that is woken first */
 	if (sleep_is_away(p->state) && s->only_awake)
 		return err_set(e, ERR_CONFLICT, "sandbox %s is %s", s->way.sandbox,
 			       sandbox_state_name(p->state));
@@ -160,7 +161,6 @@ static int check_place(struct search *s, const struct place *p, struct err *e)
 			       ? err_fix(e, "Wait until it is ready.")
 			       : err_fix(e, "Create another one; this one does not come back.");
 	s->way.generation = p->generation;
-	memcpy(s->way.owner, p->owner, sizeof(s->way.owner));
 	return 0;
 }
 

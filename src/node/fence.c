@@ -224,11 +224,12 @@ static void on_look_killed(uv_timer_t *timer)
 {
 	struct node *n = timer->data;
 	struct fence *f = &n->fence;
-	bool tasks = end_tasks(n);
 	struct err e;
+	bool tasks;
 
 	if (f->state != FENCE_KILLING)
-		return;
+		return; /* an old timer: what runs now is of another epoch */
+	tasks = end_tasks(n);
 	kill_all(&n->cgroups);
 	crash_point("node.fence-killed");
 	if (!tasks && anything_runs(&n->cgroups) == PRESENCE_ABSENT) {

@@ -26,8 +26,8 @@ static void try_frames(const uint8_t *data, size_t size)
 
 static void try_whole(const uint8_t *data, size_t size)
 {
-	cleanup(journal_head_done) struct journal_head h = { 0 };
-	cleanup(buf_done) struct buf again = buf_make(1 << 20);
+	cleanup(journal_head_done) struct journal_head h = { 0 }, same = { 0 };
+	cleanup(buf_done) struct buf again = buf_make(1 << 20), third = buf_make(1 << 20);
 	struct bytes prelude = { data, JOURNAL_PRELUDE };
 	struct bytes slot = { data + JOURNAL_PRELUDE, JOURNAL_SLOT };
 	struct journal_slot s;
@@ -39,9 +39,15 @@ static void try_whole(const uint8_t *data, size_t size)
 	    size - JOURNAL_HEAD_AT < head_len ||
 	    journal_head_decode((struct bytes){ data + JOURNAL_HEAD_AT, head_len }, &h, &e) < 0)
 		return;
+	/* What was understood can be written, and is understood as the same. */
 	journal_begin_encode(&again, &h, &s);
-	if (again.len != JOURNAL_HEAD_AT + head_len ||
-	    memcmp(again.data + JOURNAL_HEAD_AT, data + JOURNAL_HEAD_AT, head_len) != 0)
+	if (again.len < JOURNAL_HEAD_AT ||
+	    journal_head_decode((struct bytes){ (uint8_t *)again.data + JOURNAL_HEAD_AT,
+						again.len - JOURNAL_HEAD_AT },
+				&same, &e) < 0)
+		abort();
+	journal_begin_encode(&third, &same, &s);
+	if (third.len != again.len || memcmp(third.data, again.data, again.len) != 0)
 		abort();
 	try_frames(data + JOURNAL_HEAD_AT + head_len, size - JOURNAL_HEAD_AT - head_len);
 }

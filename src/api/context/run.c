@@ -88,8 +88,10 @@ static void finish(struct code_run *r, const struct err *why)
 {
 	if (r->ended)
 		return;
+	r->pending++; /* whoever came back last has let go of it already */
 	run_close(r);
 	r->sink->finished(r, why);
+	let_go(r);
 }
 
 void code_cancel(struct code_run *r)
@@ -363,6 +365,8 @@ static void on_started(struct code_run *r)
 
 static int take_run(struct code_run *r, const struct frame *f, struct err *e)
 {
+	if (r->ask.verb != CONTEXT_RUN)
+		return err_set(e, ERR_INTERNAL, "the sandbox's init runs what nobody asked for");
 	if (context_run_decode(f->payload, &r->run, e) < 0)
 		return -1;
 	if (!r->started)

@@ -243,11 +243,21 @@ int journal_find(struct journals *js, const char *sandbox, const char *id, struc
 
 void journal_remove(struct journal *j)
 {
+	struct journals *js = j->all;
+	struct journal **at;
 	char name[NAME_SIZE];
 
 	name_of(name, j->head.sandbox, j->head.ask.id);
-	(void)unlinkat(j->all->dir, name, 0);
-	(void)unlinkat(j->all->dir, j->head.sandbox, AT_REMOVEDIR); /* if it was the last */
+	pthread_mutex_lock(&js->lock);
+	at = bucket(js, j->head.sandbox, j->head.ask.id);
+	while (*at && *at != j)
+		at = &(*at)->next;
+	if (*at) { /* else it was removed before, and the name may be another's */
+		*at = j->next;
+		(void)unlinkat(js->dir, name, 0);
+		(void)unlinkat(js->dir, j->head.sandbox, AT_REMOVEDIR); /* if it was the last */
+	}
+	pthread_mutex_unlock(&js->lock);
 }
 
 /* ---- what is in it ---- */

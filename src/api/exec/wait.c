@@ -12,7 +12,9 @@
 #include "proto/writer.h"
 
 #define PATTERN_MAX 256
-#define LOOK_MAX    4096 /* of a line, so much is looked at by an expression */
+#define LOOK_MAX    512 /* of a line, so much is looked at by an expression */
+#define REGEX_MAX   64  /* bytes of an expression */
+#define REPEATS_MAX 4   /* of `+ * ?` in it: regcomp() copies what stands before each */
 #define WAIT_MAX_MS (3600 * 1000)
 #define WAIT_MS     60000
 
@@ -202,6 +204,19 @@ static void ask_port(struct wait *w, uint64_t port)
 /* ---- what is asked ---- */
 
 /* An expression that takes for ever must not be ours to try: no back references, no counts. */
+static bool is_cheap(const char *pattern)
+{
+	size_t repeats = 0;
+
+	for (const char *p = pattern; *p; p++) {
+		if (*p == '{' || (*p == '\\' && p[1] >= '1' && p[1] <= '9'))
+			return false;
+		if (strchr("+*?", *p))
+			repeats++;
+	}
+	return repeats <= REPEATS_MAX && strlen(pattern) <= REGEX_MAX;
+}
+
 static int read_pattern(struct wait *w, const char *text, struct err *e)
 {
 	size_t len = strlen(text);
@@ -213,7 +228,7 @@ static int read_pattern(struct wait *w, const char *text, struct err *e)
 		return 0;
 	}
 	memcpy(w->pattern, text + 1, len - 2);
-	if (strpbrk(w->pattern, "{") || strstr(w->pattern, "\\1") ||
+	if (!is_cheap(w->pattern) ||
 	    regcomp(&w->regex, w->pattern, REG_EXTENDED | REG_NOSUB) != 0)
 		return err_set(e, ERR_INVALID, "not an expression we can look for: %.100s", text);
 	w->is_regex = true;

@@ -170,7 +170,8 @@ static void take_done(struct file_call *c, const struct frame *f)
 	struct file_done done;
 	struct err e;
 
-	if (file_done_decode(f->payload, &done, &e) < 0)
+	/* While its key is being taken nothing was committed, and the job holds our memory. */
+	if ((c->once && c->once->busy) || file_done_decode(f->payload, &done, &e) < 0)
 		return out_of_place(c);
 	c->events->done(c, &done);
 }

@@ -9,6 +9,7 @@
 #include "api/events.h"
 #include "api/life/alarm.h"
 #include "api/life/intent.h"
+#include "api/life/reconcile.h"
 #include "api/request.h"
 #include "core/alarm.h"
 #include "lib/crash.h"
@@ -59,12 +60,24 @@ static void announce(struct change *c)
 	crash_point("life.announced");
 }
 
+static int write_event(struct job *job, struct store *s, struct err *e);
+
+/* A fact nobody wrote down: whoever our mark turned away relied on us. Looked at again. */
+static void not_written(const struct change *c)
+{
+	if (c->job.run == write_event && sandbox_event_is_fact(c->ev) &&
+	    (c->job.e.code == ERR_BUSY || c->job.e.code == ERR_CONFLICT))
+		reconcile_look(c->reactor->berthd->reconcile);
+}
+
 static void on_written(struct job *job)
 {
 	struct change *c = container_of(job, struct change, job);
 
-	if (job->failed)
+	if (job->failed) {
+		not_written(c);
 		return c->next(c, &job->e);
+	}
 	if (c->wrote)
 		announce(c);
 	else if (c->sb.state == SANDBOX_GONE)

@@ -9,6 +9,7 @@
 struct place_entry {
 	struct place place;
 	char *env;                 /* JSON; NULL: none */
+	uint64_t version;          /* of the record this is from */
 	uint64_t used_ms, busy_ms; /* monotonic; 0: not */
 	unsigned busy;             /* how many commands run */
 	bool dirty;                /* something of these is not in the record */
@@ -90,6 +91,11 @@ void places_put(struct places *p, const struct sandbox *sb)
 		*at = xcalloc(1, sizeof(**at));
 		p->count++;
 	}
+	if ((*at)->known && sb->version < (*at)->version) { /* read before, told later */
+		pthread_mutex_unlock(&p->lock);
+		return;
+	}
+	(*at)->version = sb->version;
 	memcpy((*at)->place.id, sb->id, sizeof(sb->id));
 	memcpy((*at)->place.owner, sb->owner, sizeof(sb->owner));
 	memcpy((*at)->place.host, sb->host, sizeof(sb->host));

@@ -40,6 +40,7 @@ struct reconcile {
 	bool asking;  /* the job is under way */
 	bool listing; /* berth-node is telling what it has */
 	bool look_at_all;
+	bool reads_all;               /* the job under way does; fixed when it was submitted */
 	bool follow;                  /* a new link: berth-node has to tell what ends from now on */
 	_Atomic bool wanted, looking; /* somebody asked for a look at everything; it is under way */
 	uint64_t sweep_ms;            /* when the next sweep is due; 0: none was planned yet */
@@ -354,11 +355,11 @@ static int read_records(struct job *job, struct store *s, struct err *e)
 				   .limit = DUE_AT_ONCE,
 				   .again_ms = DUE_AGAIN_MS };
 
-	if (rc->look_at_all) {
+	if (rc->reads_all) {
 		strv_done(&rc->known);
 		rc->known = (struct strv){ 0 };
 	}
-	if (rc->look_at_all && store_sandboxes_of_host(s, host, take_row, rc, e) < 0)
+	if (rc->reads_all && store_sandboxes_of_host(s, host, take_row, rc, e) < 0)
 		return -1;
 	return store_sandboxes_due(s, &due, take_due, rc, e);
 }
@@ -375,7 +376,7 @@ static void on_records(struct job *job)
 		*rc->todo.last = p;
 		rc->todo.last = &p->next;
 	}
-	if (!job->failed && rc->look_at_all) {
+	if (!job->failed && rc->reads_all) {
 		rc->look_at_all = false;
 		rc->follow = false;
 		rc->listing = true;
@@ -417,6 +418,7 @@ static void on_timer(uv_timer_t *timer)
 	if (rc->look_at_all && rc->at_work > 0)
 		return;
 	rc->asking = true;
+	rc->reads_all = rc->look_at_all;
 	rc->job = (struct job){ .reactor = rc->reactor, .run = read_records, .done = on_records };
 	worker_submit(&rc->reactor->berthd->workers, &rc->job);
 }
