@@ -31,17 +31,24 @@ struct change *change_new(struct reactor *r, const char *request)
 	return c;
 }
 
+static void unmark(struct change *c)
+{
+	if (c->marked[0])
+		changing_remove(&c->reactor->berthd->changing, c->marked);
+	c->marked[0] = '\0';
+}
+
 void change_free(struct change *c)
 {
-	if (c->marked)
-		changing_remove(&c->reactor->berthd->changing, c->sb.id);
+	unmark(c);
 	free(c);
 }
 
 void change_mark(struct change *c)
 {
-	c->marked = true;
-	changing_add(&c->reactor->berthd->changing, c->sb.id);
+	unmark(c); /* tried again, or it was found to be another's */
+	memcpy(c->marked, c->sb.id, sizeof(c->marked));
+	changing_add(&c->reactor->berthd->changing, c->marked);
 }
 
 /* Every change of state passes here: remembered, told to followers, one line in the log. */

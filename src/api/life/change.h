@@ -41,19 +41,19 @@ struct change {
 	bool used_before;                /* that key was, and nothing was written */
 	struct step step;
 	enum sandbox_event ev;
-	const char *event;       /* what happened, for the logs */
-	bool wrote;              /* the record was changed */
-	uint64_t epoch;          /* of this host when it was begun */
-	uint64_t attempt;        /* of the deletion, that this carries out */
-	enum stop_action action; /* of the deletion, next */
-	const char *owner;       /* whose it must be; NULL: anybody's */
-	bool woken;              /* it is started again: its files must stay */
-	bool strict;             /* the event was seen of this version of the record: of no other */
-	bool marked;             /* berthd->changing has it */
-	struct err why;          /* what goes into the record, and to the caller at last */
-	change_fn *next;         /* after the write that is under way */
-	change_fn *done;         /* the caller's; then the change is the caller's to free */
-	unsigned pauses;         /* how often berth-node was still at it for somebody else */
+	const char *event;            /* what happened, for the logs */
+	bool wrote;                   /* the record was changed */
+	uint64_t epoch;               /* of this host when it was begun */
+	uint64_t attempt;             /* of the deletion, that this carries out */
+	enum stop_action action;      /* of the deletion, next */
+	const char *owner;            /* whose it must be; NULL: anybody's */
+	bool woken;                   /* it is started again: its files must stay */
+	bool strict;                  /* the event was seen of this version of the record: of no other */
+	char marked[SANDBOX_ID_SIZE]; /* berthd->changing has it; empty: nobody */
+	struct err why;               /* what goes into the record, and to the caller at last */
+	change_fn *next;              /* after the write that is under way */
+	change_fn *done;              /* the caller's; then the change is the caller's to free */
+	unsigned pauses;              /* how often berth-node was still at it for somebody else */
 	void *data;
 };
 
