@@ -190,6 +190,7 @@ class Host:
         own = os.readlink("/proc/self/ns/net")
         wait_until(lambda: os.readlink(self.namespace) != own, 10, "a network namespace")
         link = "v" + self.name
+        run("ip", "link", "del", link, check=False)  # the kernel takes its time with a namespace that is gone
         run("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", self.holder.pid)
         run("ip", "link", "set", link, "master", "br0", "up")
         for line in (["link", "set", "lo", "up"], ["address", "add", f"{self.address}/24", "dev", "eth0"],
