@@ -48,7 +48,7 @@ struct change {
 	enum stop_action action;      /* of the deletion, next */
 	const char *owner;            /* whose it must be; NULL: anybody's */
 	bool woken;                   /* it is started again: its files must stay */
-	bool strict;                  /* the event was seen of this version of the record: of no other */
+	bool strict;                  /* the event was seen of this version of the record */
 	char marked[SANDBOX_ID_SIZE]; /* berthd->changing has it; empty: nobody */
 	struct err why;               /* what goes into the record, and to the caller at last */
 	change_fn *next;              /* after the write that is under way */
