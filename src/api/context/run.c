@@ -469,7 +469,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		r->pending++; /* it must outlive this, however it ends */
 		buf_add(&r->in, buf->base, (size_t)n);
 		take_frames(r);
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): `pending` above holds it until here */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): `pending` holds it until here */
 		let_go(r);
 	} else if (n < 0 && !r->ended && r->exit.kind == EXEC_NONE) {
 		lost(r);
