@@ -90,3 +90,18 @@ int client_call(const struct context *c, const char *method, const char *path, c
 
 	return client_fetch(c, path, &q, ret, e);
 }
+
+int client_remove_each(const struct context *c, const char *at, const struct strv *names,
+		       struct err *e)
+{
+	for (size_t i = 0; i < names->len; i++) {
+		cleanup(client_reply_done) struct client_reply reply = { 0 };
+		cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
+
+		buf_adds(&path, at);
+		fetch_escape(&path, names->items[i]);
+		if (client_call(c, "DELETE", buf_str(&path), NULL, &reply, e) < 0)
+			return err_wrap(e, "%s", names->items[i]);
+	}
+	return 0;
+}

@@ -237,15 +237,7 @@ const struct command cmd_image_ls = {
 static int rm(const struct context *c, const void *options, const struct strv *args, struct err *e)
 {
 	(void)options;
-	for (size_t i = 0; i < args->len; i++) {
-		cleanup(client_reply_done) struct client_reply reply = { 0 };
-		cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
-
-		image_path(&path, args->items[i]);
-		if (client_call(c, "DELETE", buf_str(&path), NULL, &reply, e) < 0)
-			return err_wrap(e, "%s", args->items[i]);
-	}
-	return 0;
+	return client_remove_each(c, "/v1/images/", args, e);
 }
 
 const struct command cmd_image_rm = {
