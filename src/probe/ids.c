@@ -193,8 +193,7 @@ static long try_core_limit(struct attempt *a)
 /* clang-format off */
 const struct probe probe_ids[] = {
 	{ "id-range", "root inside is root outside; two boxes with the same ids",
-	  "read /proc/self/uid_map", try_map,
-	  JUDGE_ANY, OWN_IDS },
+	  "read /proc/self/uid_map", try_map, JUDGE_ANY, OWN_IDS },
 	{ "id-map", "other ids", "write /proc/self/uid_map", try_write_map, JUDGE_ANY, OWN_IDS },
 	{ "foreign-owner", "files of an id outside the range", "chown a file to 100000",
 	  try_foreign_owner },
@@ -207,8 +206,7 @@ const struct probe probe_ids[] = {
 	{ "setuid", "setuid files", "run a set-user-id program of root's as nobody", try_setuid,
 	  JUDGE_ANY, OWN_RIGHTS },
 	{ "file-rights", "files with capabilities", "run a program with capabilities as nobody",
-	  try_file_rights,
-	  JUDGE_ANY, OWN_RIGHTS },
+	  try_file_rights, JUDGE_ANY, OWN_RIGHTS },
 	{ "trusted-attribute", "CVE-2021-3493", "set a trusted attribute", try_trusted },
 	{ "files-limit", "one's own limit", "raise RLIMIT_NOFILE", try_files_limit, JUDGE_ANY,
 	  "the host's limit is that of gVisor's processes" },

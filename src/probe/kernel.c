@@ -162,18 +162,14 @@ const struct probe probe_kernel[] = {
 	  try_dirty_cow },
 #if defined(__x86_64__)
 	{ "abi-32-bit", "a filter for one ABI only: CVE-2009-0835", "int 0x80", try_32_bit,
-	  JUDGE_ANY,
-	  "gVisor's kernel answers" },
+	  JUDGE_ANY, "gVisor's kernel answers" },
 	{ "abi-x32", "a filter for one ABI only", "a system call with the x32 bit", try_x32,
-	  JUDGE_STRICT,
-	  "gVisor's kernel answers" },
+	  JUDGE_STRICT, "gVisor's kernel answers" },
 #endif
 	{ "core-dump", "the host's core_pattern runs as its root: CVE-2025-4598",
-	  "die with a core dump",
-	  try_core_dump, JUDGE_ANY, "gVisor makes none on the host" },
+	  "die with a core dump", try_core_dump, JUDGE_ANY, "gVisor makes none on the host" },
 	{ "host-kernel", "CVE-2026-43499 (GhostLock): only another kernel helps",
-	  "find the host's kernel",
-	  try_release, .gvisor_only = true },
+	  "find the host's kernel", try_release, .gvisor_only = true },
 	{ NULL },
 };
 /* clang-format on */

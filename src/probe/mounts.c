@@ -80,7 +80,7 @@ static long try_chroot(struct attempt *a)
 
 /* clang-format off */
 #define CALL(name, stands, tries, own, number, ...) \
-	{ name, stands, tries, .judge = JUDGE_STRICT, .gvisor = own, .call = number,
+	{ name, stands, tries, .judge = JUDGE_STRICT, .gvisor = own, .call = number, \
 	  .args = { __VA_ARGS__ } }
 #define MOUNT(name, stands, tries, ...) CALL(name, stands, tries, OWN_MOUNT, __VA_ARGS__)
 #define UNSHARE(name, what) \
@@ -97,16 +97,14 @@ const struct probe probe_mounts[] = {
 	MOUNT("mount-sysfs", "a /sys to write", "mount sysfs", SYS_mount, TEXT("sysfs"),
 	  TEXT("/tmp"), TEXT("sysfs"), 0, 0),
 	MOUNT("mount-overlay", "setuid through overlays: CVE-2021-3493, CVE-2023-0386",
-	  "mount overlay", SYS_mount,
-	      TEXT("overlay"), TEXT("/tmp"), TEXT("overlay"), 0,
+	  "mount overlay", SYS_mount, TEXT("overlay"), TEXT("/tmp"), TEXT("overlay"), 0,
 	  TEXT("lowerdir=/etc,upperdir=/root,workdir=/tmp")),
 	MOUNT("mount-debugfs", "kernel memory", "mount debugfs", SYS_mount, TEXT("debugfs"),
 	  TEXT("/tmp"), TEXT("debugfs"), 0, 0),
 	{ "mount-cgroup", "release_agent: CVE-2022-0492", "mount a cgroup hierarchy", try_cgroup,
 	  JUDGE_ANY, OWN_MOUNT },
 	MOUNT("remount-rw", "read-only paths made writable", "remount /proc/sys", SYS_mount, 0,
-	  TEXT("/proc/sys"), 0,
-	      MS_REMOUNT | MS_BIND, 0),
+	  TEXT("/proc/sys"), 0, MS_REMOUNT | MS_BIND, 0),
 	MOUNT("umount-mask", "masked paths uncovered", "umount /proc/sys", SYS_umount2,
 	  TEXT("/proc/sys"), MNT_DETACH),
 	MOUNT("pivot-root", "another root", "pivot_root()", SYS_pivot_root, TEXT("/tmp"),

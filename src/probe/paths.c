@@ -180,7 +180,7 @@ static long try_host_paths(struct attempt *a)
 
 /* clang-format off */
 #define WRITE(name, stands, path) \
-	{ name, stands, "open " path " to write", try_write, JUDGE_ANY, OWN_FILE,
+	{ name, stands, "open " path " to write", try_write, JUDGE_ANY, OWN_FILE, \
 	  .args = { TEXT(path) } }
 #define READ(name, stands, path) \
 	{ name, stands, "read " path, try_read, JUDGE_ANY, OWN_FILE, .args = { TEXT(path) } }
@@ -231,20 +231,15 @@ const struct probe probe_paths[] = {
 	LIST("scsi", "the host's disks", "/proc/scsi"),
 	LIST("acpi", "the host's hardware", "/proc/acpi"),
 	{ "kallsyms", "kernel addresses", "read addresses from /proc/kallsyms", try_addresses,
-	  JUDGE_ANY,
-	  OWN_FILE, .args = { TEXT("/proc/kallsyms") } },
+	  JUDGE_ANY, OWN_FILE, .args = { TEXT("/proc/kallsyms") } },
 	{ "iomem", "physical addresses", "read addresses from /proc/iomem", try_addresses,
-	  JUDGE_ANY,
-	  OWN_FILE, .args = { TEXT("/proc/iomem") } },
+	  JUDGE_ANY, OWN_FILE, .args = { TEXT("/proc/iomem") } },
 	{ "pagemap", "physical addresses, for Rowhammer", "read frame numbers of our own pages",
-	  try_pagemap,
-	  JUDGE_ANY, OWN_FILE },
+	  try_pagemap, JUDGE_ANY, OWN_FILE },
 	{ "proc-sys", "kernel settings", "open every file of /proc/sys to write", try_walk,
-	  JUDGE_ANY,
-	  OWN_FILE, .args = { TEXT("/proc/sys") } },
+	  JUDGE_ANY, OWN_FILE, .args = { TEXT("/proc/sys") } },
 	{ "sys", "kernel settings", "open every file of /sys to write", try_walk, JUDGE_ANY,
-	  OWN_FILE,
-	  .args = { TEXT("/sys") } },
+	  OWN_FILE, .args = { TEXT("/sys") } },
 	DEVICE("mem-device", "the host's memory", "/dev/mem", 1, 1, 0),
 	DEVICE("port-device", "hardware", "/dev/port", 1, 4, 0),
 	DEVICE("kmsg-device", "the host's log", "/dev/kmsg", 1, 11, 0),
