@@ -72,7 +72,11 @@ static void add_row(struct table *t, const struct json *p)
 	add_word(t, json_get_str(p, "runtime"));
 }
 
-static const struct list policies = { "policies", { "ID", "SCOPE", "SUBJECT", "ISOLATION", "PROFILE", "RUNTIME" }, add_row };
+static const struct list policies = {
+	"policies",
+	{ "ID", "SCOPE", "SUBJECT", "ISOLATION", "PROFILE", "RUNTIME" },
+	add_row,
+};
 
 static int ls(const struct context *c, const void *options, const struct strv *args, struct err *e)
 {
