@@ -87,8 +87,8 @@ enum verdict verdict_by_name(const char *name)
 
 void findings_print(const struct findings *f, struct buf *out)
 {
-	cleanup(table_done) struct table t = table_make("", "PROBE", "STANDS FOR", "TRIES", "SEEN",
-							NULL);
+	static const char *const titles[] = { "", "PROBE", "STANDS FOR", "TRIES", "SEEN", NULL };
+	cleanup(table_done) struct table t = table_make(titles);
 
 	for (size_t i = 0; i < f->len; i++) {
 		const struct finding *x = &f->items[i];
