@@ -10,8 +10,8 @@ PRESENCE = ["unknown", "absent", "present"]
 
 TARGET = [("request", "s"), ("sandbox", "s"), ("generation", "Q")]
 OBSERVATION = [("sandbox", "s"), ("generation", "Q"), ("presence", "I"), ("process", "I"),
-               ("cgroup", "I"), ("disk", "I"), ("runtime", "I"), ("record", "I"), ("ready", "I"),
-               ("observed_ms", "Q"), ("detail", "s")]
+               ("cgroup", "I"), ("disk", "I"), ("runtime", "I"), ("link", "I"), ("record", "I"),
+               ("ready", "I"), ("observed_ms", "Q"), ("address", "s"), ("detail", "s")]
 IMAGE = [("digest", "s"), ("bytes", "Q"), ("phase", "s"), ("done", "Q"), ("total", "Q")]
 FIELDS = {  # verb: request, part, reply
     "image": ([("request", "s"), ("op", "I"), ("source", "s"), ("digest", "s")], IMAGE, IMAGE),
