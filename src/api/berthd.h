@@ -8,6 +8,7 @@
 #include "api/cell/host-lease.h"
 #include "api/cell/peers.h"
 #include "api/context/busy.h"
+#include "api/egress/vault.h"
 #include "api/exec/journal.h"
 #include "api/key-cache.h"
 #include "api/life/address.h"
@@ -25,6 +26,8 @@ struct berthd_settings {
 	char listen[128];
 	char database[1024];
 	char node_socket[104];
+	char egress_socket[104];
+	char secret_key_file[1024];
 	char state_dir[1024];
 	char cell[SANDBOX_CELL_MAX + 1];
 	char host[SANDBOX_HOST_SIZE];
@@ -65,6 +68,8 @@ struct berthd {
 	uv_signal_t on_term, on_int;
 	struct reconcile *reconcile;
 	struct usage *usage;
+	struct vault vault;
+	struct egress_keeper *egress;
 	_Atomic size_t exec_held; /* bytes of output kept for JSON answers; see exec/json.c */
 	struct journals journals;
 	struct trim *trim;

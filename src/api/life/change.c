@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/egress/keeper.h"
 #include "api/events.h"
 #include "api/life/alarm.h"
 #include "api/life/intent.h"
@@ -60,6 +61,9 @@ static void announce(struct change *c)
 		places_forget(&b->places, c->sb.id);
 	else
 		places_put(&b->places, &c->sb);
+	if (c->sb.state != SANDBOX_READY && c->sb.state != SANDBOX_CREATING &&
+	    c->sb.state != SANDBOX_WAKING)
+		egress_drop(b->egress, c->sb.id, c->sb.generation);
 	log_event(LOG_INFO, "sandbox", "sandbox", c->sb.id, "state",
 		  sandbox_state_name(c->sb.state), "event", c->event,
 		  "request_id", c->request, "why", c->sb.reason[0] ? c->sb.reason : NULL, NULL);
@@ -336,17 +340,27 @@ static void after_up(struct change *c, const struct err *why)
 	c->done(c, why);
 }
 
+/* Whether it is in force or not: until it is, nothing leaves the sandbox. */
+static void on_egress_told(void *data)
+{
+	record_event(data, EV_UP, after_up);
+}
+
 static void on_started(void *data, const union node_any *record, int *fd, const struct err *why)
 {
 	struct change *c = data;
+	struct berthd *b = c->reactor->berthd;
+	uint32_t address;
 
 	(void)fd;
 	if (why)
 		return broken(c, why);
 	crash_point("life.started");
 	c->seen = record->observation;
-	places_oom(&c->reactor->berthd->places, c->sb.id, 0);
-	record_event(c, EV_UP, after_up);
+	places_oom(&b->places, c->sb.id, 0);
+	if (network_address_read(c->seen.address, &address))
+		egress_put(b->egress, c->sb.id, c->sb.generation, address);
+	egress_tell(b->egress, c->sb.id, c->reactor, on_egress_told, c);
 }
 
 static const struct node_call_events started_events = { .on_done = on_started };
