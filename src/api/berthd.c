@@ -24,7 +24,7 @@ const struct setting berthd_settings_table[] = {
 		"How PostgreSQL is reached, in libpq's words: host=/run/berth/pg dbname=berth."),
 	SETTING(CONFIG_STR, berthd_settings, node_socket, "/run/berth/node.sock",
 		"The Unix socket of berth-node."),
-	SETTING(CONFIG_STR, berthd_settings, egress_socket, "/run/berth/egress-policy.sock",
+	SETTING(CONFIG_STR, berthd_settings, egress_socket, "/run/berth-egress/policy.sock",
 		"The Unix socket of berth-egress."),
 	SETTING(CONFIG_STR, berthd_settings, secret_key_file, "",
 		"The key that secrets are sealed with, the same on every host of a cell; empty: "

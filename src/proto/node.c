@@ -39,6 +39,7 @@ static const struct field create_fields[] = {
 	FIELD(FIELD_U64, node_create, disk_bytes),
 	FIELD(FIELD_U32, node_create, cpu_milli),
 	FIELD(FIELD_U32, node_create, pids),
+	FIELD(FIELD_STR, node_create, trust),
 	FIELD(FIELD_U32, node_create, keep_disk),
 	{ 0 }
 };

@@ -18,6 +18,7 @@
 #define NODE_REQUEST_SIZE  40 /* the HTTP request this is done for */
 #define NODE_RUNTIME_SIZE  16
 #define NODE_REFERENCE_MAX 512
+#define NODE_TRUST_SIZE    2048
 
 enum node_verb {
 	NODE_NONE,
@@ -93,7 +94,8 @@ struct node_create {
 	uint64_t disk_bytes;
 	uint32_t cpu_milli;
 	uint32_t pids;
-	uint32_t keep_disk; /* 1: it was stopped: the disk it had must be there, and stays */
+	char trust[NODE_TRUST_SIZE]; /* a certificate the box is to trust, behind its hash */
+	uint32_t keep_disk;          /* 1: it was stopped: the disk it had must be there, and stays */
 };
 
 struct node_stop {

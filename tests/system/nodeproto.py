@@ -17,7 +17,7 @@ FIELDS = {  # verb: request, part, reply
     "image": ([("request", "s"), ("op", "I"), ("source", "s"), ("digest", "s")], IMAGE, IMAGE),
     "create": ([("request", "s"), ("sandbox", "s"), ("generation", "Q"), ("image", "s"),
                 ("runtime", "s"), ("memory_bytes", "Q"), ("disk_bytes", "Q"), ("cpu_milli", "I"),
-                ("pids", "I"), ("keep_disk", "I")], None, OBSERVATION),
+                ("pids", "I"), ("trust", "s"), ("keep_disk", "I")], None, OBSERVATION),
     "start": (TARGET, None, OBSERVATION),
     "observe": (TARGET, None, OBSERVATION),
     "connect": (TARGET, None, [("zero", "I")]),

@@ -97,16 +97,18 @@ void vault_seed(const struct vault *v, const char *sandbox, char out[CA_SEED_SIZ
 	hash_mac_hex(v->key, sizeof(v->key), text, strlen(text), out);
 }
 
-int vault_ca(const struct vault *v, const char *sandbox, struct buf *pem, struct err *e)
+int vault_trust(const struct vault *v, const char *sandbox, struct buf *out, struct err *e)
 {
-	char seed[CA_SEED_SIZE];
+	char seed[CA_SEED_SIZE], hash[CA_HASH_SIZE];
 	struct ca ca = { 0 };
 	int rc;
 
 	vault_seed(v, sandbox, seed);
 	if (ca_make(seed, sandbox, &ca, e) < 0)
 		return -1;
-	rc = ca_pem(&ca, pem, e);
+	ca_hash(&ca, hash);
+	buf_addf(out, "%s\n", hash);
+	rc = ca_pem(&ca, out, e);
 	ca_done(&ca);
 	return rc;
 }

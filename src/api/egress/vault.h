@@ -17,7 +17,7 @@ must_check int vault_seal(const struct vault *v, const char *value, struct secre
 must_check int vault_open(const struct vault *v, const struct secret *k, struct buf *value,
 			  struct err *e);
 
-/* What the CA of this sandbox is made of, and its certificate. */
+/* What the CA of this sandbox is made of; and its certificate behind its hash, on a line. */
 void vault_seed(const struct vault *v, const char *sandbox, char out[CA_SEED_SIZE]);
-must_check int vault_ca(const struct vault *v, const char *sandbox, struct buf *pem,
-			struct err *e);
+must_check int vault_trust(const struct vault *v, const char *sandbox, struct buf *out,
+			   struct err *e);

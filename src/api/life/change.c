@@ -42,6 +42,7 @@ static void unmark(struct change *c)
 void change_free(struct change *c)
 {
 	unmark(c);
+	free(c->network);
 	free(c);
 }
 
@@ -389,6 +390,9 @@ static void build(struct change *c, const struct err *why)
 		.keep_disk = c->step.action == ACT_WAKE,
 	};
 
+	cleanup(buf_done) struct buf trust = buf_make(NODE_TRUST_SIZE);
+	struct err e;
+
 	if (why || c->found)
 		return c->done(c, why);
 	crash_point("life.before-build");
@@ -398,6 +402,9 @@ static void build(struct change *c, const struct err *why)
 	memcpy(ask.sandbox, c->sb.id, sizeof(ask.sandbox));
 	memcpy(ask.image, c->sb.image_digest, sizeof(c->sb.image_digest));
 	memcpy(ask.runtime, c->sb.runtime, sizeof(ask.runtime));
+	if (vault_trust(&c->reactor->berthd->vault, c->sb.id, &trust, &e) < 0 ||
+	    !str_copy(ask.trust, sizeof(ask.trust), buf_str(&trust)))
+		log_event(LOG_ERROR, "no CA for a sandbox", "sandbox", c->sb.id, NULL);
 	node_call(&c->reactor->node, NODE_CREATE, &ask, -1, &built_events, c);
 }
 
