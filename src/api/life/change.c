@@ -200,7 +200,7 @@ static void record_event(struct change *c, enum sandbox_event ev, change_fn *nex
 
 void change_target(const struct change *c, struct node_target *t)
 {
-	*t = (struct node_target){ .generation = c->sb.generation };
+	*t = (struct node_target){ .generation = c->sb.generation, .epoch = c->epoch };
 	memcpy(t->request, c->request, sizeof(t->request));
 	memcpy(t->sandbox, c->sb.id, sizeof(t->sandbox));
 }
@@ -331,10 +331,7 @@ static void broken(struct change *c, const struct err *why)
 	record_event(c, EV_BROKEN, after_broken);
 }
 
-static void after_up(struct change *c, const struct err *why)
-{
-	c->done(c, why);
-}
+static void act(struct change *c, const struct err *why);
 
 static void on_started(void *data, const union node_any *record, int *fd, const struct err *why)
 {
@@ -346,7 +343,7 @@ static void on_started(void *data, const union node_any *record, int *fd, const 
 	crash_point("life.started");
 	c->seen = record->observation;
 	places_oom(&c->reactor->berthd->places, c->sb.id, 0);
-	record_event(c, EV_UP, after_up);
+	record_event(c, EV_UP, act); /* too late, it is ended again */
 }
 
 static const struct node_call_events started_events = { .on_done = on_started };
@@ -368,6 +365,7 @@ static void build(struct change *c, const struct err *why)
 {
 	struct node_create ask = {
 		.generation = c->sb.generation,
+		.epoch = c->epoch,
 		.memory_bytes = (uint64_t)c->sb.memory_mb << 20,
 		.disk_bytes = (uint64_t)c->sb.disk_mb << 20,
 		.cpu_milli = (uint32_t)c->sb.cpu_milli,
@@ -464,6 +462,7 @@ static void act_sleep(struct change *c)
 		.grace_ms = (uint32_t)(constant_ms(CONSTANT_OBSERVE_1, divisor) +
 				       constant_ms(CONSTANT_OBSERVE_2, divisor) +
 				       constant_ms(CONSTANT_OBSERVE_3, divisor)),
+		.life = c->seen.life,
 	};
 
 	memcpy(stop.request, c->request, sizeof(stop.request));
@@ -473,7 +472,7 @@ static void act_sleep(struct change *c)
 
 static void act_stop(struct change *c)
 {
-	struct node_stop stop = { .generation = c->sb.generation };
+	struct node_stop stop = { .generation = c->sb.generation, .life = c->seen.life };
 
 	memcpy(stop.request, c->request, sizeof(stop.request));
 	memcpy(stop.sandbox, c->sb.id, sizeof(stop.sandbox));
