@@ -64,7 +64,7 @@ struct node_target {
 	char request[NODE_REQUEST_SIZE]; /* for the log */
 	char sandbox[NODE_NAME_SIZE];
 	uint64_t generation;
-	uint64_t epoch; /* of the host, when a create or start was decided: no other carries it out */
+	uint64_t epoch; /* of the host when it was decided; create and start need it to be this */
 };
 
 struct node_image_ask {

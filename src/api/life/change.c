@@ -235,8 +235,12 @@ static void after_broken(struct change *c, const struct err *why)
 {
 	struct node_target t;
 
-	if (!why && c->sb.state == SANDBOX_DELETING)
+	if (!why && (c->sb.state == SANDBOX_DELETING || c->sb.state == SANDBOX_GONE)) {
+		err_set(&c->why, ERR_CONFLICT, "%s was deleted meanwhile", c->sb.id);
 		return c->done(c, &c->why); /* whoever deletes it also removes this */
+	}
+	if (why) /* it goes on elsewhere, or nobody knows: whoever asks again will hear */
+		err_set(&c->why, ERR_BUSY, "%s", why->msg);
 	if (c->woken)
 		return end_processes(c); /* its files stay */
 	change_target(c, &t);            /* written or not: what is there is of no use */

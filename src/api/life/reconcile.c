@@ -47,7 +47,7 @@ struct reconcile {
 	bool follow;                  /* a new link: berth-node has to tell what ends from now on */
 	_Atomic bool wanted, looking; /* somebody asked for a look at everything; it is under way */
 	uint64_t sweep_ms;            /* when the next sweep is due; 0: none was planned yet */
-	struct strv known;            /* "id.generation" of all records when they were read; sorted */
+	struct strv known;            /* all records when they were read: KNOWN_FORMAT; sorted */
 	struct queue found;           /* by the job, on its worker */
 	struct queue todo;
 	struct queue later; /* news of who is being changed */
