@@ -19,8 +19,9 @@ static const struct statement get = { "idempotency-get",
 	"SELECT request, body_hash, sandbox_id, coalesce(status, 0) AS status, "
 	"coalesce(response, '') AS response FROM idempotency WHERE owner = $1 AND key = $2" };
 static const struct statement claim = { "idempotency-claim",
-	"INSERT INTO idempotency (owner, key, request, body_hash, sandbox_id, status) "
-	"VALUES ($1, $2, $3, $4, $5, nullif($6::integer, 0)) ON CONFLICT (owner, key) DO NOTHING RETURNING key" };
+	"INSERT INTO idempotency (owner, key, request, body_hash, sandbox_id, status, response) "
+	"VALUES ($1, $2, $3, $4, $5, nullif($6::int, 0), CASE WHEN $6::int > 0 THEN '' END) "
+	"ON CONFLICT (owner, key) DO NOTHING RETURNING key" };
 static const struct statement answer = { "idempotency-answer",
 	"UPDATE idempotency SET status = $3::integer, response = $4 "
 	"WHERE owner = $1 AND key = $2 AND status IS NULL" };
