@@ -38,9 +38,9 @@ struct pattern {
 
 /* One text it is looked for in. */
 struct pattern_look {
-	uint64_t at;   /* where it may be */
-	bool in_line;  /* a line has begun */
-	bool in_word;  /* the last byte was of a word */
+	uint64_t at;  /* where it may be */
+	bool in_line; /* a line has begun */
+	bool in_word; /* the last byte was of a word */
 };
 
 /* `fold`: small and large letters are the same. */

@@ -40,6 +40,7 @@ struct allocation {
 	struct node_create spec; /* as it was asked for */
 	char name[ALLOCATION_NAME_SIZE];
 	const struct runtime *runtime;
+	uint32_t life;     /* counts its starts: what was seen of one is not of the next */
 	uint32_t slot;     /* which 65,536 ids */
 	uint32_t protocol; /* FRAME_VERSION of its init; 0: it has not answered yet */
 	enum phase phase;

@@ -90,8 +90,22 @@ TEST(letters_of_another_size_are_the_same_if_asked)
 TEST(what_could_cost_more_is_refused)
 {
 	static const char *const bad[] = {
-		"(", ")", "(a", "a)", "[a", "[", "*a", "a**", "a{2}", "(a)\\1", "\\", "(?=a)",
-		"\\x41", "[b-a]", "(?i)a", "\\B",
+		"(",
+		")",
+		"(a",
+		"a)",
+		"[a",
+		"[",
+		"*a",
+		"a**",
+		"a{2}",
+		"(a)\\1",
+		"\\",
+		"(?=a)",
+		"\\x41",
+		"[b-a]",
+		"(?i)a",
+		"\\B",
 		"1234567890123456789012345678901234567890123456789012345678901234567890",
 		"((((((((((((((((((((((((((((((((((((((((a))))))))))))))))))))))))))))))))))))))))",
 	};
@@ -116,7 +130,7 @@ TEST(what_took_for_ever_takes_no_time)
 	CHECK(!pattern_find(&p, &l, line, sizeof(line)));
 }
 
-static const char *const pieces[] = { "a", "b", "a",      ".", "(", ")",   "|",
+static const char *const pieces[] = { "a", "b", "a", ".", "(", ")", "|",
 				      "a*", "b+", "(a|b)?", "^", "$", "[ab]" };
 
 static void random_text(char *to, size_t n, const char *const *from, size_t count)
