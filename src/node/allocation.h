@@ -47,7 +47,7 @@ struct allocation {
 	int dirfd; /* RUN/alloc/NAME */
 
 	struct call *call;    /* the verb being carried out */
-	struct call *waiting; /* a destroy that came meanwhile */
+	struct call *waiting; /* a destroy that came meanwhile, or a later generation's create */
 	struct task *task;    /* what it is doing, to be killed by that destroy */
 
 	pid_t pid; /* of init (crun) or of the engine's sandbox (runsc); 0: none known */
