@@ -1,6 +1,6 @@
 # The one page of commands. The build itself is meson's; this only names the
 # things a developer does.
-.PHONY: all test asan fuzz system attack cell bench sdk soak crash random guards vm vm-slice check cover tidy format \
+.PHONY: all test asan fuzz system attack attack-guards cell bench sdk soak crash random guards vm vm-slice check cover tidy format \
 	format-check valgrind clean
 
 all: build/build.ninja
@@ -27,6 +27,9 @@ system: all				# real PostgreSQL, real engines; needs root
 
 attack: all				# berth doctor --attack on a server of its own; RUNTIME=runsc ONLY=bpf
 	@python3 tests/attack/run.py --build build --runtime $(RUNTIME) $(ONLY)
+
+attack-guards:				# take defences out of the code: the probes must get through
+	python3 tests/attack/guards.py
 
 cell: all				# several hosts on this machine, one database; needs root
 	python3 tests/cell/run.py --build build $(TESTS)
