@@ -18,6 +18,8 @@ import tempfile
 import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = ["src/api/berthd", "src/node/berth-node", "src/cli/berth", "src/init/berth-init", "src/image/berth-image",
+            "src/egress/berth-egress", "src/probe/berth-probe"]
 BUNDLE, SECCOMP, CREATE = "src/node/bundle.c", "src/node/seccomp.c", "src/node/verb-create.c"
 
 # What can be taken away: (file, search, replace)...
@@ -142,7 +144,7 @@ def take_away(tree, names):
 
 
 def attack(tree, runtime):
-    build = subprocess.run(["ninja", "-C", "build"], cwd=tree, capture_output=True, text=True)
+    build = subprocess.run(["ninja", "-C", "build", *PROGRAMS], cwd=tree, capture_output=True, text=True)
     assert build.returncode == 0, build.stdout[-3000:]
     r = subprocess.run([sys.executable, "tests/attack/run.py", "--runtime", runtime, "--json"], cwd=tree, capture_output=True,
                        text=True)
@@ -183,7 +185,7 @@ def main():
         for names, runtime, want in rows:
             print(f"{runtime:6} {', '.join(names)}: {' '.join(want.split())}")
         return 0
-    tree = pathlib.Path(tempfile.mkdtemp(prefix="berth-guards-"))
+    tree = pathlib.Path(tempfile.mkdtemp(prefix="berth-attack-guards-"))
     tree.chmod(0o711)
     seen, known, good = set(), set(), 0
     try:
