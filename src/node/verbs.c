@@ -107,6 +107,8 @@ void allocation_observe(struct node *n, const char *sandbox, uint64_t generation
 		wire_address_text(a->slot, o.address);
 	o.presence = sum_up(&o);
 	o.ready = a && a->phase == PHASE_RUNNING && o.process == PRESENCE_PRESENT;
+	o.ended = a && a->phase == PHASE_ENDED;
+	o.life = a ? a->life : 0;
 	snprintf(o.detail, sizeof(o.detail), "%s", a ? phase_name(a->phase) : "no record here");
 	*ret = o;
 }
@@ -171,7 +173,7 @@ static void verb_connect(struct call *c)
 			phase_name(a->phase));
 		return call_fail(c, &e);
 	}
-	if (guest_connect(a, &fd, &e) < 0)
+	if (guest_understands(a, &e) < 0 || guest_connect(a, &fd, &e) < 0)
 		return call_fail(c, &e);
 	crash_point("node.connected");
 	call_reply(c, &nothing, fd);
@@ -267,7 +269,7 @@ void verb_begin(struct call *c)
 {
 	struct err e;
 
-	if (fence_check(c->node, c->verb, &e) < 0)
+	if (fence_check(c, &e) < 0)
 		return call_fail(c, &e);
 	verbs[c->verb](c);
 }
