@@ -277,7 +277,7 @@ const struct install_step install_steps[] = {
 	{ "make " INSTALL_CONF " and " INSTALL_STATE,		dirs_done,	dirs_act },
 	{ "write the settings in " INSTALL_CONF,		conf_done,	conf_act },
 	{ "make a database in " INSTALL_STATE "/pg",		database_done,	database_act },
-	{ "start berth-postgres, berth-node, berth-egress and berthd",	services_done,	services_act },
+	{ "start the four services",				services_done,	services_act },
 	{ "make the first API key",				key_done,	key_act },
 	{ "make the image base",				image_done,	image_act },
 };

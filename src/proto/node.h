@@ -96,8 +96,9 @@ struct node_create {
 	uint64_t disk_bytes;
 	uint32_t cpu_milli;
 	uint32_t pids;
-	char trust[NODE_TRUST_SIZE]; /* a certificate the box is to trust, behind its hash */
-	uint32_t keep_disk;          /* 1: it was stopped: the disk it had must be there, and stays */
+	/* a certificate the box is to trust, behind its hash; empty: none */
+	char trust[NODE_TRUST_SIZE];
+	uint32_t keep_disk; /* 1: it was stopped: the disk it had must be there, and stays */
 };
 
 struct node_stop {

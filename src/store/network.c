@@ -43,7 +43,8 @@ static const struct statement touch = { "network-touch",
 	"UPDATE sandbox_network SET version = version + 1, changed_at = now() "
 	"WHERE owner = $1 AND (policy::jsonb -> 'secrets') ? $2" };
 static const struct statement versions = { "network-versions",
-	"SELECT n.sandbox_id, n.version FROM sandbox_network n JOIN sandbox s ON s.id = n.sandbox_id "
+	"SELECT n.sandbox_id, n.version FROM sandbox_network n "
+	"JOIN sandbox s ON s.id = n.sandbox_id "
 	"WHERE s.host = $1 AND s.state = 'ready' AND n.sandbox_id > $2 "
 	"ORDER BY n.sandbox_id LIMIT $3::bigint" };
 
@@ -66,8 +67,9 @@ static const struct statement security_trim = { "security-trim",
 	"DELETE FROM security_event WHERE sandbox_id = $1 AND id <= (SELECT id FROM security_event "
 	"WHERE sandbox_id = $1 ORDER BY id DESC OFFSET $2::bigint LIMIT 1)" };
 static const struct statement security_list = { "security-list",
-	"SELECT id, sandbox_id, " SQL_MS("at") " AS at_ms, kind, name, port, rule, count FROM security_event "
-	"WHERE sandbox_id = $1 AND id > $2::bigint ORDER BY id LIMIT $3::bigint" };
+	"SELECT id, sandbox_id, " SQL_MS("at") " AS at_ms, kind, name, port, rule, count "
+	"FROM security_event WHERE sandbox_id = $1 AND id > $2::bigint "
+	"ORDER BY id LIMIT $3::bigint" };
 
 #define SECRET_COLUMNS "owner, name, host, methods, paths, header, sealed, " \
 	SQL_MS("changed_at") " AS changed_ms"
@@ -224,7 +226,9 @@ int store_secret_put(struct store *s, const struct secret *k, struct err *e)
 
 	if (n < 0)
 		return -1;
-	return n == 1 ? 0 : err_set(e, ERR_LIMIT, "there are %d secrets already", STORE_SECRETS_MAX);
+	if (n == 1)
+		return 0;
+	return err_set(e, ERR_LIMIT, "there are %d secrets already", STORE_SECRETS_MAX);
 }
 
 static int one_secret(struct store *s, const struct statement *st, const char *owner,

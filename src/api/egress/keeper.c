@@ -50,9 +50,9 @@ struct telling {
 
 struct egress_keeper {
 	struct reactor *reactor;
-	pthread_mutex_t lock; /* the entries, `look` and `ending` */
+	pthread_mutex_t lock; /* the entries, `fd` and `look` */
 	struct entry *entries[BUCKETS];
-	bool look, listed, ending;
+	bool look, listed;
 
 	/* the rest is the first reactor's */
 	int fd;
@@ -61,7 +61,7 @@ struct egress_keeper {
 	uv_timer_t tick;
 	struct telling *waiting;
 	bool listing, looking, saving;
-	uint64_t looked_ms, saved_ms, dialled_ms;
+	uint64_t looked_ms, saved_ms;
 	char last[SANDBOX_ID_SIZE]; /* how far the look came */
 	struct security *security;
 };
@@ -379,8 +379,9 @@ static void dial(struct egress_keeper *k)
 	int type = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
 	cleanup(close_fd) int fd = socket(AF_UNIX, type, 0); /* CLOEXEC */
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	const char *path = k->reactor->berthd->settings.egress_socket;
 
-	if (fd < 0 || !str_copy(at.sun_path, sizeof(at.sun_path), k->reactor->berthd->settings.egress_socket) ||
+	if (fd < 0 || !str_copy(at.sun_path, sizeof(at.sun_path), path) ||
 	    connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
 		return;
 	pthread_mutex_lock(&k->lock);

@@ -1,5 +1,6 @@
 #include "api/egress/vault.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 static int make(const char *path, struct err *e)
 {
 	uint8_t fresh[SEAL_KEY_SIZE];
-	char hex[2 * SEAL_KEY_SIZE + 2];
+	char hex[2 * SEAL_KEY_SIZE + 1];
 	cleanup(close_fd) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
 	if (fd < 0)
@@ -26,24 +27,30 @@ static int make(const char *path, struct err *e)
 	if (getrandom(fresh, sizeof(fresh), 0) != sizeof(fresh))
 		return err_sys(e, errno, "random bytes");
 	str_hex(hex, fresh, sizeof(fresh));
-	strcat(hex, "\n");
-	if (write_all(fd, hex, strlen(hex)) < 0 || fsync(fd) < 0)
+	if (write_all(fd, hex, strlen(hex)) < 0 || write_all(fd, "\n", 1) < 0 || fsync(fd) < 0)
 		return err_sys(e, errno, "write %s", path);
 	return 0;
 }
 
+static int digit(char c)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *at = strchr(digits, tolower((unsigned char)c));
+
+	return c && at ? (int)(at - digits) : -1;
+}
+
 static bool read_hex(const char *text, uint8_t out[SEAL_KEY_SIZE])
 {
-	unsigned byte;
-
-	if (strspn(text, "0123456789abcdefABCDEF") != 2UL * SEAL_KEY_SIZE)
-		return false;
 	for (size_t i = 0; i < SEAL_KEY_SIZE; i++) {
-		if (sscanf(text + 2 * i, "%2x", &byte) != 1)
+		int high = digit(text[2 * i]);
+		int low = high < 0 ? -1 : digit(text[2 * i + 1]);
+
+		if (low < 0)
 			return false;
-		out[i] = (uint8_t)byte;
+		out[i] = (uint8_t)(high << 4 | low);
 	}
-	return true;
+	return digit(text[2 * SEAL_KEY_SIZE]) < 0;
 }
 
 int vault_load(struct vault *v, const char *path, struct err *e)

@@ -332,7 +332,7 @@ static int used_before(struct change *c, struct store *s, struct err *e)
 static int write_network(struct change *c, struct store *s, struct err *e)
 {
 	cleanup(free_ptr) struct network_row *row = xcalloc(1, sizeof(*row));
-	struct network_put put = { .sandbox = c->sb.id, .owner = c->sb.owner, .policy = c->network };
+	struct network_put put = { c->sb.id, c->sb.owner, c->network, false };
 
 	if (!c->network)
 		return 0;
