@@ -42,6 +42,9 @@ struct allocation {
 	const struct runtime *runtime;
 	uint32_t slot;    /* which 65,536 ids */
 	uint32_t started; /* init has answered once */
+	uint64_t made_ms;
+	struct node_usage used; /* in cgroups that are gone; see node/meter.h */
+	uint64_t used_group;    /* the last of them */
 	enum phase phase;
 	int dirfd; /* RUN/alloc/NAME */
 
