@@ -52,8 +52,7 @@ TEST(what_was_appended_is_there_after_a_restart)
 {
 	struct journal_view v;
 	struct journal *j;
-	struct exec_use use = { .known = true, .cpu_us = 7, .hit = true, .limit = LIMIT_CPU_MS,
-				.value = 5, .peak = 6 };
+	struct exec_use use = { .known = true, .cpu_us = 7, .hit = true, .limit = LIMIT_CPU_MS, .value = 5, .peak = 6 };
 	struct err e;
 
 	open_all(1 << 20);
