@@ -1,7 +1,7 @@
 # The one page of commands. The build itself is meson's; this only names the
 # things a developer does.
-.PHONY: all test asan fuzz system cell bench sdk soak crash random guards vm vm-slice check cover tidy format \
-	format-check valgrind clean
+.PHONY: all test asan fuzz system attack egress cell bench sdk soak crash random guards vm vm-slice check cover tidy \
+	format format-check valgrind clean
 
 all: build/build.ninja
 	ninja -C build
@@ -24,6 +24,12 @@ fuzz: build-fuzz/build.ninja
 RUNTIME ?= crun
 system: all				# real PostgreSQL, real engines; needs root
 	python3 tests/system/run.py --build build --runtime $(RUNTIME) $(TESTS)
+
+egress: all				# berth-egress alone, between namespaces; needs root
+	python3 tests/egress/run.py --build build $(TESTS)
+
+attack: all				# berth doctor --attack on a server of its own; RUNTIME=runsc ONLY=bpf
+	@python3 tests/attack/run.py --build build --runtime $(RUNTIME) $(ONLY)
 
 cell: all				# several hosts on this machine, one database; needs root
 	python3 tests/cell/run.py --build build $(TESTS)

@@ -36,7 +36,7 @@ _berth()
 		[events]=""
 		[check]="--repair"
 		[code]="--language --context --env --timeout"
-		[doctor]=""
+		[doctor]="--attack --runtime --only"
 		[dev]="--dir --listen --runtime --pool-size --insecure-registry --quiet"
 		[init]="--image --no-image --listen --pool-size --dry-run"
 		[version]=""

@@ -8,7 +8,8 @@
 
 static int show(const struct context *c, struct client_reply *reply, struct err *e)
 {
-	cleanup(table_done) struct table t = table_make("LIMIT", "VALUE", NULL);
+	static const char *const titles[] = { "LIMIT", "VALUE", NULL };
+	cleanup(table_done) struct table t = table_make(titles);
 	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
 	const char *profile = json_get_str(reply->tree, "profile");
 	char text[LIMIT_TEXT_SIZE];

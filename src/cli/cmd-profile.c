@@ -1,42 +1,32 @@
 /* berth profile: limits by name. */
-#include "cli/client.h"
 #include "cli/limits.h"
+#include "cli/list.h"
 #include "cli/say.h"
-#include "cli/table.h"
 
 #define BODY_MAX 4096
 
-static int print_json(struct client_reply *reply, struct err *e)
-{
-	buf_adds(&reply->text, "\n");
-	return say_out(buf_str(&reply->text), reply->text.len, e);
-}
-
-static int ls(const struct context *c, const void *options, const struct strv *args, struct err *e)
+static void add_row(struct table *t, const struct json *p)
 {
 	static const char *const shown[] = { "memory_mb", "cpu_milli", "cpu_ms", "wall_ms",
 					     "disk_mb", "pids", "requests" };
-	cleanup(client_reply_done) struct client_reply reply = { 0 };
-	cleanup(table_done) struct table t = table_make("NAME", "MEMORY_MB", "CPU_MILLI", "CPU_MS",
-							"WALL_MS", "DISK_MB", "PIDS", "REQUESTS",
-							NULL);
-	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
-	const struct json *list;
 	char text[LIMIT_TEXT_SIZE];
 
+	table_add(t, json_get_str(p, "name"));
+	for (size_t i = 0; i < array_len(shown); i++)
+		table_add(t, limit_text(p, shown[i], text));
+}
+
+static const struct list profiles = {
+	.member = "profiles",
+	.titles = { "NAME", "MEMORY_MB", "CPU_MILLI", "CPU_MS", "WALL_MS", "DISK_MB", "PIDS",
+		    "REQUESTS" },
+	.add = add_row,
+};
+
+static int ls(const struct context *c, const void *options, const struct strv *args, struct err *e)
+{
 	(void)options, (void)args;
-	if (client_call(c, "GET", "/v1/profiles", NULL, &reply, e) < 0)
-		return -1;
-	if (c->json)
-		return print_json(&reply, e);
-	list = json_get(reply.tree, "profiles");
-	for (size_t i = 0; i < json_len(list); i++) {
-		table_add(&t, json_get_str(json_at(list, i), "name"));
-		for (size_t k = 0; k < array_len(shown); k++)
-			table_add(&t, limit_text(json_at(list, i), shown[k], text));
-	}
-	table_print(&t, &out);
-	return say_out(buf_str(&out), out.len, e);
+	return list_show(c, "/v1/profiles", &profiles, e);
 }
 
 const struct command cmd_profile_ls = {
@@ -60,7 +50,10 @@ static int add(const struct context *c, const void *options, const struct strv *
 	buf_adds(&body, "}");
 	if (client_call(c, "POST", "/v1/profiles", buf_str(&body), &reply, e) < 0)
 		return -1;
-	return c->json ? print_json(&reply, e) : 0;
+	if (!c->json)
+		return 0;
+	buf_adds(&reply.text, "\n");
+	return say_out(buf_str(&reply.text), reply.text.len, e);
 }
 
 const struct command cmd_profile_add = {

@@ -1,9 +1,6 @@
 /* berth usage: what sandboxes used, also those that are gone. */
-#include <stdio.h>
-
-#include "cli/client.h"
+#include "cli/list.h"
 #include "cli/say.h"
-#include "cli/table.h"
 
 static void add_row(struct table *t, const struct json *u)
 {
@@ -25,80 +22,47 @@ static void add_row(struct table *t, const struct json *u)
 	table_add(t, text);
 }
 
-/* All pages; with --json each as it came. */
-static int list(const struct context *c, struct table *t, struct err *e)
-{
-	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
-	char last[160] = "";
+static const struct list usages = {
+	.member = "usage",
+	.titles = { "SANDBOX", "STATE", "PROFILE", "CPU_S", "MEMORY_AVG", "MEMORY_PEAK",
+		    "DISK_PEAK", "CONNECTIONS", "BYTES_OUT" },
+	.add = add_row,
+};
 
-	do {
-		cleanup(client_reply_done) struct client_reply reply = { 0 };
-		const struct json *page;
-
-		buf_clear(&path);
-		buf_adds(&path, "/v1/usage?limit=500&after=");
-		fetch_escape(&path, last);
-		if (client_call(c, "GET", buf_str(&path), NULL, &reply, e) < 0)
-			return -1;
-		page = json_get(reply.tree, "usage");
-		for (size_t i = 0; i < json_len(page); i++)
-			add_row(t, json_at(page, i));
-		snprintf(last, sizeof(last), "%s", json_get_str(reply.tree, "next"));
-		if (c->json) {
-			buf_adds(&reply.text, "\n");
-			if (say_out(buf_str(&reply.text), reply.text.len, e) < 0)
-				return -1;
-		} else if (!last[0]) {
-			const struct json *all = json_get(reply.tree, "totals");
-
-			say("%lld sandboxes, %.2f s of CPU time",
-			    (long long)json_get_int(all, "sandboxes"),
-			    (double)json_get_int(all, "cpu_ms") / 1000);
-		}
-	} while (last[0]);
-	return 0;
-}
-
-static int one(const struct context *c, const char *id, struct table *t, struct err *e)
+static int show(const struct context *c, const char *path, struct err *e)
 {
 	cleanup(client_reply_done) struct client_reply reply = { 0 };
-	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
-
-	buf_adds(&path, "/v1/sandboxes/");
-	fetch_escape(&path, id);
-	buf_adds(&path, "/usage");
-	if (client_call(c, "GET", buf_str(&path), NULL, &reply, e) < 0)
-		return -1;
-	add_row(t, reply.tree);
-	if (!c->json)
-		return 0;
-	buf_adds(&reply.text, "\n");
-	return say_out(buf_str(&reply.text), reply.text.len, e);
-}
-
-static int run(const struct context *c, const void *options, const struct strv *args, struct err *e)
-{
-	cleanup(table_done) struct table t = table_make("SANDBOX", "STATE", "PROFILE", "CPU_S",
-							"MEMORY_AVG", "MEMORY_PEAK", "DISK_PEAK",
-							"CONNECTIONS", "BYTES_OUT", NULL);
+	cleanup(table_done) struct table t = table_make(usages.titles);
 	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
 
-	(void)options;
-	for (size_t i = 0; i < args->len; i++)
-		if (one(c, args->items[i], &t, e) < 0)
-			return -1;
-	if (args->len == 0 && list(c, &t, e) < 0)
+	if (client_call(c, "GET", path, NULL, &reply, e) < 0)
 		return -1;
-	if (c->json)
-		return 0;
+	if (c->json) {
+		buf_adds(&reply.text, "\n");
+		return say_out(buf_str(&reply.text), reply.text.len, e);
+	}
+	add_row(&t, reply.tree);
 	table_print(&t, &out);
 	return say_out(buf_str(&out), out.len, e);
 }
 
+static int run(const struct context *c, const void *options, const struct strv *args, struct err *e)
+{
+	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
+
+	(void)options;
+	if (args->len == 0)
+		return list_show(c, "/v1/usage?limit=500", &usages, e);
+	buf_adds(&path, "/v1/sandboxes/");
+	fetch_escape(&path, args->items[0]);
+	buf_adds(&path, "/usage");
+	return show(c, buf_str(&path), e);
+}
+
 const struct command cmd_usage = {
 	.name = "usage",
-	.usage = "[ID...]",
+	.usage = "[ID]",
 	.help = "Show what sandboxes used, also those that are gone",
-	.max = COMMAND_ARGS_ANY,
+	.max = 1,
 	.run = run,
 };

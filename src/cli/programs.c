@@ -27,6 +27,7 @@ static const struct {
 	{ "berth-node",		"node" },
 	{ "berth-init",		"init" },
 	{ "berth-image",	"image" },
+	{ "berth-probe",	"probe" },
 };
 /* clang-format on */
 

@@ -81,9 +81,11 @@ static const struct field observation_fields[] = {
 	FIELD(FIELD_U32, node_observation, cgroup),
 	FIELD(FIELD_U32, node_observation, disk),
 	FIELD(FIELD_U32, node_observation, runtime),
+	FIELD(FIELD_U32, node_observation, link),
 	FIELD(FIELD_U32, node_observation, record),
 	FIELD(FIELD_U32, node_observation, ready),
 	FIELD(FIELD_U64, node_observation, observed_ms),
+	FIELD(FIELD_STR, node_observation, address),
 	FIELD(FIELD_STR, node_observation, detail),
 	USAGE_FIELDS(node_observation, used.),
 	{ 0 }

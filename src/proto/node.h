@@ -9,6 +9,7 @@
 #pragma once
 
 #include "proto/record.h"
+#include "proto/router.h"
 
 #define NODE_PACKET_MAX    (32 * 1024)
 #define NODE_VERSION       1
@@ -141,11 +142,13 @@ struct node_observation {
 	uint32_t cgroup;
 	uint32_t disk;
 	uint32_t runtime; /* the engine's own record of it */
+	uint32_t link;    /* its way into the router, and the permission to use it */
 	uint32_t record;  /* berth-node's own, with bundle and socket; no part of the sum */
 	uint32_t ready;   /* 1: init has answered */
 	uint64_t observed_ms;
-	char detail[200];       /* what was unknown, or what is still there */
-	struct node_usage used; /* up to when its cgroup was removed last */
+	char address[ROUTER_ADDRESS_SIZE]; /* of its slot, from create to destroy; else empty */
+	char detail[200];                  /* what was unknown, or what is still there */
+	struct node_usage used;            /* up to when its cgroup was removed last */
 };
 
 /*

@@ -13,8 +13,8 @@ USAGE = [(name, "Q") for name in ("since_ms", "cpu_us", "memory_bytes", "memory_
                                   "disk_bytes", "oom_kills")]
 TARGET = [("request", "s"), ("sandbox", "s"), ("generation", "Q")]
 OBSERVATION = [("sandbox", "s"), ("generation", "Q"), ("presence", "I"), ("process", "I"),
-               ("cgroup", "I"), ("disk", "I"), ("runtime", "I"), ("record", "I"), ("ready", "I"),
-               ("observed_ms", "Q"), ("detail", "s")] + USAGE
+               ("cgroup", "I"), ("disk", "I"), ("runtime", "I"), ("link", "I"), ("record", "I"),
+               ("ready", "I"), ("observed_ms", "Q"), ("address", "s"), ("detail", "s")] + USAGE
 IMAGE = [("digest", "s"), ("bytes", "Q"), ("phase", "s"), ("done", "Q"), ("total", "Q")]
 FIELDS = {  # verb: request, part, reply
     "image": ([("request", "s"), ("op", "I"), ("source", "s"), ("digest", "s")], IMAGE, IMAGE),

@@ -52,7 +52,13 @@ TEST(what_was_appended_is_there_after_a_restart)
 {
 	struct journal_view v;
 	struct journal *j;
-	struct exec_use use = { .known = true, .cpu_us = 7, .hit = true, .limit = LIMIT_CPU_MS, .value = 5, .peak = 6 };
+	struct exec_use use = {
+		.known = true,
+		.cpu_us = 7,
+		.hit = true,
+		.limit = LIMIT_CPU_MS,
+		.peak = 6,
+	};
 	struct err e;
 
 	open_all(1 << 20);
@@ -72,7 +78,8 @@ TEST(what_was_appended_is_there_after_a_restart)
 	CHECK_INT(v.slot.offset[0], 5);
 	CHECK_INT(v.slot.offset[1], 2);
 	CHECK_INT(v.slot.recorded, 7);
-	CHECK_OK(journal_end(j, &(struct exec_exit){ .kind = EXEC_EXITED, .code = 3 }, &use, &e), &e);
+	CHECK_OK(journal_end(j, &(struct exec_exit){ .kind = EXEC_EXITED, .code = 3 }, &use, &e),
+		 &e);
 	journal_unref(j);
 	j = find("again");
 	CHECK_INT(j->slot.state, JOURNAL_ENDED);
@@ -115,13 +122,12 @@ TEST(what_is_beyond_the_cap_is_counted_exactly)
 	journals_close(&js);
 }
 
-TEST(an_id_is_used_once)
+static void once(void)
 {
 	struct journal_head h = { .sandbox = SANDBOX };
 	struct journal *j, *again;
 	struct err e;
 
-	open_all(10);
 	j = make("once");
 	CHECK(str_copy(h.ask.id, sizeof(h.ask.id), "once"));
 	CHECK(journal_create(&js, &h, &again, &e) < 0);
@@ -133,6 +139,28 @@ TEST(an_id_is_used_once)
 	journal_unref(again);
 	journal_remove(j);
 	journal_unref(j);
+}
+
+static int spares(void)
+{
+	int n;
+
+	pthread_mutex_lock(&js.spares.lock);
+	n = js.spares.count;
+	pthread_mutex_unlock(&js.spares.lock);
+	return n;
+}
+
+TEST(an_id_is_used_once)
+{
+	open_all(10);
+	for (int i = 0; i < 10000 && spares() < SPARES_MAX; i++)
+		usleep(1000);
+	CHECK_INT(spares(), SPARES_MAX);
+	once();
+	spares_close(&js.spares); /* and the same without */
+	CHECK_INT(spares_take(&js.spares), -1);
+	once();
 	journals_close(&js);
 }
 

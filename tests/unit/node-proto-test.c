@@ -64,6 +64,25 @@ TEST(cut_packets_and_unknown_verbs_are_refused)
 	CHECK_ERR(node_head_decode(wire_of(&b), &h, &e), &e, ERR_UNSUPPORTED);
 }
 
+TEST(a_socket_of_the_router_says_which_it_is)
+{
+	for (unsigned kind = 0; kind <= ROUTER_SOCKET_COUNT; kind++) {
+		cleanup(buf_done) struct buf b = buf_make(ROUTER_PACKET_MAX);
+		enum router_socket_kind back = ROUTER_NONE;
+		struct err e = { 0 };
+
+		router_socket_encode(&b, (enum router_socket_kind)kind);
+		if (kind == ROUTER_NONE || kind == ROUTER_SOCKET_COUNT) {
+			CHECK_ERR(router_socket_decode(wire_of(&b), &back, &e), &e, ERR_INVALID);
+			continue;
+		}
+		CHECK_OK(router_socket_decode(wire_of(&b), &back, &e), &e);
+		CHECK_INT(back, kind);
+		b.len--;
+		CHECK(router_socket_decode(wire_of(&b), &back, &e) < 0);
+	}
+}
+
 TEST(an_error_keeps_its_code_words_and_remedy)
 {
 	cleanup(buf_done) struct buf b = buf_make(NODE_PACKET_MAX);
