@@ -1,7 +1,7 @@
 # The one page of commands. The build itself is meson's; this only names the
 # things a developer does.
-.PHONY: all test asan fuzz system attack egress cell bench sdk soak crash random guards vm vm-slice check cover tidy \
-	format format-check valgrind clean
+.PHONY: all test asan fuzz system attack attack-guards egress cell bench sdk soak crash random guards vm vm-slice check \
+	cover tidy format format-check valgrind clean
 
 all: build/build.ninja
 	ninja -C build
@@ -30,6 +30,9 @@ egress: all				# berth-egress alone, between namespaces; needs root
 
 attack: all				# berth doctor --attack on a server of its own; RUNTIME=runsc ONLY=bpf
 	@python3 tests/attack/run.py --build build --runtime $(RUNTIME) $(ONLY)
+
+attack-guards:				# take defences out of the code: the probes must get through
+	python3 tests/attack/guards.py
 
 cell: all				# several hosts on this machine, one database; needs root
 	python3 tests/cell/run.py --build build $(TESTS)

@@ -264,20 +264,31 @@ static int run_bomb(struct attack *a, const char *name, char id[SANDBOX_ID_SIZE]
 	return 0;
 }
 
-int attack_inside(struct attack *a, struct err *e)
+static int run_bombs(struct attack *a, const struct strv *bombs, struct err *e)
 {
-	cleanup(strv_done) struct strv bombs = { 0 };
-	char path[PATH_MAX], id[SANDBOX_ID_SIZE] = "";
+	char id[SANDBOX_ID_SIZE] = "";
 	int n = 0;
 
-	if (read_program(a, path, e) < 0 || expect(a, path, &bombs, e) < 0 ||
-	    make_image(a, e) < 0 || make_neighbour(a, e) < 0 ||
-	    attack_create(a, a->image, NULL, a->box, e) < 0 || run_quiet(a, e) < 0)
-		return -1;
-	for (size_t i = 0; i < bombs.len && n == 0; i++)
-		n = run_bomb(a, bombs.items[i], id, e);
+	for (size_t i = 0; i < bombs->len && n == 0; i++)
+		n = run_bomb(a, bombs->items[i], id, e);
 	attack_delete(a, id);
 	return n;
+}
+
+static int prepare(struct attack *a, struct strv *bombs, struct err *e)
+{
+	char path[PATH_MAX];
+
+	if (read_program(a, path, e) < 0 || expect(a, path, bombs, e) < 0)
+		return -1;
+	attack_expect_outside(a);
+	for (size_t i = 0; i < a->only->len; i++)
+		if (!findings_find(&a->found, a->only->items[i]))
+			return err_set(e, ERR_INVALID, "there is no probe \"%.60s\" for %s",
+				       a->only->items[i], a->runtime);
+	if (canary_open(&a->canary, e) < 0 || make_image(a, e) < 0 || make_neighbour(a, e) < 0)
+		return -1;
+	return attack_create(a, a->image, NULL, a->box, e);
 }
 
 static void end(struct attack *a)
@@ -293,6 +304,7 @@ static void end(struct attack *a)
 int attack_run(const struct context *c, const char *runtime, const struct strv *only,
 	       struct interrupt *stop, struct findings *ret, struct err *e)
 {
+	cleanup(strv_done) struct strv bombs = { 0 };
 	cleanup(end) struct attack a = {
 		.context = c,
 		.runtime = runtime,
@@ -300,12 +312,9 @@ int attack_run(const struct context *c, const char *runtime, const struct strv *
 		.stop = stop,
 	};
 
-	if (canary_open(&a.canary, e) < 0 || attack_inside(&a, e) < 0)
+	if (prepare(&a, &bombs, e) < 0 || run_quiet(&a, e) < 0 || run_bombs(&a, &bombs, e) < 0 ||
+	    attack_outside(&a, e) < 0)
 		return -1;
-	for (size_t i = 0; i < only->len; i++)
-		if (!findings_find(&a.found, only->items[i]))
-			return err_set(e, ERR_INVALID, "there is no probe \"%.60s\" for %s",
-				       only->items[i], runtime);
 	*ret = a.found;
 	a.found = (struct findings){ 0 };
 	return 0;

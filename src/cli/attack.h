@@ -68,6 +68,7 @@ must_check int attack_import(const struct attack *a, const char *name, const str
 			     struct err *e);
 void attack_remove_image(const struct attack *a, const char *name);
 
-/* ---- the probes ---- */
+/* ---- the probes through the API: attack-outside.c ---- */
 
-must_check int attack_inside(struct attack *a, struct err *e); /* berth-probe's own */
+void attack_expect_outside(struct attack *a); /* their rows */
+must_check int attack_outside(struct attack *a, struct err *e);

@@ -184,6 +184,8 @@ void canary_close(struct canary *c)
 	char name[sizeof(c->token) + 1];
 	struct err ignored;
 
+	if (!c->token[0]) /* never opened */
+		return;
 	if (c->server > 0) {
 		kill(c->server, SIGKILL);
 		(void)waitpid(c->server, NULL, 0);
@@ -193,10 +195,8 @@ void canary_close(struct canary *c)
 	if (c->queue >= 0)
 		(void)msgctl(c->queue, IPC_RMID, NULL);
 	snprintf(name, sizeof(name), "/%s", c->token);
-	if (c->token[0]) {
-		(void)shm_unlink(name);
-		(void)mq_unlink(name);
-	}
+	(void)shm_unlink(name);
+	(void)mq_unlink(name);
 	if (c->file[0])
 		(void)!file_remove_tree(AT_FDCWD, c->dir, &ignored);
 	strv_done(&c->addresses);

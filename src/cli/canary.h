@@ -21,7 +21,7 @@ struct canary {
 };
 
 must_check int canary_open(struct canary *c, struct err *e);
-void canary_close(struct canary *c);
+void canary_close(struct canary *c); /* a zeroed one is fine */
 
 /* True if nobody has been in the directory; else what is there. */
 must_check bool canary_untouched(const struct canary *c, char *found, size_t size);

@@ -18,10 +18,12 @@
 #include "node/guest.h"
 #include "node/idmap.h"
 #include "node/image.h"
+#include "node/live.h"
 #include "node/node.h"
 #include "node/process.h"
 #include "node/task.h"
 #include "node/verbs.h"
+#include "node/wire.h"
 #include "proto/image.h"
 
 #define CONFIG_MAX     (512 * 1024)
@@ -44,8 +46,7 @@ static void answer(struct allocation *a)
 	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
 	call_reply(c, &o, -1);
 	crash_point("node.answered");
-	if (a->waiting)
-		verb_destroy(take_ptr(a->waiting));
+	allocation_go_on(take_ptr(a->waiting), NULL);
 }
 
 static void give_up(struct allocation *a, enum phase phase, const struct err *why)
@@ -53,11 +54,12 @@ static void give_up(struct allocation *a, enum phase phase, const struct err *wh
 	struct call *c;
 
 	a->phase = phase;
+	if (phase == PHASE_ENDED)
+		allocation_cut_off(a);
 	allocation_log(a, LOG_WARN, "could not bring it up", why->msg);
 	c = allocation_release(a);
 	call_fail(c, why);
-	if (a->waiting)
-		verb_destroy(take_ptr(a->waiting));
+	allocation_go_on(take_ptr(a->waiting), NULL);
 }
 
 /* In a child: the snapshot and its limit wait for the disk. */
@@ -128,6 +130,7 @@ static int write_config(struct allocation *a, struct err *e)
 		.rootfs = STAGE "/rootfs",
 		.cgroup = cgroup,
 		.init = STAGE "/init",
+		.sys = a->runtime->needs_sys ? STAGE "/sys" : NULL,
 		.socket_dir = a->runtime->passes_socket ? NULL : STAGE "/sock",
 		.env = &image.env,
 		.cwd = image.cwd,
@@ -196,7 +199,7 @@ static int reuse_disk(struct allocation *a, struct err *e)
 {
 	uint64_t bytes = a->spec.limits.disk_bytes;
 
-	if (allocation_remove_traces(a, e) < 0 || allocation_save(a, e) < 0)
+	if (allocation_remove_traces(a, e) < 0)
 		return -1;
 	if (pool_observe(&a->node->pool, a->name) != PRESENCE_PRESENT)
 		return err_set(e, ERR_NOT_FOUND, "the disk of %s is not there", a->spec.sandbox);
@@ -212,17 +215,21 @@ static int reuse_disk(struct allocation *a, struct err *e)
 void verb_create(struct call *c)
 {
 	struct err e = { 0 };
-	struct allocation *a = create(c, &e);
-	struct task_work work = { .run = make_disk, .on_done = on_disk_made, .data = a };
+	struct allocation *a = allocation_find(&c->node->all, c->ask.create.sandbox);
+	struct task_work work = { .run = make_disk, .on_done = on_disk_made };
 
+	if (a && a->spec.generation < c->ask.create.generation && !a->call)
+		return allocation_supersede(a, c);
+	a = work.data = create(c, &e);
 	if (!a)
 		return call_fail(c, &e);
 	if (a->phase == PHASE_BUILT || a->phase == PHASE_RUNNING)
 		return answer(a); /* asked twice */
 	a->phase = PHASE_BUILDING;
+	a->life++;
 	if (c->ask.create.keep_disk) {
 		a->spec.limits = c->ask.create.limits; /* changed while it did not run */
-		if (write_config(a, &e) < 0 || reuse_disk(a, &e) < 0)
+		if (allocation_save(a, &e) < 0 || write_config(a, &e) < 0 || reuse_disk(a, &e) < 0)
 			give_up(a, PHASE_ENDED, &e);
 		return;
 	}
@@ -242,6 +249,47 @@ static int bind_mount(const char *source, const char *target, bool directory, st
 	return 0;
 }
 
+/* The slot's network namespace, made ahead or made now. From here on it lives as long as we do. */
+static int enter_network(const struct allocation *a, struct err *e)
+{
+	int router = a->node->router.netns;
+
+	if (a->netns >= 0 && setns(a->netns, CLONE_NEWNET) < 0)
+		return err_sys(e, errno, "enter the network namespace");
+	if (a->netns < 0 && wire_make(router, a->slot, e) < 0)
+		return -1;
+	if (wire_label(router, a->slot, a->name, e) < 0)
+		return -1;
+	crash_point("node.network-entered");
+	return 0;
+}
+
+/* Root inside has no power over its network, so crun could not mount it itself. */
+static int stage_sys(struct err *e)
+{
+	unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY;
+
+	if (mkdir(STAGE "/sys", 0755) < 0 || mount("sysfs", STAGE "/sys", "sysfs", flags, NULL) < 0)
+		return err_sys(e, errno, "mount " STAGE "/sys");
+	return 0;
+}
+
+/*
+ * Debian's runsc takes a network namespace for the host's own if it sees a file in
+ * /proc/sys/net/core that newer kernels show everywhere: it is not to see it. The second /proc
+ * is for the kernel, which lets nobody mount one where no other is to be seen whole.
+ */
+static int stage_proc(struct err *e)
+{
+	unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+
+	if (mkdir(STAGE "/proc", 0700) < 0 || mount("proc", STAGE "/proc", "proc", flags, NULL) < 0)
+		return err_sys(e, errno, "mount " STAGE "/proc");
+	if (mount("berth", "/proc/sys/net/core", "tmpfs", flags | MS_RDONLY, NULL) < 0)
+		return err_sys(e, errno, "hide /proc/sys/net/core");
+	return 0;
+}
+
 static int stage(const struct allocation *a, struct err *e)
 {
 	char path[4096];
@@ -251,12 +299,16 @@ static int stage(const struct allocation *a, struct err *e)
 	crash_point("node.launch-entered");
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return err_sys(e, errno, "mount namespace");
+	if (enter_network(a, e) < 0)
+		return -1;
 	snprintf(path, sizeof(path), "%s/sandboxes/%s", a->node->pool.mount, a->name);
 	if (mount("berth", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0711,size=64k") < 0 ||
 	    mkdir(STAGE "/rootfs", 0755) < 0)
 		return err_sys(e, errno, "prepare " STAGE);
 	if (idmap_mount(path, STAGE "/rootfs", allocation_first_id(a), e) < 0 ||
 	    bind_mount(a->node->settings.init, STAGE "/init", false, e) < 0)
+		return -1;
+	if (a->runtime->needs_sys ? stage_sys(e) < 0 : stage_proc(e) < 0)
 		return -1;
 	if (a->runtime->passes_socket)
 		return 0;
@@ -285,7 +337,6 @@ static void on_hello(struct allocation *a, const struct err *why)
 		return give_up(a, PHASE_ENDED, why);
 	crash_point("node.hello-heard");
 	a->phase = PHASE_RUNNING;
-	a->started = 1;
 	if (allocation_save(a, &e) < 0)
 		return give_up(a, PHASE_ENDED, &e);
 	allocation_log(a, LOG_INFO, "running", NULL);
@@ -298,6 +349,8 @@ static void on_engine_done(struct task *task, int status)
 	struct err e = { 0 };
 
 	a->task = NULL;
+	close_fd(&a->netns); /* its processes have it now, or it is to end */
+	a->netns = -1;
 	if (status != 0) {
 		process_log_error(a, a->runtime->name, status, &e);
 		return give_up(a, PHASE_ENDED, &e);
@@ -348,6 +401,9 @@ static int start_engine(struct allocation *a, struct err *e)
 		return -1;
 	}
 	crash_point("node.socket-made");
+	if (live_add(&a->node->router.rules, a->slot, e) < 0)
+		return -1;
+	crash_point("node.let-in");
 	if (task_start(&a->node->loop, &spec, &end, &a->task, e) < 0)
 		return -1;
 	crash_point("node.engine-begun");

@@ -20,6 +20,7 @@
 #include "node/process.h"
 #include "node/task.h"
 #include "node/verbs.h"
+#include "node/wire.h"
 
 #define EMPTY_LIMIT_MS 10000 /* for killed processes to be gone */
 #define LOOK_MS        2
@@ -32,6 +33,14 @@ struct ending {
 	int (*clear)(struct allocation *a, struct err *e); /* may be NULL */
 	void (*next)(struct allocation *a);
 };
+
+void allocation_go_on(struct call *waited, const struct err *why)
+{
+	if (waited && why && waited->verb == NODE_CREATE)
+		call_fail(waited, why);
+	else if (waited)
+		verb_begin(waited);
+}
 
 static void end_call(struct allocation *a, const struct err *why)
 {
@@ -47,8 +56,7 @@ static void end_call(struct allocation *a, const struct err *why)
 		allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
 		call_reply(c, &o, -1);
 	}
-	if (a->waiting)
-		verb_destroy(take_ptr(a->waiting));
+	allocation_go_on(take_ptr(a->waiting), why);
 }
 
 static void on_ending_closed(uv_handle_t *handle)
@@ -114,9 +122,10 @@ static void on_removed(struct task *task, int status)
 	struct node_observation o;
 	struct call *c, *again;
 	struct err e = { 0 };
+	bool dropped;
 
 	if (status != 0) {
-		process_log_error(a, "remove the disk", status, &e);
+		process_log_error(a, "remove disk and link", status, &e);
 		return end_call(a, &e);
 	}
 	crash_point("node.removal-seen");
@@ -124,24 +133,24 @@ static void on_removed(struct task *task, int status)
 	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
 	c = allocation_release(a);
 	again = take_ptr(a->waiting); /* who asked meanwhile gets an answer of its own */
-	if (allocation_drop(a, &e) < 0)
-		call_fail(c, &e);
-	else
+	dropped = allocation_drop(a, &e) == 0;
+	if (dropped)
 		call_reply(c, &o, -1);
+	else
+		call_fail(c, &e);
 	crash_point("node.destroy-answered");
-	if (again)
-		verb_destroy(again);
+	allocation_go_on(again, dropped ? NULL : &e);
 }
 
-/* In a child: removing a subvolume waits for the disk. */
-static int remove_disk(void *arg, struct err *e)
+/* In a child: removing a subvolume waits for the disk, removing a link for the kernel. */
+static int remove_rest(void *arg, struct err *e)
 {
 	const struct allocation *a = arg;
 
 	if (pool_subvolume_remove(a->node->pool.sandboxes, a->name, e) < 0)
 		return -1;
 	crash_point("node.disk-removed");
-	return 0;
+	return wire_remove(a->node->router.netns, a->slot, e);
 }
 
 /* Cgroups, and what the engine wrote down about it. */
@@ -163,11 +172,11 @@ int allocation_remove_traces(struct allocation *a, struct err *e)
 	return 0;
 }
 
-static void start_removing_disk(struct allocation *a)
+static void start_removing(struct allocation *a)
 {
 	cleanup(close_fd) int log = process_log_open(a);
 	struct task_work work = {
-		.run = remove_disk,
+		.run = remove_rest,
 		.log = log,
 		.on_done = on_removed,
 		.data = a,
@@ -183,12 +192,28 @@ static void destroy(struct allocation *a)
 	struct ending *w;
 
 	a->phase = PHASE_DESTROYING;
+	allocation_cut_off(a);
 	process_unwatch(a);
 	cgroup_kill(&a->node->cgroups, a->name);
 	crash_point("node.killed");
-	w = ending_new(a, 0, start_removing_disk);
+	w = ending_new(a, 0, start_removing);
 	w->clear = allocation_remove_traces;
 	on_look(&w->timer);
+}
+
+void allocation_supersede(struct allocation *a, struct call *by)
+{
+	struct call *own = xcalloc(1, sizeof(*own)); /* answered to nobody */
+
+	own->node = a->node;
+	own->verb = NODE_DESTROY;
+	own->fd = -1;
+	own->ask.target = by->ask.target;
+	own->ask.target.generation = a->spec.generation;
+	a->call = own;
+	a->waiting = by;
+	allocation_log(a, LOG_WARN, "superseded by a later generation", NULL);
+	destroy(a);
 }
 
 /*
@@ -231,9 +256,18 @@ void verb_destroy(struct call *c)
 static void on_stopped(struct allocation *a)
 {
 	a->phase = PHASE_ENDED;
+	allocation_cut_off(a);
 	crash_point("node.stopped");
 	allocation_log(a, LOG_INFO, "stopped", NULL);
 	end_call(a, NULL);
+}
+
+/* Who saw an earlier life end does not mean this one. */
+static int check_life(const struct allocation *a, const struct node_stop *ask, struct err *e)
+{
+	if (ask->life == 0 || ask->life == a->life)
+		return 0;
+	return err_set(e, ERR_CONFLICT, "%s was started again since", a->spec.sandbox);
 }
 
 void verb_stop(struct call *c)
@@ -243,7 +277,7 @@ void verb_stop(struct call *c)
 	bool ask;
 
 	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0 ||
-	    allocation_claim(a, c, &e) < 0)
+	    check_life(a, &c->ask.stop, &e) < 0 || allocation_claim(a, c, &e) < 0)
 		return call_fail(c, &e);
 	ask = a->runtime->pid_is_init && a->pidfd >= 0;
 	if (ask)

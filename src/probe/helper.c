@@ -191,6 +191,8 @@ int helper(int argc, char **argv)
 		return shout(strtol(argv[1], NULL, 10));
 	if (argc == 3 && strcmp(what, "plant") == 0)
 		return plant(argv[1], argv[2]);
+	if (argc == 3 && strcmp(what, "uproot") == 0)
+		return rename(argv[1], "/moved") < 0 || plant(argv[2], argv[1]);
 	if (argc == 2 && strcmp(what, "show") == 0)
 		return show(argv[1]);
 	return 2;

@@ -9,6 +9,7 @@ static const struct field target_fields[] = {
 	FIELD(FIELD_STR, node_target, request),
 	FIELD(FIELD_STR, node_target, sandbox),
 	FIELD(FIELD_U64, node_target, generation),
+	FIELD(FIELD_U64, node_target, epoch),
 	{ 0 }
 };
 
@@ -39,6 +40,7 @@ static const struct field create_fields[] = {
 	FIELD(FIELD_STR, node_create, request),
 	FIELD(FIELD_STR, node_create, sandbox),
 	FIELD(FIELD_U64, node_create, generation),
+	FIELD(FIELD_U64, node_create, epoch),
 	FIELD(FIELD_STR, node_create, image),
 	FIELD(FIELD_STR, node_create, runtime),
 	LIMIT_FIELDS(node_create, limits.),
@@ -50,6 +52,7 @@ static const struct field limit_fields[] = {
 	FIELD(FIELD_STR, node_limit, request),
 	FIELD(FIELD_STR, node_limit, sandbox),
 	FIELD(FIELD_U64, node_limit, generation),
+	FIELD(FIELD_U64, node_limit, epoch),
 	LIMIT_FIELDS(node_limit, limits.),
 	{ 0 }
 };
@@ -58,7 +61,9 @@ static const struct field stop_fields[] = {
 	FIELD(FIELD_STR, node_stop, request),
 	FIELD(FIELD_STR, node_stop, sandbox),
 	FIELD(FIELD_U64, node_stop, generation),
+	FIELD(FIELD_U64, node_stop, epoch),
 	FIELD(FIELD_U32, node_stop, grace_ms),
+	FIELD(FIELD_U32, node_stop, life),
 	{ 0 }
 };
 
@@ -84,6 +89,8 @@ static const struct field observation_fields[] = {
 	FIELD(FIELD_U32, node_observation, link),
 	FIELD(FIELD_U32, node_observation, record),
 	FIELD(FIELD_U32, node_observation, ready),
+	FIELD(FIELD_U32, node_observation, ended),
+	FIELD(FIELD_U32, node_observation, life),
 	FIELD(FIELD_U64, node_observation, observed_ms),
 	FIELD(FIELD_STR, node_observation, address),
 	FIELD(FIELD_STR, node_observation, detail),

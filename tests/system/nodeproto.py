@@ -11,19 +11,19 @@ PRESENCE = ["unknown", "absent", "present"]
 LIMITS = [("memory_bytes", "Q"), ("disk_bytes", "Q"), ("cpu_milli", "I"), ("pids", "I"), ("open_files", "I")]
 USAGE = [(name, "Q") for name in ("since_ms", "cpu_us", "memory_bytes", "memory_peak_bytes", "pids", "pids_peak", "pids_refused",
                                   "disk_bytes", "oom_kills")]
-TARGET = [("request", "s"), ("sandbox", "s"), ("generation", "Q")]
+TARGET = [("request", "s"), ("sandbox", "s"), ("generation", "Q"), ("epoch", "Q")]
 OBSERVATION = [("sandbox", "s"), ("generation", "Q"), ("presence", "I"), ("process", "I"),
                ("cgroup", "I"), ("disk", "I"), ("runtime", "I"), ("link", "I"), ("record", "I"),
-               ("ready", "I"), ("observed_ms", "Q"), ("address", "s"), ("detail", "s")] + USAGE
+               ("ready", "I"), ("ended", "I"), ("life", "I"), ("observed_ms", "Q"), ("address", "s"),
+               ("detail", "s")] + USAGE
 IMAGE = [("digest", "s"), ("bytes", "Q"), ("phase", "s"), ("done", "Q"), ("total", "Q")]
 FIELDS = {  # verb: request, part, reply
     "image": ([("request", "s"), ("op", "I"), ("source", "s"), ("digest", "s")], IMAGE, IMAGE),
-    "create": ([("request", "s"), ("sandbox", "s"), ("generation", "Q"), ("image", "s"),
-                ("runtime", "s")] + LIMITS + [("keep_disk", "I")], None, OBSERVATION),
+    "create": (TARGET + [("image", "s"), ("runtime", "s")] + LIMITS + [("keep_disk", "I")], None, OBSERVATION),
     "start": (TARGET, None, OBSERVATION),
     "observe": (TARGET, None, OBSERVATION),
     "connect": (TARGET, None, USAGE),
-    "stop": (TARGET + [("grace_ms", "I")], None, OBSERVATION),
+    "stop": (TARGET + [("grace_ms", "I"), ("life", "I")], None, OBSERVATION),
     "destroy": (TARGET, None, OBSERVATION),
     "inventory": ([("request", "s"), ("follow", "I")], OBSERVATION, [("zero", "I")]),
     "capacity": ([("request", "s"), ("follow", "I")], None,

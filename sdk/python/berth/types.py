@@ -227,6 +227,7 @@ Receipt = TypedDict('Receipt', {
     'cgroup': 'Absent',
     'disk': 'Absent',
     'runtime': 'Absent',
+    'link': 'Absent',
 }, total=False)
 
 Absent = Literal['absent']
@@ -307,6 +308,7 @@ ExecRequest = TypedDict('ExecRequest', {
     'stdin': str,
     'stdin_open': bool,
     'id': 'ExecId',
+    'group': 'ExecId',
     'background': bool,
     'keep': bool,
     'timeout_ms': int,
@@ -375,6 +377,7 @@ Exec = TypedDict('Exec', {
     'sandbox': str,
     'argv': List[str],
     'shell': 'ShellName',
+    'group': 'ExecId',
     'background': bool,
     'state': Literal['running', 'ended'],
     'pid': int,

@@ -57,6 +57,8 @@ void exec_record_json(struct buf *out, struct journal *j)
 		json_str(out, "shell", j->head.ask.shell);
 	if (!j->head.ask.shell[0] || v.slot.exit.kind == EXEC_NONE)
 		json_str(out, "cwd", j->head.ask.cwd);
+	if (j->head.group[0])
+		json_str(out, "group", j->head.group);
 	json_bool(out, "background", j->head.background);
 	json_str(out, "state", v.slot.state == JOURNAL_RUNNING ? "running" : "ended");
 	json_int(out, "pid", v.slot.pid);
@@ -153,21 +155,6 @@ static void names_done(struct names *n)
 	strv_done(&n->ids);
 }
 
-/* Sorted; of a sandbox that this request may see, or could while it was there. */
-static int names_of(struct request *rq, struct store *s, struct names *n, struct err *e)
-{
-	struct journals *js = &rq->reactor->berthd->journals;
-	struct sandbox sb;
-
-	if (sandbox_id_check(rq->param, e) < 0)
-		return -1;
-	journals_each(js, rq->param, add_name, n);
-	if (n->ids.len == 0)
-		return store_sandbox_get(s, request_owner(rq), rq->param, &sb, e);
-	qsort(n->ids.items, n->ids.len, sizeof(char *), by_name);
-	return 0;
-}
-
 static struct journal *open_one(struct request *rq, const char *id)
 {
 	struct journal *j;
@@ -176,6 +163,26 @@ static struct journal *open_one(struct request *rq, const char *id)
 	if (!str_copy(rq->sub, sizeof(rq->sub), id) || execs_find(rq, &j, &ignored) < 0)
 		return NULL;
 	return j;
+}
+
+/* Sorted; of a sandbox that this request may see, or could while it was there. */
+static int names_of(struct request *rq, struct store *s, struct names *n, struct err *e)
+{
+	struct journals *js = &rq->reactor->berthd->journals;
+	struct journal *own = NULL;
+	struct sandbox sb;
+
+	if (sandbox_id_check(rq->param, e) < 0)
+		return -1;
+	journals_each(js, rq->param, add_name, n);
+	if (n->ids.len > 0)
+		qsort(n->ids.items, n->ids.len, sizeof(char *), by_name);
+	for (size_t i = 0; i < n->ids.len && !own; i++)
+		own = open_one(rq, n->ids.items[i]);
+	if (!own)
+		return store_sandbox_get(s, request_owner(rq), rq->param, &sb, e);
+	journal_unref(own);
+	return 0;
 }
 
 struct filter {

@@ -43,6 +43,7 @@ void journal_begin_encode(struct buf *out, const struct journal_head *h,
 	writer_u64(&head, h->generation);
 	writer_u64(&head, h->started_ms);
 	writer_u8(&head, h->background);
+	writer_str(&head, h->group);
 	writer_u64(&head, h->before.cpu_us);
 	writer_u64(&head, h->before.pids_refused);
 	writer_u64(&head, h->before.oom_kills);
@@ -110,6 +111,7 @@ int journal_head_decode(struct bytes wire, struct journal_head *ret, struct err 
 	h.generation = reader_u64(&r);
 	h.started_ms = reader_u64(&r);
 	background = reader_u8(&r);
+	reader_str(&r, h.group, sizeof(h.group));
 	h.before.cpu_us = reader_u64(&r);
 	h.before.pids_refused = reader_u64(&r);
 	h.before.oom_kills = reader_u64(&r);
