@@ -156,7 +156,8 @@ int main(int argc, char **argv)
 		fail(&e);
 	measure(w, FEW, &claim_few, &update_few);
 	measure(w, MANY, &claim_many, &update_many);
-	printf("{\"claim_few\":%.2f,\"claim_many\":%.2f,\"update_few\":%.2f,\"update_many\":%.2f}\n",
+	printf("{\"claim_few\":%.2f,\"claim_many\":%.2f,"
+	       "\"update_few\":%.2f,\"update_many\":%.2f}\n",
 	       claim_few, claim_many, update_few, update_many);
 	slots_close(&w->slots);
 	router_close(&w->router, true);
