@@ -8,11 +8,13 @@ _berth()
 		[execs]=""
 		[logs]="--follow"
 		[kill]="--signal --grace"
-		[run]="--runtime --memory --cpus --pids --disk --name --label --env --workdir --timeout --interactive --keep"
+		[run]="--runtime --profile --memory --cpus --pids --disk --name --label --env --workdir --timeout --interactive --keep"
 		[shell]="--env --workdir"
 		[cp]=""
 		[ps]=""
 		[rm]="--all"
+		[limits]=""
+		[usage]=""
 		[image pull]="--name"
 		[image import]=""
 		[image ls]=""
@@ -30,6 +32,9 @@ _berth()
 		[secret set]="--host --header --method --path"
 		[secret ls]=""
 		[secret rm]=""
+		[profile ls]=""
+		[profile add]=""
+		[profile rm]=""
 		[host ls]=""
 		[host show]=""
 		[host drain]=""
@@ -50,7 +55,7 @@ _berth()
 		[[ $word == -* ]] && continue
 		command=${command:+$command }$word
 		[[ -v options[$command] ]] && break
-		[[ $command == image || $command == key || $command == policy || $command == host ||
+		[[ $command == image || $command == key || $command == policy || $command == profile || $command == host ||
 			$command == network || $command == secret ]] || break
 	done
 	if [[ -n $command && -v options[$command] ]]; then
