@@ -24,6 +24,7 @@ static const struct {
 	{ "disk",		check_disk },
 	{ "crun",		check_crun },
 	{ "runsc",		check_runsc },
+	{ "nftables",		check_nft },
 	{ "PostgreSQL",		check_postgres },
 	{ "image tools",	check_image_tools },
 	{ "server",		check_server },

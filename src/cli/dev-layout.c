@@ -178,6 +178,8 @@ static int configure_node(struct dev *dev, struct err *e)
 	buf_addf(&conf, "instance = dev%.8s\n", hash);
 	buf_addf(&conf, "socket = %s/run/node.sock\n", dev->dir);
 	buf_addf(&conf, "socket_user = %s\n", dev->account.name);
+	buf_addf(&conf, "egress_socket = %s/run/egress.sock\n", dev->dir);
+	buf_addf(&conf, "egress_user = %s\n", dev->account.name);
 	buf_addf(&conf, "run_dir = %s/node\n", dev->dir);
 	buf_addf(&conf, "pool = %s/pool.img\n", dev->dir);
 	buf_addf(&conf, "pool_size = %s\n", dev->options->pool_size);

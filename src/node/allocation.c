@@ -100,35 +100,6 @@ int allocation_target(const struct allocations *all, const struct node_target *t
 	return 0;
 }
 
-static bool slot_used(const struct allocations *all, uint32_t slot)
-{
-	return all->slots[slot / 8] >> slot % 8 & 1;
-}
-
-static void slot_set(struct allocations *all, uint32_t slot, bool used)
-{
-	uint8_t bit = (uint8_t)(1 << slot % 8);
-
-	all->slots[slot / 8] = (uint8_t)(used ? all->slots[slot / 8] | bit
-					      : all->slots[slot / 8] & ~bit);
-}
-
-/* Round robin, so that ids that were just freed rest as long as possible. */
-static int slot_take(struct allocations *all, uint32_t *ret, struct err *e)
-{
-	for (uint32_t i = 0; i < ALLOCATION_SLOTS; i++) {
-		uint32_t slot = (all->next_slot + i) % ALLOCATION_SLOTS;
-
-		if (slot_used(all, slot))
-			continue;
-		slot_set(all, slot, true);
-		all->next_slot = slot + 1;
-		*ret = slot;
-		return 0;
-	}
-	return err_set(e, ERR_LIMIT, "this host has no id range left for one more sandbox");
-}
-
 static void table_add(struct allocations *all, struct allocation *a)
 {
 	struct allocation **bucket = &all->buckets[bucket_of(a->spec.sandbox)];
@@ -147,7 +118,6 @@ static void table_remove(struct allocations *all, struct allocation *a)
 	if (!*at)
 		return;
 	*at = a->next;
-	slot_set(all, a->slot, false);
 	all->count--;
 }
 
@@ -181,7 +151,7 @@ static struct allocation *allocation_new(struct node *n, const char *name)
 	struct allocation *a = xcalloc(1, sizeof(*a));
 
 	a->node = n;
-	a->dirfd = a->pidfd = -1;
+	a->dirfd = a->pidfd = a->netns = -1;
 	(void)!str_copy(a->name, sizeof(a->name), name);
 	return a;
 }
@@ -196,6 +166,7 @@ void allocation_free(struct allocation *a)
 {
 	close_fd(&a->dirfd);
 	close_fd(&a->pidfd);
+	close_fd(&a->netns);
 	free(a);
 }
 
@@ -222,10 +193,10 @@ int allocation_make(struct node *n, const struct node_create *spec, struct alloc
 	a->runtime = runtime_find(spec->runtime);
 	if (!a->runtime)
 		return err_set(e, ERR_UNSUPPORTED, "no such runtime: %s", spec->runtime);
-	if (slot_take(&n->all, &a->slot, e) < 0)
+	if (slot_claim(&n->slots, &a->slot, &a->netns, e) < 0)
 		return -1;
 	if (open_dirs(a, e) < 0 || allocation_save(a, e) < 0) {
-		slot_set(&n->all, a->slot, false);
+		slot_give_back(&n->slots, a->slot);
 		return err_wrap(e, "write down %s", name);
 	}
 	table_add(&n->all, a);
@@ -243,7 +214,7 @@ static int unpack(struct allocation *a, const struct buf *text, struct err *e)
 	    allocation_name(s.sandbox, s.generation, name, e) < 0)
 		return -1;
 	a->runtime = runtime_find(s.runtime);
-	if (strcmp(name, a->name) != 0 || s.slot >= ALLOCATION_SLOTS || !a->runtime)
+	if (strcmp(name, a->name) != 0 || s.slot >= SLOT_COUNT || !a->runtime)
 		return err_set(e, ERR_INVALID, "the record is not of %s", a->name);
 	a->spec = (struct node_create){
 		.generation = s.generation,
@@ -269,7 +240,7 @@ int allocation_load(struct node *n, const char *name, struct allocation **ret, s
 	if (open_dirs(a, e) < 0 || file_read(a->dirfd, "record", &text, e) < 0 ||
 	    unpack(a, &text, e) < 0)
 		return err_wrap(e, "read the record of %s", name);
-	slot_set(&n->all, a->slot, true);
+	slot_keep(&n->slots, a->slot);
 	table_add(&n->all, a);
 	*ret = take_ptr(a);
 	return 0;
@@ -277,9 +248,11 @@ int allocation_load(struct node *n, const char *name, struct allocation **ret, s
 
 int allocation_drop(struct allocation *a, struct err *e)
 {
+	slot_rest(&a->node->slots, a->slot);
 	if (file_remove_tree(a->node->alloc_fd, a->name, e) < 0)
 		return -1;
 	crash_point("node.record-removed");
+	slot_give_back(&a->node->slots, a->slot);
 	table_remove(&a->node->all, a);
 	allocation_free(a);
 	return 0;

@@ -25,6 +25,7 @@ struct runtime {
 	 */
 	bool passes_socket;
 	bool pid_is_init;  /* the pid it reports is berth-init's, so it can be asked to end */
+	bool needs_sys;    /* cannot make a /sys of a network that is not the guest's own */
 	bool seals_itself; /* starts faster from a sealed copy of its program */
 
 	/*

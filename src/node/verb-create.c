@@ -18,10 +18,12 @@
 #include "node/guest.h"
 #include "node/idmap.h"
 #include "node/image.h"
+#include "node/live.h"
 #include "node/node.h"
 #include "node/process.h"
 #include "node/task.h"
 #include "node/verbs.h"
+#include "node/wire.h"
 #include "proto/image.h"
 
 #define CONFIG_MAX     (512 * 1024)
@@ -52,6 +54,8 @@ static void give_up(struct allocation *a, enum phase phase, const struct err *wh
 	struct call *c;
 
 	a->phase = phase;
+	if (phase == PHASE_ENDED)
+		allocation_cut_off(a);
 	allocation_log(a, LOG_WARN, "could not bring it up", why->msg);
 	c = allocation_release(a);
 	call_fail(c, why);
@@ -124,6 +128,7 @@ static int write_config(struct allocation *a, struct err *e)
 		.rootfs = STAGE "/rootfs",
 		.cgroup = cgroup,
 		.init = STAGE "/init",
+		.sys = a->runtime->needs_sys ? STAGE "/sys" : NULL,
 		.socket_dir = a->runtime->passes_socket ? NULL : STAGE "/sock",
 		.env = &image.env,
 		.cwd = image.cwd,
@@ -237,6 +242,47 @@ static int bind_mount(const char *source, const char *target, bool directory, st
 	return 0;
 }
 
+/* The slot's network namespace, made ahead or made now. From here on it lives as long as we do. */
+static int enter_network(const struct allocation *a, struct err *e)
+{
+	int router = a->node->router.netns;
+
+	if (a->netns >= 0 && setns(a->netns, CLONE_NEWNET) < 0)
+		return err_sys(e, errno, "enter the network namespace");
+	if (a->netns < 0 && wire_make(router, a->slot, e) < 0)
+		return -1;
+	if (wire_label(router, a->slot, a->name, e) < 0)
+		return -1;
+	crash_point("node.network-entered");
+	return 0;
+}
+
+/* Root inside has no power over its network, so crun could not mount it itself. */
+static int stage_sys(struct err *e)
+{
+	unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY;
+
+	if (mkdir(STAGE "/sys", 0755) < 0 || mount("sysfs", STAGE "/sys", "sysfs", flags, NULL) < 0)
+		return err_sys(e, errno, "mount " STAGE "/sys");
+	return 0;
+}
+
+/*
+ * Debian's runsc takes a network namespace for the host's own if it sees a file in
+ * /proc/sys/net/core that newer kernels show everywhere: it is not to see it. The second /proc
+ * is for the kernel, which lets nobody mount one where no other is to be seen whole.
+ */
+static int stage_proc(struct err *e)
+{
+	unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+
+	if (mkdir(STAGE "/proc", 0700) < 0 || mount("proc", STAGE "/proc", "proc", flags, NULL) < 0)
+		return err_sys(e, errno, "mount " STAGE "/proc");
+	if (mount("berth", "/proc/sys/net/core", "tmpfs", flags | MS_RDONLY, NULL) < 0)
+		return err_sys(e, errno, "hide /proc/sys/net/core");
+	return 0;
+}
+
 static int stage(const struct allocation *a, struct err *e)
 {
 	char path[4096];
@@ -246,12 +292,16 @@ static int stage(const struct allocation *a, struct err *e)
 	crash_point("node.launch-entered");
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return err_sys(e, errno, "mount namespace");
+	if (enter_network(a, e) < 0)
+		return -1;
 	snprintf(path, sizeof(path), "%s/sandboxes/%s", a->node->pool.mount, a->name);
 	if (mount("berth", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0711,size=64k") < 0 ||
 	    mkdir(STAGE "/rootfs", 0755) < 0)
 		return err_sys(e, errno, "prepare " STAGE);
 	if (idmap_mount(path, STAGE "/rootfs", allocation_first_id(a), e) < 0 ||
 	    bind_mount(a->node->settings.init, STAGE "/init", false, e) < 0)
+		return -1;
+	if (a->runtime->needs_sys ? stage_sys(e) < 0 : stage_proc(e) < 0)
 		return -1;
 	if (a->runtime->passes_socket)
 		return 0;
@@ -292,6 +342,8 @@ static void on_engine_done(struct task *task, int status)
 	struct err e = { 0 };
 
 	a->task = NULL;
+	close_fd(&a->netns); /* its processes have it now, or it is to end */
+	a->netns = -1;
 	if (status != 0) {
 		process_log_error(a, a->runtime->name, status, &e);
 		return give_up(a, PHASE_ENDED, &e);
@@ -342,6 +394,9 @@ static int start_engine(struct allocation *a, struct err *e)
 		return -1;
 	}
 	crash_point("node.socket-made");
+	if (live_add(&a->node->router.rules, a->slot, e) < 0)
+		return -1;
+	crash_point("node.let-in");
 	if (task_start(&a->node->loop, &spec, &end, &a->task, e) < 0)
 		return -1;
 	crash_point("node.engine-begun");

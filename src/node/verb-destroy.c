@@ -19,6 +19,7 @@
 #include "node/process.h"
 #include "node/task.h"
 #include "node/verbs.h"
+#include "node/wire.h"
 
 #define EMPTY_LIMIT_MS 10000 /* for killed processes to be gone */
 #define LOOK_MS        2
@@ -123,7 +124,7 @@ static void on_removed(struct task *task, int status)
 	bool dropped;
 
 	if (status != 0) {
-		process_log_error(a, "remove the disk", status, &e);
+		process_log_error(a, "remove disk and link", status, &e);
 		return end_call(a, &e);
 	}
 	crash_point("node.removal-seen");
@@ -140,15 +141,15 @@ static void on_removed(struct task *task, int status)
 	allocation_go_on(again, dropped ? NULL : &e);
 }
 
-/* In a child: removing a subvolume waits for the disk. */
-static int remove_disk(void *arg, struct err *e)
+/* In a child: removing a subvolume waits for the disk, removing a link for the kernel. */
+static int remove_rest(void *arg, struct err *e)
 {
 	const struct allocation *a = arg;
 
 	if (pool_subvolume_remove(a->node->pool.sandboxes, a->name, e) < 0)
 		return -1;
 	crash_point("node.disk-removed");
-	return 0;
+	return wire_remove(a->node->router.netns, a->slot, e);
 }
 
 /* Cgroups, and what the engine wrote down about it. */
@@ -170,11 +171,11 @@ int allocation_remove_traces(struct allocation *a, struct err *e)
 	return 0;
 }
 
-static void start_removing_disk(struct allocation *a)
+static void start_removing(struct allocation *a)
 {
 	cleanup(close_fd) int log = process_log_open(a);
 	struct task_work work = {
-		.run = remove_disk,
+		.run = remove_rest,
 		.log = log,
 		.on_done = on_removed,
 		.data = a,
@@ -190,10 +191,11 @@ static void destroy(struct allocation *a)
 	struct ending *w;
 
 	a->phase = PHASE_DESTROYING;
+	allocation_cut_off(a);
 	process_unwatch(a);
 	cgroup_kill(&a->node->cgroups, a->name);
 	crash_point("node.killed");
-	w = ending_new(a, 0, start_removing_disk);
+	w = ending_new(a, 0, start_removing);
 	w->clear = allocation_remove_traces;
 	on_look(&w->timer);
 }
@@ -253,6 +255,7 @@ void verb_destroy(struct call *c)
 static void on_stopped(struct allocation *a)
 {
 	a->phase = PHASE_ENDED;
+	allocation_cut_off(a);
 	crash_point("node.stopped");
 	allocation_log(a, LOG_INFO, "stopped", NULL);
 	end_call(a, NULL);

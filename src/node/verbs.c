@@ -14,8 +14,10 @@
 #include "lib/str.h"
 #include "lib/time.h"
 #include "node/guest.h"
+#include "node/live.h"
 #include "node/node.h"
 #include "node/presence.h"
+#include "node/wire.h"
 
 static enum presence record_presence(const struct node *n, const struct runtime *r,
 				     const char *name)
@@ -44,9 +46,35 @@ static enum presence engine_presence(const struct node *n, const struct allocati
 	return all;
 }
 
+struct label_search {
+	const char *label;
+	enum presence found;
+};
+
+static void on_wire(uint32_t slot, const char *label, void *arg)
+{
+	struct label_search *s = arg;
+
+	(void)slot;
+	if (strcmp(label, s->label) == 0)
+		s->found = PRESENCE_PRESENT;
+}
+
+/* Where no record of ours says which slot it was, all links are looked at. */
+static enum presence link_presence(struct node *n, const struct allocation *a, const char *name)
+{
+	struct label_search s = { name, PRESENCE_ABSENT };
+	struct err e;
+
+	if (a)
+		return presence_sum(wire_observe(n->router.probe, a->slot),
+				    live_observe(&n->router.rules, a->slot));
+	return wire_list(&n->router.links, on_wire, &s, &e) < 0 ? PRESENCE_UNKNOWN : s.found;
+}
+
 static enum presence sum_up(const struct node_observation *o)
 {
-	const uint32_t parts[] = { o->process, o->cgroup, o->disk, o->runtime };
+	const uint32_t parts[] = { o->process, o->cgroup, o->disk, o->runtime, o->link };
 	enum presence all = PRESENCE_ABSENT;
 
 	for (size_t i = 0; i < array_len(parts); i++)
@@ -54,7 +82,7 @@ static enum presence sum_up(const struct node_observation *o)
 	return all;
 }
 
-void allocation_observe(const struct node *n, const char *sandbox, uint64_t generation,
+void allocation_observe(struct node *n, const char *sandbox, uint64_t generation,
 			struct node_observation *ret)
 {
 	const struct allocation *a = allocation_find(&n->all, sandbox);
@@ -72,8 +100,11 @@ void allocation_observe(const struct node *n, const char *sandbox, uint64_t gene
 		o.process = process;
 		o.disk = pool_observe(&n->pool, name);
 		o.runtime = engine_presence(n, a, name);
+		o.link = link_presence(n, a, name);
 		o.record = presence_at(n->alloc_fd, name);
 	}
+	if (a)
+		wire_address_text(a->slot, o.address);
 	o.presence = sum_up(&o);
 	o.ready = a && a->phase == PHASE_RUNNING && o.process == PRESENCE_PRESENT;
 	o.ended = a && a->phase == PHASE_ENDED;
@@ -98,6 +129,17 @@ int allocation_claim(struct allocation *a, struct call *c, struct err *e)
 		return err_set(e, ERR_BUSY, "%s is %s", a->spec.sandbox, phase_name(a->phase));
 	a->call = c;
 	return 0;
+}
+
+void allocation_cut_off(struct allocation *a)
+{
+	struct err e;
+
+	close_fd(&a->netns);
+	a->netns = -1;
+	if (live_remove(&a->node->router.rules, a->slot, &e) < 0) /* the observation tells */
+		allocation_log(a, LOG_ERROR, "cannot cut it off from the network", e.msg);
+	crash_point("node.cut-off");
 }
 
 struct call *allocation_release(struct allocation *a)

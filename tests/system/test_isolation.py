@@ -167,8 +167,7 @@ def test_one_sandbox_cannot_reach_another_or_anything_outside(s):
             assert r.kind == "timed_out" or r.exit_code != 0, (address, r)
         assert b.exec(["nc", "-w", "1", "127.0.0.1", str(s.port)]).exit_code != 0
         links = b.sh("cat /proc/net/dev | tail -n +3 | cut -d: -f1").split()
-        assert set(links) <= {"lo"}, links
-        assert b.sh("cat /proc/net/route | tail -n +2") == ""
+        assert set(links) <= {"lo", "eth0"}, links  # and behind eth0 there is only the router: test_slots
         listener.settimeout(0.2)
         try:
             raise AssertionError(listener.accept())

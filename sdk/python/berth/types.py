@@ -146,6 +146,7 @@ Receipt = TypedDict('Receipt', {
     'cgroup': 'Absent',
     'disk': 'Absent',
     'runtime': 'Absent',
+    'link': 'Absent',
 }, total=False)
 
 Absent = Literal['absent']

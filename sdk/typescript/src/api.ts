@@ -177,6 +177,7 @@ export interface Receipt {
   cgroup: Absent;
   disk: Absent;
   runtime: Absent;
+  link: Absent;
 }
 
 export type Absent = 'absent';

@@ -153,6 +153,7 @@ static void write_receipt(const struct change *c, struct buf *out)
 	json_str(out, "cgroup", presence_name(o->cgroup));
 	json_str(out, "disk", presence_name(o->disk));
 	json_str(out, "runtime", presence_name(o->runtime));
+	json_str(out, "link", presence_name(o->link));
 	buf_adds(out, "}");
 }
 
