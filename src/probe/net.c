@@ -96,17 +96,11 @@ static void dial(struct dials *d, const char *text, int port)
 	snprintf(d->names[d->count++], sizeof(d->names[0]), "%s port %d", text, port);
 }
 
-/*
- * A connection is nothing yet: berth-egress takes all, then looks. One that stays, or says more
- * than that it is not allowed, is.
- */
-static bool stays(int s, int port)
+/* The first word of ours, to have it speak. */
+static void greet(int s, int port)
 {
-	struct pollfd p = { .fd = s, .events = POLLIN };
 	static const char request[] = "GET / HTTP/1.0\r\n\r\n";
 	uint8_t message[512] = { 0 };
-	char said[1024] = "";
-	ssize_t n;
 
 	if (port == 53) {
 		size_t len = question(message + 2, "example.com", 1);
@@ -116,33 +110,49 @@ static bool stays(int s, int port)
 	} else {
 		(void)!write(s, request, sizeof(request) - 1);
 	}
-	if (poll(&p, 1, WAIT_MS) == 0)
-		return true;
-	n = recv(s, said, sizeof(said) - 1, MSG_DONTWAIT);
-	if (port == 53) /* an answer with records in it */
-		return n > 14 && (said[8] || said[9]);
+}
+
+/*
+ * A connection is nothing yet: the host takes them all, and then looks. One that says something
+ * is, unless it is that it is not allowed, or a name that is not known.
+ */
+static bool speaks(int s, int port)
+{
+	char said[1024] = "";
+	ssize_t n = recv(s, said, sizeof(said) - 1, MSG_DONTWAIT);
+
+	if (port == 53)
+		return n > 14 && (said[8] || said[9]); /* an answer with records in it */
 	return n > 0 && !strstr(said, "network policy does not allow");
+}
+
+static bool look_at(struct pollfd *p, int port)
+{
+	int why = 0;
+	socklen_t len = sizeof(why);
+
+	if (p->events == POLLOUT && (p->revents & POLLOUT)) {
+		getsockopt(p->fd, SOL_SOCKET, SO_ERROR, &why, &len);
+		if (why == 0) {
+			greet(p->fd, port);
+			p->events = POLLIN;
+			return false;
+		}
+	} else if (p->revents & POLLIN && speaks(p->fd, port)) {
+		return true;
+	}
+	p->fd = -1;
+	return false;
 }
 
 static long answered(struct attempt *a, struct dials *d)
 {
-	int left = WAIT_MS;
-
-	for (; left > 0; left -= 100) {
+	for (int left = 2 * WAIT_MS; left > 0; left -= 100) {
 		if (poll(d->polls, d->count, 100) < 0)
 			break;
-		for (size_t i = 0; i < d->count; i++) {
-			int why = 0;
-			socklen_t len = sizeof(why);
-
-			if (!d->polls[i].revents)
-				continue;
-			getsockopt(d->polls[i].fd, SOL_SOCKET, SO_ERROR, &why, &len);
-			if (why == 0 && (d->polls[i].revents & POLLOUT) &&
-			    stays(d->polls[i].fd, d->ports[i]))
+		for (size_t i = 0; i < d->count; i++)
+			if (d->polls[i].revents && look_at(&d->polls[i], d->ports[i]))
 				return probe_say(a, 0, "%s answers", d->names[i]);
-			d->polls[i].fd = -1;
-		}
 	}
 	return probe_say(a, probe_refused(ENETUNREACH), "nothing answers");
 }
