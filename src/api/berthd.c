@@ -7,7 +7,7 @@
 #include "api/exec/trim.h"
 #include "api/life/reconcile.h"
 #include "api/life/room.h"
-#include "api/life/usage.h"
+#include "api/life/uses.h"
 #include "lib/crash.h"
 #include "lib/id.h"
 #include "lib/log.h"
@@ -162,6 +162,7 @@ int berthd_open(struct berthd *b, struct err *e)
 	crash_point("api.database-ready");
 	key_cache_init(&b->keys);
 	places_init(&b->places);
+	meter_init(&b->meter);
 	busy_init(&b->busy);
 	peers_init(&b->peers);
 	changing_init(&b->changing);
@@ -184,8 +185,9 @@ int berthd_open(struct berthd *b, struct err *e)
 	if (leased(b) && host_keeper_begin(&b->reactors[0], &b->keeper, e) < 0)
 		return -1;
 	b->reconcile = reconcile_begin(&b->reactors[0]);
-	b->usage = usage_begin(&b->reactors[0]);
+	b->uses = uses_begin(&b->reactors[0]);
 	room_begin(&b->reactors[0]);
+	meter_begin(&b->meter, &b->reactors[0]);
 	peers_begin(&b->peers, &b->reactors[0]);
 	crash_point("api.serving");
 	return watch_signals(b, e);
@@ -222,7 +224,8 @@ void berthd_close(struct berthd *b)
 	uv_close((uv_handle_t *)&b->on_int, NULL);
 	reconcile_end(b->reconcile);
 	trim_end(b->trim);
-	usage_end(b->usage);
+	uses_end(b->uses);
+	meter_end(&b->meter);
 	room_end(&b->reactors[0]);
 	host_keeper_end(b->keeper);
 	peers_end(&b->peers);
@@ -230,6 +233,7 @@ void berthd_close(struct berthd *b)
 		reactor_close(&b->reactors[i]);
 	journals_close(&b->journals);
 	places_done(&b->places);
+	meter_done(&b->meter);
 	addresses_done(&b->addresses);
 	busy_done(&b->busy);
 	peers_done(&b->peers);

@@ -12,6 +12,7 @@
 #include "api/key-cache.h"
 #include "api/life/address.h"
 #include "api/life/changing.h"
+#include "api/life/meter.h"
 #include "api/life/place.h"
 #include "api/reactor.h"
 #include "api/worker.h"
@@ -64,7 +65,8 @@ struct berthd {
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;
 	struct reconcile *reconcile;
-	struct usage *usage;
+	struct uses *uses;
+	struct meter meter;
 	_Atomic size_t exec_held; /* bytes of output kept for JSON answers; see exec/json.c */
 	struct journals journals;
 	struct trim *trim;

@@ -13,8 +13,10 @@
 #include "api/keys.h"
 #include "api/life/history.h"
 #include "api/life/policies.h"
+#include "api/life/profiles.h"
 #include "api/life/sandboxes.h"
 #include "api/life/sleep.h"
+#include "api/life/usages.h"
 #include "api/request.h"
 #include "api/shell/shells.h"
 #include "api/terminal/terminals.h"
@@ -35,7 +37,7 @@ static const struct route routes[] = {
 	{ "POST",   "/v1/sandboxes",           ROLE_USER,   true,  NULL, sandboxes_create },
 	{ "GET",    "/v1/sandboxes",           ROLE_USER,   false, sandboxes_list, NULL },
 	{ "GET",    "/v1/sandboxes/{}",        ROLE_USER,   false, sandboxes_get, NULL },
-	{ "PATCH",  "/v1/sandboxes/{}",        ROLE_USER,   true,  sandboxes_patch, NULL },
+	{ "PATCH",  "/v1/sandboxes/{}",        ROLE_USER,   true,  NULL, sandboxes_patch },
 	{ "POST",   "/v1/sandboxes/{}/sleep",  ROLE_USER,   false, NULL, sleep_route },
 	{ "POST",   "/v1/sandboxes/{}/wake",   ROLE_USER,   false, NULL, wake_route },
 	{ "DELETE", "/v1/sandboxes/{}",        ROLE_USER,   false, NULL, sandboxes_delete },
@@ -72,6 +74,7 @@ static const struct route routes[] = {
 	  terminals_resize },
 	{ "GET",    "/v1/sandboxes/{}/terminals/{}/attach", ROLE_USER, false, NULL,
 	  terminals_attach },
+	{ "GET",    "/v1/sandboxes/{}/usage",  ROLE_USER,   false, NULL, usages_get },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
 	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
 	{ "POST",   "/v1/sandboxes/{}/contexts", ROLE_USER, true, NULL, contexts_create },
@@ -86,6 +89,11 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/policies",            ROLE_ADMIN,  false, policies_list, NULL },
 	{ "POST",   "/v1/policies",            ROLE_ADMIN,  true,  policies_add, NULL },
 	{ "DELETE", "/v1/policies/{}",         ROLE_ADMIN,  false, policies_remove, NULL },
+	{ "GET",    "/v1/profiles",            ROLE_USER,   false, profiles_list, NULL },
+	{ "GET",    "/v1/profiles/{}",         ROLE_USER,   false, profiles_get, NULL },
+	{ "POST",   "/v1/profiles",            ROLE_ADMIN,  true,  profiles_put, NULL },
+	{ "DELETE", "/v1/profiles/{}",         ROLE_ADMIN,  false, profiles_remove, NULL },
+	{ "GET",    "/v1/usage",               ROLE_USER,   false, usages_list, NULL },
 	{ "POST",   "/v1/keys",                ROLE_ADMIN,  true,  keys_create, NULL },
 	{ "GET",    "/v1/keys",                ROLE_ADMIN,  false, keys_list, NULL },
 	{ "DELETE", "/v1/keys/{}",             ROLE_ADMIN,  false, keys_revoke, NULL },

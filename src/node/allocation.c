@@ -12,6 +12,7 @@
 #include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/str.h"
+#include "lib/time.h"
 #include "node/idmap.h"
 #include "node/node.h"
 
@@ -23,9 +24,10 @@ struct saved {
 	uint64_t generation;
 	char image[NODE_DIGEST_SIZE];
 	char runtime[NODE_RUNTIME_SIZE];
-	uint64_t memory_bytes, disk_bytes;
-	uint32_t cpu_milli, pids;
+	struct node_limits limits;
 	uint32_t slot, life, protocol;
+	uint64_t made_ms, used_group;
+	struct node_usage used;
 };
 
 /* clang-format off */
@@ -34,13 +36,22 @@ static const struct field saved_fields[] = {
 	FIELD(FIELD_U64, saved, generation),
 	FIELD(FIELD_STR, saved, image),
 	FIELD(FIELD_STR, saved, runtime),
-	FIELD(FIELD_U64, saved, memory_bytes),
-	FIELD(FIELD_U64, saved, disk_bytes),
-	FIELD(FIELD_U32, saved, cpu_milli),
-	FIELD(FIELD_U32, saved, pids),
+	FIELD(FIELD_U64, saved, limits.memory_bytes),
+	FIELD(FIELD_U64, saved, limits.disk_bytes),
+	FIELD(FIELD_U32, saved, limits.cpu_milli),
+	FIELD(FIELD_U32, saved, limits.pids),
+	FIELD(FIELD_U32, saved, limits.open_files),
 	FIELD(FIELD_U32, saved, slot),
 	FIELD(FIELD_U32, saved, life),
 	FIELD(FIELD_U32, saved, protocol),
+	FIELD(FIELD_U64, saved, made_ms),
+	FIELD(FIELD_U64, saved, used_group),
+	FIELD(FIELD_U64, saved, used.cpu_us),
+	FIELD(FIELD_U64, saved, used.memory_peak_bytes),
+	FIELD(FIELD_U64, saved, used.pids_peak),
+	FIELD(FIELD_U64, saved, used.pids_refused),
+	FIELD(FIELD_U64, saved, used.disk_bytes),
+	FIELD(FIELD_U64, saved, used.oom_kills),
 	{ 0 }
 };
 /* clang-format on */
@@ -126,13 +137,13 @@ int allocation_save(struct allocation *a, struct err *e)
 	cleanup(buf_done) struct buf text = buf_make(RECORD_MAX);
 	struct saved s = {
 		.generation = a->spec.generation,
-		.memory_bytes = a->spec.memory_bytes,
-		.disk_bytes = a->spec.disk_bytes,
-		.cpu_milli = a->spec.cpu_milli,
-		.pids = a->spec.pids,
+		.limits = a->spec.limits,
 		.slot = a->slot,
 		.life = a->life,
 		.protocol = a->protocol,
+		.made_ms = a->made_ms,
+		.used_group = a->used_group,
+		.used = a->used,
 	};
 
 	memcpy(s.sandbox, a->spec.sandbox, sizeof(s.sandbox));
@@ -190,6 +201,7 @@ int allocation_make(struct node *n, const struct node_create *spec, struct alloc
 		return -1;
 	a = allocation_new(n, name);
 	a->spec = *spec;
+	a->made_ms = time_wall_ms();
 	a->runtime = runtime_find(spec->runtime);
 	if (!a->runtime)
 		return err_set(e, ERR_UNSUPPORTED, "no such runtime: %s", spec->runtime);
@@ -207,7 +219,7 @@ int allocation_make(struct node *n, const struct node_create *spec, struct alloc
 static int unpack(struct allocation *a, const struct buf *text, struct err *e)
 {
 	char name[ALLOCATION_NAME_SIZE];
-	struct saved s;
+	struct saved s = { 0 };
 
 	if (record_decode((struct bytes){ (const uint8_t *)text->data, text->len }, saved_fields,
 			  &s, e) < 0 ||
@@ -218,10 +230,7 @@ static int unpack(struct allocation *a, const struct buf *text, struct err *e)
 		return err_set(e, ERR_INVALID, "the record is not of %s", a->name);
 	a->spec = (struct node_create){
 		.generation = s.generation,
-		.memory_bytes = s.memory_bytes,
-		.disk_bytes = s.disk_bytes,
-		.cpu_milli = s.cpu_milli,
-		.pids = s.pids,
+		.limits = s.limits,
 	};
 	memcpy(a->spec.sandbox, s.sandbox, sizeof(s.sandbox));
 	memcpy(a->spec.image, s.image, sizeof(s.image));
@@ -229,6 +238,9 @@ static int unpack(struct allocation *a, const struct buf *text, struct err *e)
 	a->slot = s.slot;
 	a->life = s.life;
 	a->protocol = s.protocol;
+	a->made_ms = s.made_ms;
+	a->used_group = s.used_group;
+	a->used = s.used;
 	return 0;
 }
 

@@ -43,6 +43,9 @@ struct allocation {
 	uint32_t life;     /* counts its starts: what was seen of one is not of the next */
 	uint32_t slot;     /* which ids, which address, which link: see slot.h */
 	uint32_t protocol; /* FRAME_VERSION of its init; 0: it has not answered yet */
+	uint64_t made_ms;
+	struct node_usage used; /* in cgroups that are gone; see node/meter.h */
+	uint64_t used_group;    /* the last of them */
 	enum phase phase;
 	int dirfd; /* RUN/alloc/NAME */
 	int netns; /* its slot's, until the engine has taken it; -1: to be made */

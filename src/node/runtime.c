@@ -56,6 +56,11 @@ static const struct runtime runtimes[] = {
 };
 /* clang-format on */
 
+uint32_t runtime_pids(const struct runtime *r, uint32_t pids)
+{
+	return r->pids_base + r->pids_each * pids;
+}
+
 const struct runtime *runtime_at(size_t i)
 {
 	return i < array_len(runtimes) ? &runtimes[i] : NULL;

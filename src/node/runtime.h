@@ -32,7 +32,7 @@ struct runtime {
 	 * gVisor's own threads and its stubs for guest threads count as host pids:
 	 * the cgroup's limit is base + each * what the sandbox may have.
 	 */
-	uint32_t pids_base, pids_each;
+	uint32_t pids_base, pids_each; /* see runtime_pids() */
 
 	/*
 	 * The files or directories below its root that mean it knows this sandbox.
@@ -43,6 +43,8 @@ struct runtime {
 
 	void (*run)(struct strv *argv, const struct runtime_paths *p);
 };
+
+uint32_t runtime_pids(const struct runtime *r, uint32_t pids); /* of the cgroup */
 
 const struct runtime *runtime_find(const char *name); /* or NULL */
 const struct runtime *runtime_at(size_t i);           /* NULL past the last */

@@ -76,7 +76,7 @@ static int make_disk(void *arg, struct err *e)
 	if (pool_subvolume_snapshot(source, p->sandboxes, a->name, e) < 0)
 		return -1;
 	crash_point("node.snapshot-made");
-	if (a->spec.disk_bytes && pool_limit(p, a->name, a->spec.disk_bytes, e) < 0)
+	if (a->spec.limits.disk_bytes && pool_limit(p, a->name, a->spec.limits.disk_bytes, e) < 0)
 		return -1;
 	crash_point("node.limit-set");
 	return 0;
@@ -98,11 +98,13 @@ static void on_disk_made(struct task *task, int status)
 	answer(a);
 }
 
-/* As many as we may give away ourselves, up to what anybody needs. */
-static uint32_t open_files(void)
+/* 0: as many as we may give away ourselves, up to what anybody needs. */
+static uint32_t open_files(const struct allocation *a)
 {
 	struct rlimit limit = { 0 };
 
+	if (a->spec.limits.open_files)
+		return a->spec.limits.open_files;
 	(void)getrlimit(RLIMIT_NOFILE, &limit);
 	return limit.rlim_max < OPEN_FILES_MAX ? (uint32_t)limit.rlim_max : OPEN_FILES_MAX;
 }
@@ -135,10 +137,10 @@ static int write_config(struct allocation *a, struct err *e)
 		.args = a->runtime->init_args,
 		.filter = buf_str(&a->node->filter),
 		.first_id = allocation_first_id(a),
-		.memory_bytes = a->spec.memory_bytes,
-		.cpu_milli = a->spec.cpu_milli,
-		.pids = a->runtime->pids_base + a->runtime->pids_each * a->spec.pids,
-		.open_files = open_files(),
+		.memory_bytes = a->spec.limits.memory_bytes,
+		.cpu_milli = a->spec.limits.cpu_milli,
+		.pids = runtime_pids(a->runtime, a->spec.limits.pids),
+		.open_files = open_files(a),
 	};
 
 	if (image_read_config(a->node, a->spec.image, &image, e) < 0)
@@ -195,10 +197,14 @@ static struct allocation *create(struct call *c, struct err *e)
 /* It was stopped and is to run again: on the disk it had, or not at all. */
 static int reuse_disk(struct allocation *a, struct err *e)
 {
+	uint64_t bytes = a->spec.limits.disk_bytes;
+
 	if (allocation_remove_traces(a, e) < 0)
 		return -1;
 	if (pool_observe(&a->node->pool, a->name) != PRESENCE_PRESENT)
 		return err_set(e, ERR_NOT_FOUND, "the disk of %s is not there", a->spec.sandbox);
+	if (bytes && pool_limit(&a->node->pool, a->name, bytes, e) < 0)
+		return -1;
 	crash_point("node.disk-kept");
 	a->phase = PHASE_BUILT;
 	allocation_log(a, LOG_INFO, "built on the disk it had", NULL);
@@ -222,6 +228,7 @@ void verb_create(struct call *c)
 	a->phase = PHASE_BUILDING;
 	a->life++;
 	if (c->ask.create.keep_disk) {
+		a->spec.limits = c->ask.create.limits; /* changed while it did not run */
 		if (allocation_save(a, &e) < 0 || write_config(a, &e) < 0 || reuse_disk(a, &e) < 0)
 			give_up(a, PHASE_ENDED, &e);
 		return;

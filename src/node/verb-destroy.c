@@ -15,6 +15,7 @@
 #include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/proc.h"
+#include "node/meter.h"
 #include "node/node.h"
 #include "node/process.h"
 #include "node/task.h"
@@ -158,7 +159,7 @@ int allocation_remove_traces(struct allocation *a, struct err *e)
 	cleanup(strv_done) struct strv records = { 0 };
 	char path[320];
 
-	if (cgroup_remove(&a->node->cgroups, a->name, e) < 0)
+	if (meter_close(a, e) < 0 || cgroup_remove(&a->node->cgroups, a->name, e) < 0)
 		return -1;
 	crash_point("node.cgroups-removed");
 	a->runtime->records(&records, a->name);

@@ -15,6 +15,7 @@
 #include "lib/time.h"
 #include "node/guest.h"
 #include "node/live.h"
+#include "node/meter.h"
 #include "node/node.h"
 #include "node/presence.h"
 #include "node/wire.h"
@@ -103,8 +104,11 @@ void allocation_observe(struct node *n, const char *sandbox, uint64_t generation
 		o.link = link_presence(n, a, name);
 		o.record = presence_at(n->alloc_fd, name);
 	}
-	if (a)
+	if (a) {
 		wire_address_text(a->slot, o.address);
+		o.used = a->used;
+		o.used.since_ms = a->made_ms;
+	}
 	o.presence = sum_up(&o);
 	o.ready = a && a->phase == PHASE_RUNNING && o.process == PRESENCE_PRESENT;
 	o.ended = a && a->phase == PHASE_ENDED;
@@ -161,9 +165,9 @@ static void verb_observe(struct call *c)
 
 static void verb_connect(struct call *c)
 {
-	static const struct node_nothing nothing;
 	cleanup(close_fd) int fd = -1;
 	struct allocation *a;
+	struct node_usage u;
 	struct err e;
 
 	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0)
@@ -176,7 +180,8 @@ static void verb_connect(struct call *c)
 	if (guest_understands(a, &e) < 0 || guest_connect(a, &fd, &e) < 0)
 		return call_fail(c, &e);
 	crash_point("node.connected");
-	call_reply(c, &nothing, fd);
+	meter_read_some(a, &u); /* before the first command can begin */
+	call_reply(c, &u, fd);
 }
 
 void verb_tell_ended(const struct allocation *a)
@@ -233,19 +238,19 @@ static void verb_capacity(struct call *c)
 	pool_space(&n->pool, &r.disk_total, &r.disk_available);
 	snprintf(r.cgroups, sizeof(r.cgroups), "%s", cgroup_mode_name(n->cgroups.mode));
 	runtime_installed(r.runtimes, sizeof(r.runtimes));
+	r.cpu_us = meter_host_cpu_us(&n->cgroups);
 	call_reply(c, &r, -1);
 }
 
 static void verb_usage(struct call *c)
 {
-	struct node_usage u = { 0 };
 	struct allocation *a;
+	struct node_usage u;
 	struct err e;
 
-	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0 ||
-	    cgroup_usage(&c->node->cgroups, a->name, &u, &e) < 0)
+	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0)
 		return call_fail(c, &e);
-	u.disk_bytes = pool_used(&c->node->pool, a->name);
+	meter_read(a, &u);
 	call_reply(c, &u, -1);
 }
 
@@ -262,6 +267,7 @@ static void (*const verbs[NODE_VERB_COUNT])(struct call *c) = {
 	[NODE_CAPACITY]	 = verb_capacity,
 	[NODE_USAGE]	 = verb_usage,
 	[NODE_LEASE]	 = verb_lease,
+	[NODE_LIMIT]	 = verb_limit,
 };
 /* clang-format on */
 

@@ -32,6 +32,7 @@ enum node_verb {
 	NODE_CAPACITY,
 	NODE_USAGE,
 	NODE_LEASE,
+	NODE_LIMIT,
 	NODE_VERB_COUNT
 };
 
@@ -84,6 +85,15 @@ struct node_image {
 	uint64_t total;
 };
 
+/* Those that berth-node and the kernel see to. */
+struct node_limits {
+	uint64_t memory_bytes;
+	uint64_t disk_bytes;
+	uint32_t cpu_milli;
+	uint32_t pids;
+	uint32_t open_files; /* of one process; 0: as many as the host has */
+};
+
 struct node_create {
 	char request[NODE_REQUEST_SIZE];
 	char sandbox[NODE_NAME_SIZE];
@@ -91,11 +101,16 @@ struct node_create {
 	uint64_t epoch;
 	char image[NODE_DIGEST_SIZE];
 	char runtime[NODE_RUNTIME_SIZE];
-	uint64_t memory_bytes;
-	uint64_t disk_bytes;
-	uint32_t cpu_milli;
-	uint32_t pids;
+	struct node_limits limits;
 	uint32_t keep_disk; /* 1: it was stopped: the disk it had must be there, and stays */
+};
+
+/* limit: other ones than it was created with, from now on; those that stay are said again. */
+struct node_limit {
+	char request[NODE_REQUEST_SIZE];
+	char sandbox[NODE_NAME_SIZE];
+	uint64_t generation, epoch;
+	struct node_limits limits;
 };
 
 struct node_stop {
@@ -105,6 +120,21 @@ struct node_stop {
 	uint64_t epoch;
 	uint32_t grace_ms;
 	uint32_t life; /* only this one; 0: whichever it is */
+};
+
+/*
+ * What an allocation has used, as the kernel counted it, since it was made: also
+ * in what it had before it was stopped and started again. `connect` tells what is
+ * needed to say later what was used meanwhile: cpu_us and what was refused.
+ */
+struct node_usage {
+	uint64_t since_ms; /* when it was made; 0: nothing is known */
+	uint64_t cpu_us;
+	uint64_t memory_bytes, memory_peak_bytes; /* with the page cache */
+	uint64_t pids, pids_peak;
+	uint64_t pids_refused; /* processes that were not allowed to begin */
+	uint64_t disk_bytes;
+	uint64_t oom_kills;
 };
 
 /* What the host saw, part by part; `presence` sums them up. */
@@ -124,6 +154,7 @@ struct node_observation {
 	uint64_t observed_ms;
 	char address[ROUTER_ADDRESS_SIZE]; /* of its slot, from create to destroy; else empty */
 	char detail[200];                  /* what was unknown, or what is still there */
+	struct node_usage used;            /* up to when its cgroup was removed last */
 };
 
 /*
@@ -144,14 +175,7 @@ struct node_capacity {
 	uint32_t sandboxes;
 	char cgroups[16]; /* "v2", "hybrid", "v1" */
 	char runtimes[64];
-};
-
-struct node_usage {
-	uint64_t cpu_us;
-	uint64_t memory_bytes, memory_peak_bytes;
-	uint64_t pids;
-	uint64_t disk_bytes;
-	uint64_t oom_kills;
+	uint64_t cpu_us; /* of all sandboxes together, also those that are gone */
 };
 
 /*
@@ -229,6 +253,7 @@ union node_any {
 	struct node_image_ask image_ask;
 	struct node_image image;
 	struct node_create create;
+	struct node_limit limit;
 	struct node_stop stop;
 	struct node_observation observation;
 	struct node_cursor cursor;

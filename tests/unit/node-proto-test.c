@@ -14,8 +14,7 @@ TEST(a_create_comes_out_as_it_went_in)
 		.generation = 3,
 		.image = "sha256:abc",
 		.runtime = "crun",
-		.memory_bytes = 1ULL << 33,
-		.pids = 64,
+		.limits = { .memory_bytes = 1ULL << 33, .pids = 64 },
 	};
 	cleanup(buf_done) struct buf b = buf_make(NODE_PACKET_MAX);
 	struct node_create back;
@@ -28,8 +27,8 @@ TEST(a_create_comes_out_as_it_went_in)
 	CHECK_INT(h.verb, NODE_CREATE);
 	CHECK_OK(node_body_decode(&h, &back, &e), &e);
 	CHECK_STR(back.sandbox, "sb_c1_x");
-	CHECK_INT(back.memory_bytes, 1LL << 33);
-	CHECK_INT(back.pids, 64);
+	CHECK_INT(back.limits.memory_bytes, 1LL << 33);
+	CHECK_INT(back.limits.pids, 64);
 }
 
 TEST(every_verb_has_a_request_and_a_reply_that_fit_a_packet)

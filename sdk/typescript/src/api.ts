@@ -78,6 +78,22 @@ export interface SandboxSpec {
   cpu_milli?: number;
   pids?: number;
   disk_mb?: number;
+  /** Of one process. */
+  open_files?: number;
+  /** CPU time of the whole sandbox while one command runs; 0 is none, as in all that follow. */
+  cpu_ms?: number;
+  /** How long one command may run; its own timeout_ms may be shorter. */
+  wall_ms?: number;
+  /** So much longer than wall_ms, and the sandbox is taken for stuck and put to sleep. */
+  grace_ms?: number;
+  /** New connections to the outside. */
+  connections?: number;
+  /** Requests to the outside. */
+  requests?: number;
+  /** Bytes sent to the outside. */
+  bytes_out?: number;
+  /** Artifacts kept of it. */
+  artifact_mb?: number;
   host?: string;
   identity?: Record<string, unknown>;
   name?: string;
@@ -86,7 +102,8 @@ export interface SandboxSpec {
   sleep_after_ms?: number;
   /** Neither put to sleep by itself nor deleted for its age. */
   keep_alive?: boolean;
-  profile?: 'small' | 'standard';
+  /** Where limits that are not given come from; see /v1/profiles. */
+  profile?: string;
 }
 
 export interface SandboxPatch {
@@ -94,6 +111,20 @@ export interface SandboxPatch {
   env?: Env;
   sleep_after_ms?: number;
   keep_alive?: boolean;
+  /** All of its limits. */
+  profile?: string;
+  memory_mb?: number;
+  cpu_milli?: number;
+  pids?: number;
+  disk_mb?: number;
+  open_files?: number;
+  cpu_ms?: number;
+  wall_ms?: number;
+  grace_ms?: number;
+  connections?: number;
+  requests?: number;
+  bytes_out?: number;
+  artifact_mb?: number;
 }
 
 export type Labels = Record<string, string>;
@@ -106,8 +137,60 @@ export interface Policy {
   /** Whom it is about; `*` is everyone. */
   subject: string;
   isolation: '' | 'per_session' | 'shared';
-  profile: '' | 'small' | 'standard';
+  profile: string;
   runtime: '' | 'crun' | 'runsc';
+}
+
+export interface Profile {
+  name: string;
+  /** It can neither be changed nor removed. */
+  built_in: boolean;
+  memory_mb: number;
+  cpu_milli: number;
+  pids: number;
+  disk_mb: number;
+  open_files: number;
+  cpu_ms: number;
+  wall_ms: number;
+  grace_ms: number;
+  connections: number;
+  requests: number;
+  bytes_out: number;
+  artifact_mb: number;
+}
+
+export interface Usage {
+  sandbox: string;
+  owner: string;
+  host: string;
+  profile: string;
+  gone: boolean;
+  since_at: string;
+  seen_at: string;
+  cpu_ms: number;
+  memory_average_bytes: number;
+  memory_peak_bytes: number;
+  disk_peak_bytes: number;
+  pids_peak: number;
+  oom_kills: number;
+  connections: number;
+  requests: number;
+  bytes_out: number;
+}
+
+export interface ExecUsage {
+  cpu_ms: number;
+  memory_bytes: number;
+  memory_peak_bytes: number;
+  disk_bytes: number;
+  pids_peak: number;
+  alone: boolean;
+}
+
+export interface LimitMet {
+  name: 'memory_mb' | 'cpu_ms' | 'wall_ms' | 'pids' | 'disk_mb';
+  value: number;
+  peak: number;
 }
 
 export interface Sandbox {
@@ -121,6 +204,16 @@ export interface Sandbox {
   cpu_milli: number;
   pids: number;
   disk_mb: number;
+  open_files: number;
+  cpu_ms: number;
+  wall_ms: number;
+  grace_ms: number;
+  connections: number;
+  requests: number;
+  bytes_out: number;
+  artifact_mb: number;
+  /** False: they were changed, and the host has not said yet that it did so. */
+  limits_in_force: boolean;
   created_at: string;
   /** Why it is in this state, if there is more to say. */
   reason: string;
@@ -223,6 +316,10 @@ export interface Terminal {
   system_ms: number;
   /** 0 for a command in a shell. */
   max_rss_kb: number;
+  /** Null while it runs, and if the host could not look. */
+  usage: ExecUsage;
+  /** Null if none was met. */
+  limit: LimitMet;
   /** Of the shell it ran in, afterwards. */
   cwd?: string;
   /** Instead */
@@ -306,6 +403,10 @@ export interface ExecExit {
   system_ms: number;
   /** 0 for a command in a shell. */
   max_rss_kb: number;
+  /** Null while it runs, and if the host could not look. */
+  usage: ExecUsage;
+  /** Null if none was met. */
+  limit: LimitMet;
   /** Of the shell it ran in, afterwards. */
   cwd?: string;
   /** Instead */
@@ -328,6 +429,10 @@ export interface ExecResult {
   system_ms: number;
   /** 0 for a command in a shell. */
   max_rss_kb: number;
+  /** Null while it runs, and if the host could not look. */
+  usage: ExecUsage;
+  /** Null if none was met. */
+  limit: LimitMet;
   /** Of the shell it ran in, afterwards. */
   cwd?: string;
   /** Instead */
@@ -360,6 +465,10 @@ export interface Exec {
   system_ms: number;
   /** 0 for a command in a shell. */
   max_rss_kb: number;
+  /** Null while it runs, and if the host could not look. */
+  usage: ExecUsage;
+  /** Null if none was met. */
+  limit: LimitMet;
   cwd: string;
   /** Instead */
   cwd_base64?: string;

@@ -375,10 +375,12 @@ void journal_resize(struct journal *j, const struct exec_size *size)
 	pthread_mutex_unlock(&j->lock);
 }
 
-int journal_end(struct journal *j, const struct exec_exit *exit, struct err *e)
+int journal_end(struct journal *j, const struct exec_exit *exit, const struct exec_use *use,
+		struct err *e)
 {
 	pthread_mutex_lock(&j->lock);
 	j->slot.exit = *exit;
+	j->slot.use = *use;
 	j->slot.state = JOURNAL_ENDED;
 	j->slot.ended_ms = time_wall_ms();
 	pthread_mutex_unlock(&j->lock);

@@ -85,7 +85,8 @@ must_check int journal_save(struct journal *j, struct err *e); /* the counts, if
 void journal_resize(struct journal *j, const struct exec_size *size);
 
 /* The terminal record. Then: init knows that it stands. */
-must_check int journal_end(struct journal *j, const struct exec_exit *exit, struct err *e);
+must_check int journal_end(struct journal *j, const struct exec_exit *exit,
+			   const struct exec_use *use, struct err *e);
 void journal_settle(struct journal *j);
 
 /* Before anything is appended again: count what the file holds, cut off what is half a frame. */

@@ -9,6 +9,7 @@
 #include "api/events.h"
 #include "api/life/alarm.h"
 #include "api/life/intent.h"
+#include "api/life/limits.h"
 #include "api/life/reconcile.h"
 #include "api/request.h"
 #include "core/alarm.h"
@@ -346,7 +347,7 @@ static void on_started(void *data, const union node_any *record, int *fd, const 
 		return broken(c, why);
 	crash_point("life.started");
 	c->seen = record->observation;
-	places_oom(&c->reactor->berthd->places, c->sb.id, 0);
+	places_oom(&c->reactor->berthd->places, c->sb.id, c->seen.used.oom_kills);
 	record_event(c, EV_UP, act); /* too late, it is ended again */
 }
 
@@ -370,10 +371,7 @@ static void build(struct change *c, const struct err *why)
 	struct node_create ask = {
 		.generation = c->sb.generation,
 		.epoch = c->epoch,
-		.memory_bytes = (uint64_t)c->sb.memory_mb << 20,
-		.disk_bytes = (uint64_t)c->sb.disk_mb << 20,
-		.cpu_milli = (uint32_t)c->sb.cpu_milli,
-		.pids = (uint32_t)c->sb.pids,
+		.limits = limits_of_node(&c->sb.limits),
 		.keep_disk = c->step.action == ACT_WAKE,
 	};
 

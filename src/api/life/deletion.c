@@ -167,6 +167,13 @@ static int erase(struct job *job, struct store *s, struct err *e)
 		.attempt = c->attempt,
 	};
 
+	if (c->seen.used.since_ms > 0) { /* its last look, as long as the record is there */
+		struct usage_look last = meter_look(c->sb.id, &c->seen.used);
+
+		if (store_usage_put(s, &last, 1, e) < 0)
+			return -1;
+		crash_point("life.last-usage-written");
+	}
 	write_receipt(c, &receipt);
 	end.receipt = buf_str(&receipt);
 	if (store_sandbox_erase(s, &end, &c->tomb, e) < 0)
