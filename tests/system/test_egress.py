@@ -65,10 +65,10 @@ def tear_down():
     outside.close()
 
 
-def make(s, network=None, api=None):
+def make(s, network=None, api=None, **more):
     """One that also trusts the CA of the outside's own servers."""
     outside.forget()
-    box = (api or s.api).create(images.have(s, "curl"), **SMALL, **({"network": network} if network else {}))
+    box = (api or s.api).create(images.have(s, "curl"), **SMALL, **more, **({"network": network} if network else {}))
     r = s.api.exec(box, "cat >> /etc/ssl/certs/ca-certificates.crt", stdin=(outside.work / "ca.pem").read_text())
     assert r.exit_code == 0, dict(r)
     return box
@@ -254,6 +254,19 @@ def test_a_secret_is_seen_by_the_server_and_by_nobody_inside(s):
     s.api.call("DELETE", "/v1/secrets/api-token")
     wait_until(lambda: not s.api.get(f"/v1/sandboxes/{box}/network")["in_force"], 60, "closed without its secret")
     assert curl(s, box, "https://api.example.com/v1/me").exit_code != 0
+
+
+@only("crun")
+def test_the_limits_of_a_profile_hold_and_are_changed_live(s):
+    box = make(s, ALLOW | {"max_requests": 100}, requests=2)
+    for path in ("/1", "/2"):
+        assert reaches(s, box, "https://api.example.com" + path)["path"] == path, "requests in TLS are counted, too"
+    assert curl(s, box, "https://api.example.com/3").exit_code == 22
+    event(s, box, "max_requests")
+    s.api.call("PATCH", "/v1/sandboxes/" + box, {"requests": 3})
+    wait_until(lambda: curl(s, box, "https://api.example.com/4").exit_code == 0, 30, "the new limit")
+    assert curl(s, box, "https://api.example.com/5").exit_code == 22
+    wait_until(lambda: s.api.get(f"/v1/sandboxes/{box}/usage")["requests"] == 3, 30, "usage")
 
 
 @only("crun")

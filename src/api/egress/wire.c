@@ -6,6 +6,7 @@
 
 #include "api/egress/vault.h"
 #include "lib/str.h"
+#include "store/sandbox.h"
 
 #define FIRST_VERSION 1 /* of a box without a row */
 
@@ -54,14 +55,23 @@ static int add_secret(struct berthd *b, struct store *s, const char *owner, cons
 	return 0;
 }
 
-static void fill(struct egress_policy *p, const struct network_row *row, const struct network *n)
+/* Of the policy's limit and the sandbox's own the tighter one; 0 is none. */
+static uint64_t tighter(uint64_t a, int64_t b)
+{
+	if (a == 0 || b <= 0)
+		return a ? a : (uint64_t)(b > 0 ? b : 0);
+	return a < (uint64_t)b ? a : (uint64_t)b;
+}
+
+static void fill(struct egress_policy *p, const struct network_row *row, const struct network *n,
+		 const struct limits *l)
 {
 	p->version = row->version;
 	p->allow = n->allow;
 	p->locked = row->locked;
-	p->max_connections = n->max_connections;
-	p->max_requests = n->max_requests;
-	p->max_bytes_out = n->max_bytes_out;
+	p->max_connections = tighter(n->max_connections, l->of[LIMIT_CONNECTIONS]);
+	p->max_requests = tighter(n->max_requests, l->of[LIMIT_REQUESTS]);
+	p->max_bytes_out = tighter(n->max_bytes_out, l->of[LIMIT_BYTES_OUT]);
 	p->connections = row->use.connections;
 	p->requests = row->use.requests;
 	p->bytes_out = row->use.bytes_out;
@@ -98,6 +108,7 @@ int wire_make(struct berthd *b, struct store *s, const char *sandbox, uint64_t g
 {
 	cleanup(free_ptr) struct network_row *row = xcalloc(1, sizeof(*row));
 	cleanup(network_done) struct network n = { 0 };
+	struct sandbox sb = { 0 };
 	struct egress_policy p = { .generation = generation, .address = address };
 
 	*ret = (struct wire){ .version = FIRST_VERSION };
@@ -109,13 +120,15 @@ int wire_make(struct berthd *b, struct store *s, const char *sandbox, uint64_t g
 		add(ret, EGRESS_POLICY, &p);
 		return 0;
 	}
+	if (store_sandbox_get(s, NULL, sandbox, &sb, e) < 0)
+		return -1;
 	if (network_read(row->policy, strlen(row->policy), &n, e) < 0) {
-		fill(&p, row, &n);
+		fill(&p, row, &n, &sb.limits);
 		ret->version = row->version;
 		close_box(ret, &p, e);
 		return 0;
 	}
-	fill(&p, row, &n);
+	fill(&p, row, &n, &sb.limits);
 	ret->version = row->version;
 	if (add_policy(b, s, row, &n, &p, ret, e) < 0) {
 		if (e->code == ERR_BUSY) {
