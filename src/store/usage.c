@@ -36,7 +36,8 @@ static const struct statement put = { "usage-put",
 	"max(u.pids_peak) AS pids_peak, " SUM("u.oom_kills") " AS oom_kills, " \
 	SENT("max(n.connections)") " AS connections, " SENT("max(n.requests)") " AS requests, " \
 	SENT("max(n.bytes_out)") " AS bytes_out " \
-	"FROM usage u LEFT JOIN sandbox_network n USING (sandbox_id) WHERE ($1::text IS NULL OR u.owner = $1) AND "
+	"FROM usage u LEFT JOIN sandbox_network n USING (sandbox_id) " \
+	"WHERE ($1::text IS NULL OR u.owner = $1) AND "
 static const struct statement get = { "usage-get",
 	USAGE_SELECT "u.sandbox_id = $2 GROUP BY u.sandbox_id" };
 static const struct statement list = { "usage-list",
