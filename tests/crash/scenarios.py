@@ -3,6 +3,7 @@
 prepare() runs unharmed; act() runs with an order to die somewhere; verify() runs when everything is
 up again. What act() returns is given to verify().
 """
+import glob
 import io
 import os
 import signal
@@ -296,6 +297,28 @@ class Sleep(Scenario):
         demand(told.kind != "exited" or told.out == read.out, f"it lied: {dict(told)}")
 
 
+class Limits(Scenario):
+    """Changed while it runs, until there is an answer: record and kernel say the same."""
+
+    def prepare(self, w):
+        return w.api.create(memory_mb=256)
+
+    def act(self, w, thing):
+        def change():
+            status, body, _ = w.api.request("PATCH", "/v1/sandboxes/" + thing, {"memory_mb": 128, "pids": 99})
+            if status in (503, 504):
+                raise ApiError(503, body)
+            demand(status == 200 and body["limits_in_force"], f"limits: {status} {body}")
+        insist(change)
+
+    def verify(self, w, thing, told):
+        box = insist(lambda: w.api.get("/v1/sandboxes/" + thing))
+        demand((box["memory_mb"], box["pids"]) == (128, 99), f"acknowledged, and it has {box}")
+        found = [open(f).read().strip() for where in ("memory/berth.*/%s.*/memory.limit_in_bytes", "berth.*/%s.*/memory.max")
+                 for f in glob.glob("/sys/fs/cgroup/" + where % thing)]
+        demand(found == [str(128 << 20)], f"the kernel says {found}")
+
+
 class Identity(Scenario):
     """Asked for by identity until there is an answer, more than once: one sandbox."""
 
@@ -580,6 +603,7 @@ ALL = {
     "delete-cut-off": DeleteCutOff,
     "delete-while-creating": DeleteWhileCreating,
     "sleep": Sleep,
+    "limits": Limits,
     "identity": Identity,
     "init-dies": InitDies,
     "adopt-berthd": AdoptByBerthd,
