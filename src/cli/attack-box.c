@@ -4,9 +4,10 @@
 #include "cli/attack.h"
 #include "cli/say.h"
 
-#define BODY_MAX (64UL * 1024)
-#define EXEC_MS  60000
-#define OUT_MAX  (1UL << 20)
+#define BODY_MAX  (64UL * 1024)
+#define EXEC_MS   60000
+#define MARGIN_MS 15000 /* then the server itself does not answer */
+#define OUT_MAX   (1UL << 20)
 
 void attack_answer_done(struct attack_answer *a)
 {
@@ -67,9 +68,17 @@ static int call_exec(const struct attack *a, const char *id, const char *body,
 		     struct client_reply *reply, struct err *e)
 {
 	char path[SANDBOX_ID_SIZE + 64];
+	struct fetch_request q = {
+		.method = "POST",
+		.content_type = "application/json",
+		.body = body,
+		.body_len = strlen(body),
+		.body_fd = -1,
+		.timeout_ms = EXEC_MS + MARGIN_MS,
+	};
 
 	snprintf(path, sizeof(path), "/v1/sandboxes/%s/exec", id);
-	return client_call(a->context, "POST", path, body, reply, e);
+	return client_fetch(a->context, path, &q, reply, e);
 }
 
 int attack_exec(const struct attack *a, const char *id, const char *cwd, const struct strv *words,

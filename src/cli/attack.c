@@ -154,19 +154,33 @@ static int make_neighbour(struct attack *a, struct err *e)
 	return attack_start(a, a->neighbour, &words, e);
 }
 
-/* Its user ids, to compare with ours. */
-static void ids_of_neighbour(const struct attack *a, char *out, size_t size)
+/* What berth-probe says in the neighbour, for these one or two words. */
+static void ask_neighbour(const struct attack *a, const char *word, const char *more,
+			  struct attack_answer *ret)
 {
-	cleanup(attack_answer_done) struct attack_answer answer = { 0 };
 	cleanup(strv_done) struct strv words = { 0 };
 	struct err ignored;
 
-	out[0] = '\0';
-	strv_add(&words, "show");
-	strv_add(&words, "/proc/self/uid_map");
-	if (attack_exec(a, a->neighbour, NULL, &words, &answer, &ignored) == 0)
-		snprintf(out, size, "%s", buf_str(&answer.out));
-	out[strcspn(out, "\n")] = '\0';
+	strv_add(&words, word);
+	if (more)
+		strv_add(&words, more);
+	(void)!attack_exec(a, a->neighbour, NULL, &words, ret, &ignored);
+}
+
+/* Its user ids, to compare with ours, and its addresses. */
+static void add_neighbour(const struct attack *a, struct strv *words)
+{
+	cleanup(attack_answer_done) struct attack_answer ids = { 0 }, addresses = { 0 };
+	char *text, *field[1];
+
+	ask_neighbour(a, "show", "/proc/self/uid_map", &ids);
+	text = ids.out.data;
+	if (next_row(&text, field, 1))
+		strv_addf(words, "ids=%s", field[0]);
+	ask_neighbour(a, "addresses", NULL, &addresses);
+	text = addresses.out.data;
+	while (next_row(&text, field, 1))
+		strv_addf(words, "address=%s", field[0]);
 }
 
 static void api_port(const struct attack *a, struct strv *words)
@@ -180,23 +194,21 @@ static void api_port(const struct attack *a, struct strv *words)
 static void run_words(const struct attack *a, struct strv *words)
 {
 	struct utsname u = { 0 };
-	char ids[100];
 
 	(void)uname(&u);
-	ids_of_neighbour(a, ids, sizeof(ids));
 	strv_add(words, "run");
 	strv_addf(words, "engine=%s", a->runtime);
 	strv_addf(words, "token=%s", a->canary.token);
 	strv_addf(words, "file=%s", a->canary.file);
 	strv_addf(words, "release=%s", u.release);
 	strv_addf(words, "name=%s", u.nodename);
-	strv_addf(words, "ids=%s", ids);
 	strv_addf(words, "pid=%d", (int)a->canary.server);
 	strv_addf(words, "port=%u", a->canary.port);
 	strv_addf(words, "key=%d", a->canary.key);
 	api_port(a, words);
 	for (size_t i = 0; i < a->canary.addresses.len; i++)
 		strv_addf(words, "address=%s", a->canary.addresses.items[i]);
+	add_neighbour(a, words);
 }
 
 /* ---- the probes ---- */
@@ -222,12 +234,9 @@ static int run_quiet(struct attack *a, struct err *e)
 static bool neighbour_lives(const struct attack *a)
 {
 	cleanup(attack_answer_done) struct attack_answer answer = { 0 };
-	cleanup(strv_done) struct strv words = { 0 };
-	struct err ignored;
 
-	strv_add(&words, "where");
-	return attack_exec(a, a->neighbour, NULL, &words, &answer, &ignored) == 0 &&
-	       strcmp(buf_str(&answer.out), "inside\n") == 0;
+	ask_neighbour(a, "where", NULL, &answer);
+	return strcmp(buf_str(&answer.out), "inside\n") == 0;
 }
 
 /* A box that did not survive its own bomb is one that held. */

@@ -191,8 +191,19 @@ static int open_dirs(struct allocation *a, struct err *e)
 	return dir_open(a->dirfd, "bundle", 0700, &fd, e);
 }
 
-int allocation_make(struct node *n, const struct node_create *spec, struct allocation **ret,
-		    struct err *e)
+static int give_slot(struct allocation *a, const uint32_t *slot, struct err *e)
+{
+	struct slots *s = &a->node->slots;
+
+	if (!slot || *slot >= SLOT_COUNT || slot_is_used(s, *slot))
+		return slot_claim(s, &a->slot, &a->netns, e);
+	a->slot = *slot;
+	slot_keep(s, *slot);
+	return 0;
+}
+
+int allocation_make(struct node *n, const struct node_create *spec, const uint32_t *slot,
+		    struct allocation **ret, struct err *e)
 {
 	cleanup(allocation_freep) struct allocation *a = NULL;
 	char name[ALLOCATION_NAME_SIZE];
@@ -205,7 +216,7 @@ int allocation_make(struct node *n, const struct node_create *spec, struct alloc
 	a->runtime = runtime_find(spec->runtime);
 	if (!a->runtime)
 		return err_set(e, ERR_UNSUPPORTED, "no such runtime: %s", spec->runtime);
-	if (slot_claim(&n->slots, &a->slot, &a->netns, e) < 0)
+	if (give_slot(a, slot, e) < 0)
 		return -1;
 	if (open_dirs(a, e) < 0 || allocation_save(a, e) < 0) {
 		slot_give_back(&n->slots, a->slot);

@@ -80,9 +80,12 @@ struct allocation *allocation_find(const struct allocations *all, const char *sa
 must_check int allocation_target(const struct allocations *all, const struct node_target *t,
 				 struct allocation **ret, struct err *e);
 
-/* A new one with a slot of its own, its directory and its record on disk. */
+/*
+ * A new one with a slot of its own (or on this one, if not NULL: what it left there is to be
+ * found again), its directory and its record on disk.
+ */
 must_check int allocation_make(struct node *n, const struct node_create *spec,
-			       struct allocation **ret, struct err *e);
+			       const uint32_t *slot, struct allocation **ret, struct err *e);
 must_check int allocation_save(struct allocation *a, struct err *e);
 
 /* The one whose directory this is, after a restart. */

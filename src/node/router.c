@@ -21,13 +21,13 @@
 #include "node/live.h"
 #include "node/wire.h"
 
-#define LOCK_FD       3 /* in berth-router; the sockets come after it, by their kind */
-#define BEGIN_MS      5000
-#define END_MS        5000
-#define TURN_MS       1
-#define TCP_PORT      1 /* as the packet rules say */
-#define UDP_PORT      53
-#define LISTEN_QUEUE  4096
+#define LOCK_FD      3 /* in berth-router; the sockets come after it, by their kind */
+#define BEGIN_MS     5000
+#define END_MS       5000
+#define TURN_MS      1
+#define TCP_PORT     1 /* as the packet rules say */
+#define UDP_PORT     53
+#define LISTEN_QUEUE 4096
 
 /* ---- berth-router itself ---- */
 

@@ -22,7 +22,7 @@
 
 /* Zeroes are a fine beginning, and values of an earlier boot do no harm. */
 struct slots_memory {
-	uint32_t next; /* round robin, so that a number rests as long as it can */
+	uint32_t next;                       /* round robin: a number rests as long as it can */
 	uint64_t rests_until_ms[SLOT_COUNT]; /* CLOCK_BOOTTIME */
 };
 

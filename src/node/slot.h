@@ -20,9 +20,9 @@
 
 struct slots {
 	uv_loop_t *loop;
-	int router;                    /* its network namespace */
-	size_t wanted;                 /* warm ones */
-	struct slots_memory *memory;   /* RUN/slots: outlives this process, not this boot */
+	int router;                  /* its network namespace */
+	size_t wanted;               /* warm ones */
+	struct slots_memory *memory; /* RUN/slots: outlives this process, not this boot */
 	uint8_t used[(SLOT_COUNT + 7) / 8];
 	struct warm_slot {
 		uint32_t number;

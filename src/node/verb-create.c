@@ -186,7 +186,7 @@ static struct allocation *create(struct call *c, struct err *e)
 		return NULL;
 	}
 	if (!a && (image_exists(n, c->ask.create.image, e) < 0 ||
-		   allocation_make(n, &c->ask.create, &a, e) < 0))
+		   allocation_make(n, &c->ask.create, NULL, &a, e) < 0))
 		return NULL;
 	if (!a || check_leftovers(a, c->ask.create.keep_disk, e) < 0 ||
 	    allocation_claim(a, c, e) < 0)

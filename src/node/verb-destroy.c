@@ -224,11 +224,19 @@ static int find_or_record(struct call *c, struct allocation **ret, struct err *e
 {
 	const struct node_target *t = &c->ask.target;
 	struct node_create spec = { .generation = t->generation, .runtime = "crun" };
+	char name[ALLOCATION_NAME_SIZE];
+	enum presence link;
+	uint32_t slot;
 
 	if (allocation_find(&c->node->all, t->sandbox))
 		return allocation_target(&c->node->all, t, ret, e);
 	memcpy(spec.sandbox, t->sandbox, sizeof(spec.sandbox));
-	return allocation_make(c->node, &spec, ret, e);
+	if (allocation_name(t->sandbox, t->generation, name, e) < 0)
+		return -1;
+	link = wire_find(&c->node->router.links, name, &slot);
+	if (link == PRESENCE_UNKNOWN)
+		return err_set(e, ERR_BUSY, "whether %s has a link cannot be seen", name);
+	return allocation_make(c->node, &spec, link == PRESENCE_PRESENT ? &slot : NULL, ret, e);
 }
 
 void verb_destroy(struct call *c)

@@ -47,30 +47,15 @@ static enum presence engine_presence(const struct node *n, const struct allocati
 	return all;
 }
 
-struct label_search {
-	const char *label;
-	enum presence found;
-};
-
-static void on_wire(uint32_t slot, const char *label, void *arg)
-{
-	struct label_search *s = arg;
-
-	(void)slot;
-	if (strcmp(label, s->label) == 0)
-		s->found = PRESENCE_PRESENT;
-}
-
-/* Where no record of ours says which slot it was, all links are looked at. */
 static enum presence link_presence(struct node *n, const struct allocation *a, const char *name)
 {
-	struct label_search s = { name, PRESENCE_ABSENT };
-	struct err e;
+	uint32_t slot;
 
-	if (a)
-		return presence_sum(wire_observe(n->router.probe, a->slot),
-				    live_observe(&n->router.rules, a->slot));
-	return wire_list(&n->router.links, on_wire, &s, &e) < 0 ? PRESENCE_UNKNOWN : s.found;
+	/* Where no record of ours says which slot it was, all links are looked at. */
+	if (!a)
+		return wire_find(&n->router.links, name, &slot);
+	return presence_sum(wire_observe(n->router.probe, a->slot),
+			    live_observe(&n->router.rules, a->slot));
 }
 
 static enum presence sum_up(const struct node_observation *o)

@@ -196,9 +196,12 @@ struct sysctl {
 
 static int set_sysctls(const struct sysctl *all, size_t count, struct err *e)
 {
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		if (access(all[i].name, F_OK) < 0 && errno == ENOENT)
+			continue; /* a kernel without IPv6 */
 		if (file_poke(AT_FDCWD, all[i].name, all[i].value, e) < 0)
 			return -1;
+	}
 	return 0;
 }
 
@@ -399,6 +402,30 @@ int wire_list(struct netlink *nl, wire_fn *each, void *arg, struct err *e)
 	if (netlink_ask(nl, m, m->nlmsg_len, on_link, &to) < 0)
 		return err_sys(e, errno, "list the links of the router");
 	return 0;
+}
+
+struct search {
+	const char *label;
+	uint32_t *slot;
+	enum presence found;
+};
+
+static void on_candidate(uint32_t slot, const char *label, void *arg)
+{
+	struct search *s = arg;
+
+	if (strcmp(label, s->label) != 0)
+		return;
+	*s->slot = slot;
+	s->found = PRESENCE_PRESENT;
+}
+
+enum presence wire_find(struct netlink *nl, const char *label, uint32_t *slot)
+{
+	struct search s = { label, slot, PRESENCE_ABSENT };
+	struct err e;
+
+	return wire_list(nl, on_candidate, &s, &e) < 0 ? PRESENCE_UNKNOWN : s.found;
 }
 
 enum presence wire_observe(int probe, uint32_t slot)

@@ -35,5 +35,8 @@ must_check int wire_remove(int router, uint32_t slot, struct err *e);
 typedef void wire_fn(uint32_t slot, const char *label, void *arg);
 must_check int wire_list(struct netlink *nl, wire_fn *each, void *arg, struct err *e);
 
+/* Which one has this label. */
+enum presence wire_find(struct netlink *nl, const char *label, uint32_t *slot);
+
 /* `probe`: any socket in the router. Never waits. */
 enum presence wire_observe(int probe, uint32_t slot);

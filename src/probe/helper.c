@@ -1,7 +1,9 @@
 #include "probe/helper.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -174,6 +176,32 @@ static int show(const char *path)
 	return n < 0 || write(STDOUT_FILENO, some, (size_t)n) != n;
 }
 
+/* Ours, but for the loopback's. */
+static int addresses(void)
+{
+	struct ifaddrs *all = NULL;
+	char text[INET6_ADDRSTRLEN];
+
+	if (getifaddrs(&all) < 0)
+		return 1;
+	for (const struct ifaddrs *a = all; a; a = a->ifa_next) {
+		const void *at = a->ifa_addr;
+
+		if (!at || strcmp(a->ifa_name, "lo") == 0)
+			continue;
+		if (a->ifa_addr->sa_family == AF_INET)
+			at = &((const struct sockaddr_in *)at)->sin_addr;
+		else if (a->ifa_addr->sa_family == AF_INET6)
+			at = &((const struct sockaddr_in6 *)at)->sin6_addr;
+		else
+			continue;
+		if (inet_ntop(a->ifa_addr->sa_family, at, text, sizeof(text)))
+			puts(text);
+	}
+	freeifaddrs(all);
+	return 0;
+}
+
 int helper(int argc, char **argv)
 {
 	const char *what = argc ? argv[0] : "";
@@ -183,6 +211,8 @@ int helper(int argc, char **argv)
 			  (int)strtol(argv[3], NULL, 10));
 	if (argc == 2 && strcmp(what, "swap") == 0)
 		return swap(argv[1]);
+	if (argc == 1 && strcmp(what, "addresses") == 0)
+		return addresses();
 	if (argc == 1 && strcmp(what, "where") == 0)
 		return where();
 	if (argc == 2 && strcmp(what, "rights") == 0)

@@ -48,10 +48,34 @@ static socklen_t address(union address *to, const char *text, int port)
 	return sizeof(to->v6);
 }
 
+/* A question for a name, of this type. */
+static size_t question(uint8_t *out, const char *name, int type)
+{
+	static const uint8_t head[12] = { 0xbe, 0xee, 1, 0, 0, 1 };
+	size_t at = sizeof(head);
+
+	memcpy(out, head, sizeof(head));
+	while (*name) {
+		size_t len = strcspn(name, ".");
+
+		out[at++] = (uint8_t)len;
+		memcpy(out + at, name, len);
+		at += len;
+		name += len + (name[len] == '.');
+	}
+	out[at++] = 0;
+	out[at++] = 0;
+	out[at++] = (uint8_t)type;
+	out[at++] = 0;
+	out[at++] = 1;
+	return at;
+}
+
 /* Many connections at once. */
 struct dials {
 	size_t count;
 	struct pollfd polls[DIALS_MAX];
+	int ports[DIALS_MAX];
 	char names[DIALS_MAX][64];
 };
 
@@ -68,39 +92,67 @@ static void dial(struct dials *d, const char *text, int port)
 		return;
 	}
 	d->polls[d->count] = (struct pollfd){ .fd = s, .events = POLLOUT };
+	d->ports[d->count] = port;
 	snprintf(d->names[d->count++], sizeof(d->names[0]), "%s port %d", text, port);
 }
 
-/* A connection is nothing yet: berth-egress takes all, then looks. One that stays or speaks is. */
-static bool stays(int s)
+/* The first word of ours, to have it speak. */
+static void greet(int s, int port)
 {
-	struct pollfd p = { .fd = s, .events = POLLIN };
-	char some[64];
+	static const char request[] = "GET / HTTP/1.0\r\n\r\n";
+	uint8_t message[512] = { 0 };
 
-	(void)!write(s, "GET / HTTP/1.0\r\n\r\n", 18);
-	if (poll(&p, 1, WAIT_MS) == 0)
+	if (port == 53) {
+		size_t len = question(message + 2, "example.com", 1);
+
+		message[1] = (uint8_t)len;
+		(void)!write(s, message, len + 2);
+	} else {
+		(void)!write(s, request, sizeof(request) - 1);
+	}
+}
+
+/*
+ * A connection is nothing yet: the host takes them all, and then looks. One that says something
+ * is, unless it is that it is not allowed, or a name that is not known.
+ */
+static bool speaks(int s, int port)
+{
+	char said[1024] = "";
+	ssize_t n = recv(s, said, sizeof(said) - 1, MSG_DONTWAIT);
+
+	if (port == 53)
+		return n > 14 && (said[8] || said[9]); /* an answer with records in it */
+	return n > 0 && !strstr(said, "network policy does not allow");
+}
+
+static bool look_at(struct pollfd *p, int port)
+{
+	int why = 0;
+	socklen_t len = sizeof(why);
+
+	if (p->events == POLLOUT && (p->revents & POLLOUT)) {
+		getsockopt(p->fd, SOL_SOCKET, SO_ERROR, &why, &len);
+		if (why == 0) {
+			greet(p->fd, port);
+			p->events = POLLIN;
+			return false;
+		}
+	} else if (p->revents & POLLIN && speaks(p->fd, port)) {
 		return true;
-	return recv(s, some, sizeof(some), MSG_DONTWAIT) > 0;
+	}
+	p->fd = -1;
+	return false;
 }
 
 static long answered(struct attempt *a, struct dials *d)
 {
-	int left = WAIT_MS;
-
-	for (; left > 0; left -= 100) {
+	for (int left = 2 * WAIT_MS; left > 0; left -= 100) {
 		if (poll(d->polls, d->count, 100) < 0)
 			break;
-		for (size_t i = 0; i < d->count; i++) {
-			int why = 0;
-			socklen_t len = sizeof(why);
-
-			if (!d->polls[i].revents)
-				continue;
-			getsockopt(d->polls[i].fd, SOL_SOCKET, SO_ERROR, &why, &len);
-			if (why == 0 && (d->polls[i].revents & POLLOUT) && stays(d->polls[i].fd))
+		for (size_t i = 0; i < d->count; i++)
+			if (d->polls[i].revents && look_at(&d->polls[i], d->ports[i]))
 				return probe_say(a, 0, "%s answers", d->names[i]);
-			d->polls[i].fd = -1;
-		}
 	}
 	return probe_say(a, probe_refused(ENETUNREACH), "nothing answers");
 }
@@ -116,17 +168,39 @@ static long dial_list(struct attempt *a, const char *const *hosts, size_t count,
 	return answered(a, &d);
 }
 
-/* All addresses of the host and the neighbour. */
-static long dial_known(struct attempt *a, const int *ports, size_t count)
+/* All addresses of the host and the neighbour, and where our own way out begins. */
+static size_t known_hosts(const struct target *t, const char *hosts[PROBE_ADDRESSES + 1])
 {
-	const char *hosts[PROBE_ADDRESSES];
+	static char gateway[INET_ADDRSTRLEN];
+	FILE *f = fopen("/proc/net/route", "re");
+	char line[256];
 	size_t n = 0;
 
-	while (n < PROBE_ADDRESSES && a->target->addresses[n][0]) {
-		hosts[n] = a->target->addresses[n];
+	while (n < PROBE_ADDRESSES && t->addresses[n][0]) {
+		hosts[n] = t->addresses[n];
 		n++;
 	}
-	return dial_list(a, hosts, n, ports, count);
+	while (f && fgets(line, sizeof(line), f)) {
+		struct in_addr in;
+		unsigned to, by;
+
+		if (sscanf(line, "%*s %x %x", &to, &by) == 2 && by) {
+			in.s_addr = by;
+			inet_ntop(AF_INET, &in, gateway, sizeof(gateway));
+		}
+	}
+	if (f)
+		fclose(f);
+	if (gateway[0])
+		hosts[n++] = gateway;
+	return n;
+}
+
+static long dial_known(struct attempt *a, const int *ports, size_t count)
+{
+	const char *hosts[PROBE_ADDRESSES + 1];
+
+	return dial_list(a, hosts, known_hosts(a->target, hosts), ports, count);
 }
 
 static long try_host_tcp(struct attempt *a)
@@ -195,7 +269,7 @@ static long ask(struct attempt *a, const char *const *hosts, size_t count, int p
 		const uint8_t *message, size_t len)
 {
 	static uint8_t answer[2048];
-	struct pollfd p[16];
+	struct pollfd p[PROBE_ADDRESSES + 1];
 	int on = 1;
 	size_t n = 0;
 
@@ -231,14 +305,10 @@ static long ask(struct attempt *a, const char *const *hosts, size_t count, int p
 
 static long try_host_udp(struct attempt *a)
 {
-	const char *hosts[PROBE_ADDRESSES];
-	size_t n = 0;
+	const char *hosts[PROBE_ADDRESSES + 1];
 
-	while (n < PROBE_ADDRESSES && a->target->addresses[n][0]) {
-		hosts[n] = a->target->addresses[n];
-		n++;
-	}
-	return ask(a, hosts, n, a->target->port, (const uint8_t *)"hello", 5);
+	return ask(a, hosts, known_hosts(a->target, hosts), a->target->port,
+		   (const uint8_t *)"hello", 5);
 }
 
 static long try_quic(struct attempt *a)
@@ -248,29 +318,6 @@ static long try_quic(struct attempt *a)
 	static const uint8_t initial[1200] = { 0xc0, 0xba, 0xba, 0xba, 0xba, 8 };
 
 	return ask(a, hosts, array_len(hosts), 443, initial, sizeof(initial));
-}
-
-/* A question for a name, of this type. */
-static size_t question(uint8_t *out, const char *name, int type)
-{
-	static const uint8_t head[12] = { 0xbe, 0xee, 1, 0, 0, 1 };
-	size_t at = sizeof(head);
-
-	memcpy(out, head, sizeof(head));
-	while (*name) {
-		size_t len = strcspn(name, ".");
-
-		out[at++] = (uint8_t)len;
-		memcpy(out + at, name, len);
-		at += len;
-		name += len + (name[len] == '.');
-	}
-	out[at++] = 0;
-	out[at++] = 0;
-	out[at++] = (uint8_t)type;
-	out[at++] = 0;
-	out[at++] = 1;
-	return at;
 }
 
 /* The resolver that the box was given, and those it knows anyway. */

@@ -28,7 +28,7 @@ AWAY = {
                (CREATE, ".filter = buf_str(&a->node->filter),", ".filter = NULL,")],
     "small capabilities": [(BUNDLE, "static const char *const capabilities[] = {", """static const char *const capabilities[] = {
 	"CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_PTRACE", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_SYS_TIME",
-	"CAP_SYS_BOOT", "CAP_SYS_NICE", "CAP_SYS_RESOURCE", "CAP_SYSLOG", "CAP_MKNOD", "CAP_DAC_READ_SEARCH", "CAP_SYS_PACCT",
+	"CAP_SYS_BOOT", "CAP_SYS_NICE", "CAP_SYSLOG", "CAP_MKNOD", "CAP_DAC_READ_SEARCH", "CAP_SYS_PACCT",
 	"CAP_SYS_TTY_CONFIG", "CAP_AUDIT_CONTROL", "CAP_AUDIT_READ", "CAP_BPF", "CAP_PERFMON", "CAP_SETFCAP",""")],
     "user namespace": [(BUNDLE, '"mount", "cgroup",\n						  "user" };', '"mount", "cgroup" };'),
                        (BUNDLE, '	write_ids(out, "uidMappings", b->first_id);\n	write_ids(out, "gidMappings", b->first_id);\n',

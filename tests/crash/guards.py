@@ -71,6 +71,14 @@ GUARDS = {
         "a deletion removes the cgroups, and looks whether they are gone",
         ["delete"], "src/node/verb-destroy.c",
         "	if (cgroup_remove(&a->node->cgroups, a->name, e) < 0)\n		return -1;\n", ""),
+    "links-go-too": (
+        "a deletion removes the link, and looks whether it is gone",
+        ["delete"], "src/node/verb-destroy.c",
+        "	return wire_remove(a->node->router.netns, a->slot, e);", "	return 0;"),
+    "ended-is-cut-off": (
+        "what ends is not let into the router any more",
+        ["delete"], "src/node/verbs.c",
+        "	if (live_remove(&a->node->router.rules, a->slot, &e) < 0)", "	if (false)"),
     "deletion-goes-on": (
         "a deletion that was begun is taken up again by itself",
         ["delete-cut-off:life.deletion-written"], "src/api/life/reconcile.c",
