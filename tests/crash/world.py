@@ -11,6 +11,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/system"))
 
 from client import Api, ApiError  # noqa: E402,F401
+import images  # noqa: E402
 from server import Server, build_rootfs, leftovers  # noqa: E402,F401
 
 DIVISOR = 20
@@ -63,6 +64,7 @@ class World:
         self.orders.mkdir(mode=0o777)
         self.orders.chmod(0o777)
         self.s = Server(build, "crun", work / f"w{number}")
+        self.s.work = work
         self.s.dev_env = {"BERTH_CRASH_DIR": str(self.orders), "BERTH_TIMER_DIVISOR": str(DIVISOR)}
         self.made = 0
         self.s.start()
@@ -73,6 +75,9 @@ class World:
     def import_base(self):
         code, _, err = self.s.berth("image", "import", "base", str(self.work / "base.tar"))
         demand(code == 0, f"import: {err}")
+
+    def image(self, *programs):
+        return images.have(self.s, *programs)
 
     def unique(self, prefix):
         self.made += 1

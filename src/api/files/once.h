@@ -16,7 +16,8 @@
 
 struct file_once {
 	struct idempotency_use use;
-	struct hash *hash; /* of query and body, until all of it is there */
+	char name[SANDBOX_OWNER_SIZE + IDEMPOTENCY_KEY_SIZE]; /* owner and key */
+	struct hash *hash;                                    /* of query and body, until all of it is there */
 	struct request *rq;
 	struct job job;
 	struct idempotency first;
