@@ -16,7 +16,6 @@ import random
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,7 +27,7 @@ sys.path.insert(0, str(HERE))
 import cell_scenarios  # noqa: E402
 import inside_scenarios  # noqa: E402
 import scenarios  # noqa: E402
-from world import TOP, Violation, World, build_rootfs  # noqa: E402
+from world import TOP, Violation, World, alone, build_rootfs  # noqa: E402
 
 ON_ONE_HOST = {**scenarios.ALL, **inside_scenarios.ALL}
 ALL = {**ON_ONE_HOST, **cell_scenarios.ALL}
@@ -268,10 +267,7 @@ def main():
     parser.add_argument("only", nargs="*", metavar="SCENARIO[:POINT]")
     args = parser.parse_args()
 
-    if not os.environ.get("BERTH_CRASH_INSIDE"):
-        # A network of its own, for it and everything it starts.
-        os.execvpe("unshare", ["unshare", "--net", sys.executable, *sys.argv], {**os.environ, "BERTH_CRASH_INSIDE": "1"})
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    alone()
 
     def stop(signum, frame):
         raise KeyboardInterrupt

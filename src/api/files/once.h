@@ -6,7 +6,7 @@
  * is there, before it takes its place), the answer is stored before it is told.
  * An operation that failed has changed nothing, and gives its key back. One
  * whose end nobody saw keeps it: a write of the same bytes is then simply done
- * again; of anything else we say that we do not know.
+ * again; of anything else we say that we do not know (504).
  */
 #pragma once
 
@@ -16,8 +16,9 @@
 
 struct file_once {
 	struct idempotency_use use;
-	char name[SANDBOX_OWNER_SIZE + IDEMPOTENCY_KEY_SIZE]; /* owner and key */
-	struct hash *hash;                                    /* of query and body, until all of it is there */
+	/* Owner and key. */
+	char name[SANDBOX_OWNER_SIZE + IDEMPOTENCY_KEY_SIZE];
+	struct hash *hash; /* of query and body, until all of it is there */
 	struct request *rq;
 	struct job job;
 	struct idempotency first;
