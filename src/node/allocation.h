@@ -42,6 +42,7 @@ struct allocation {
 	const struct runtime *runtime;
 	uint32_t slot;    /* which 65,536 ids */
 	uint32_t started; /* init has answered once */
+	uint32_t life;    /* counts its starts: what was seen of one is not of the next */
 	enum phase phase;
 	int dirfd; /* RUN/alloc/NAME */
 

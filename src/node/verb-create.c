@@ -214,8 +214,9 @@ void verb_create(struct call *c)
 	if (a->phase == PHASE_BUILT || a->phase == PHASE_RUNNING)
 		return answer(a); /* asked twice */
 	a->phase = PHASE_BUILDING;
+	a->life++;
 	if (c->ask.create.keep_disk) {
-		if (write_config(a, &e) < 0 || reuse_disk(a, &e) < 0)
+		if (allocation_save(a, &e) < 0 || write_config(a, &e) < 0 || reuse_disk(a, &e) < 0)
 			give_up(a, PHASE_ENDED, &e);
 		return;
 	}

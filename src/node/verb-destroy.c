@@ -235,6 +235,14 @@ static void on_stopped(struct allocation *a)
 	end_call(a, NULL);
 }
 
+/* Who saw an earlier life end does not mean this one. */
+static int check_life(const struct allocation *a, const struct node_stop *ask, struct err *e)
+{
+	if (ask->life == 0 || ask->life == a->life)
+		return 0;
+	return err_set(e, ERR_CONFLICT, "%s was started again since", a->spec.sandbox);
+}
+
 void verb_stop(struct call *c)
 {
 	struct allocation *a;
@@ -242,7 +250,7 @@ void verb_stop(struct call *c)
 	bool ask;
 
 	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0 ||
-	    allocation_claim(a, c, &e) < 0)
+	    check_life(a, &c->ask.stop, &e) < 0 || allocation_claim(a, c, &e) < 0)
 		return call_fail(c, &e);
 	ask = a->runtime->pid_is_init && a->pidfd >= 0;
 	if (ask)
