@@ -58,7 +58,7 @@ struct berthd {
 		uv_timer_t timer;
 	} room; /* what this host has: api/life/room.h */
 	struct peers peers;
-	struct changing changing, file_keys;
+	struct changing changing, keys_at_work;
 	struct busy busy;
 	struct reactor reactors[BERTHD_LOOPS_MAX];
 	size_t reactor_count;

@@ -40,14 +40,14 @@ struct allocation {
 	struct node_create spec; /* as it was asked for */
 	char name[ALLOCATION_NAME_SIZE];
 	const struct runtime *runtime;
-	uint32_t slot;    /* which 65,536 ids */
-	uint32_t started; /* init has answered once */
-	uint32_t life;    /* counts its starts: what was seen of one is not of the next */
+	uint32_t life;     /* counts its starts: what was seen of one is not of the next */
+	uint32_t slot;     /* which 65,536 ids */
+	uint32_t protocol; /* FRAME_VERSION of its init; 0: it has not answered yet */
 	enum phase phase;
 	int dirfd; /* RUN/alloc/NAME */
 
 	struct call *call;    /* the verb being carried out */
-	struct call *waiting; /* a destroy that came meanwhile */
+	struct call *waiting; /* a destroy that came meanwhile, or a later generation's create */
 	struct task *task;    /* what it is doing, to be killed by that destroy */
 
 	pid_t pid; /* of init (crun) or of the engine's sandbox (runsc); 0: none known */

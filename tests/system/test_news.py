@@ -2,8 +2,12 @@
 import os
 import signal
 import subprocess
+import threading
 
+from client import ApiError
+from marks import only
 from server import wait_until
+from test_check import sql
 from test_fence import Stopped
 from test_node import SIZES, connect, image
 
@@ -70,3 +74,27 @@ def test_an_end_nobody_saw_is_found_also_with_a_process_left_behind(s):
             os.kill(node, signal.SIGKILL)
         wait_until(lambda: state(s, box.id) == "failed", 30, "told that it ended")
         assert other.wait(10) == -signal.SIGKILL
+
+
+@only("crun")
+def test_what_comes_up_late_is_not_taken_for_a_later_generation(s):
+    """While it is built, it is begun anew, as after this host was lost and is back: the record is of generation 2."""
+    answers = []
+
+    def create():
+        try:
+            answers.append(s.api.create(name="late"))
+        except ApiError as e:
+            answers.append(e)
+    with Stopped(s.pid("berth-node")):
+        t = threading.Thread(target=create)
+        t.start()
+        wait_until(lambda: [b["state"] for b in s.api.sandboxes()] == ["creating"], 30, "written")
+        sql(s, "UPDATE sandbox SET generation = 2, version = version + 1")
+    t.join()
+    assert isinstance(answers[0], ApiError) and answers[0].status in (409, 503), answers
+    wait_until(lambda: state(s, "late") == "ready", 60, "generation 2 up")
+    ident = s.api.get("/v1/sandboxes/late")["id"]
+    assert s.allocation(ident) == ident + ".2"
+    assert s.api.exec("late", "echo hi").out == b"hi\n"
+    s.api.delete("late")
