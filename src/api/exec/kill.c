@@ -16,22 +16,16 @@
 #define SEEN_MS   30000 /* for a tree that was killed to be seen gone */
 #define GRACE_MAX (3600 * 1000)
 
-/* What is asked. */
-struct blow {
-	uint32_t signum;
-	uint64_t grace_ms; /* then KILL; 0: no second blow */
-};
-
 /* One exec that is struck. */
 struct victim {
 	struct errand errand;
 	struct tail *tail; /* sees its end */
 	uv_timer_t timer;
-	struct blow blow;
-	bool sent, ended, failed, over;
+	struct exec_blow blow;
+	bool sent, failed, over;
 	int pending; /* the errand, and the timer's handle */
 	struct err e;
-	void (*done)(struct victim *v, void *data);
+	exec_struck_fn done;
 	void *data;
 };
 
@@ -56,7 +50,7 @@ static void victim_over(struct victim *v)
 	v->over = true;
 	tail_close(take_ptr(v->tail));
 	uv_close((uv_handle_t *)&v->timer, on_timer_closed);
-	v->done(v, v->data);
+	v->done(v->data, v->failed ? &v->e : NULL);
 }
 
 static void strike(struct victim *v, uint32_t signum)
@@ -131,14 +125,13 @@ static void on_finished(struct tail *t, const struct exec_exit *exit, const stru
 
 	(void)exit;
 	(void)why; /* a journal has a record */
-	v->ended = true;
 	victim_over(v);
 }
 
 static const struct tail_events sink = { on_started, on_output, on_gap, NULL, on_finished };
 
-static void victim_begin(struct reactor *r, struct journal *j, const struct blow *b,
-			 void (*done)(struct victim *, void *), void *data)
+void exec_strike(struct reactor *r, struct journal *j, const struct exec_blow *b,
+		 exec_struck_fn done, void *data)
 {
 	struct victim *v = xcalloc(1, sizeof(*v));
 
@@ -160,13 +153,13 @@ static void victim_begin(struct reactor *r, struct journal *j, const struct blow
 
 /* ---- what is asked ---- */
 
-static int read_blow(const struct json *body, struct blow *b, struct err *e)
+static int read_blow(const struct json *body, struct exec_blow *b, struct err *e)
 {
 	const struct json *signal = body ? json_get(body, "signal") : NULL;
 	int64_t grace = body ? json_get_int(body, "grace_ms") : 0;
 	char text[32];
 
-	*b = (struct blow){ .signum = 9 };
+	*b = (struct exec_blow){ .signum = 9 };
 	if (grace < 0 || grace > GRACE_MAX)
 		return err_set(e, ERR_INVALID, "grace_ms must be 0 to %d", GRACE_MAX);
 	b->grace_ms = (uint64_t)grace;
@@ -187,36 +180,45 @@ static int read_body(const struct request *rq, struct json **ret, struct err *e)
 
 /* ---- one ---- */
 
-static void on_one_done(struct victim *v, void *data)
+/* Held by whoever waits for its end. */
+struct one {
+	struct request *rq;
+	struct journal *journal;
+};
+
+static void on_one_done(void *data, const struct err *why)
 {
 	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
-	struct request *rq = data;
+	cleanup(free_ptr) struct one *one = data;
 
-	if (v->failed)
-		return request_fail(rq, &v->e);
-	exec_record_json(&body, v->errand.journal);
-	request_reply(rq, 200, &body);
+	exec_record_json(&body, one->journal);
+	journal_unref(one->journal);
+	if (why)
+		return request_fail(one->rq, why);
+	request_reply(one->rq, 200, &body);
 }
 
 void execs_kill(struct request *rq)
 {
 	cleanup(json_free) struct json *body = NULL;
+	struct exec_blow b;
 	struct journal *j;
-	struct blow b;
+	struct one *one;
 	struct err e;
 
 	if (read_body(rq, &body, &e) < 0 || read_blow(body, &b, &e) < 0 ||
 	    execs_find(rq, &j, &e) < 0)
 		return request_fail(rq, &e);
-	victim_begin(rq->reactor, j, &b, on_one_done, rq);
-	journal_unref(j);
+	one = xcalloc(1, sizeof(*one));
+	*one = (struct one){ rq, j };
+	exec_strike(rq->reactor, j, &b, on_one_done, one);
 }
 
 /* ---- many ---- */
 
 struct many {
 	struct request *rq;
-	struct blow blow;
+	struct exec_blow blow;
 	char scope[16], shell[EXEC_ID_SIZE];
 	size_t left, killed;
 	bool failed;
@@ -241,13 +243,13 @@ static void many_end(struct many *m)
 	request_reply(rq, 200, &body);
 }
 
-static void on_one_of_many(struct victim *v, void *data)
+static void on_one_of_many(void *data, const struct err *why)
 {
 	struct many *m = data;
 
-	if (v->failed) {
+	if (why) {
 		m->failed = true;
-		m->e = v->e;
+		m->e = *why;
 	} else {
 		m->killed++;
 	}
@@ -274,7 +276,7 @@ static void strike_one(void *data, struct journal *j)
 	if (v.slot.state != JOURNAL_RUNNING || !is_in_scope(m, j))
 		return;
 	m->left++;
-	victim_begin(m->rq->reactor, j, &m->blow, on_one_of_many, m);
+	exec_strike(m->rq->reactor, j, &m->blow, on_one_of_many, m);
 }
 
 static int read_scope(const struct json *body, struct many *m, struct err *e)
