@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/say.h"
 #include "lib/fault.h"
 #include "lib/str.h"
 
@@ -104,4 +105,11 @@ int client_remove_each(const struct context *c, const char *at, const struct str
 			return err_wrap(e, "%s", names->items[i]);
 	}
 	return 0;
+}
+
+int client_print(const struct client_reply *reply, struct err *e)
+{
+	if (say_out(buf_str(&reply->text), reply->text.len, e) < 0)
+		return -1;
+	return say_out("\n", 1, e);
 }

@@ -22,6 +22,9 @@ void client_reply_done(struct client_reply *r);
 must_check int client_call(const struct context *c, const char *method, const char *path,
 			   const char *body, struct client_reply *ret, struct err *e);
 
+/* What the server said, as it is: for --json. */
+must_check int client_print(const struct client_reply *reply, struct err *e);
+
 /* DELETE of each of these below `at`, which ends in '/'. The first that fails ends it. */
 must_check int client_remove_each(const struct context *c, const char *at,
 				  const struct strv *names, struct err *e);

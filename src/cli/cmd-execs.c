@@ -2,9 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/client.h"
+#include "cli/list.h"
 #include "cli/say.h"
-#include "cli/table.h"
 
 static void add_path(struct buf *path, const char *sandbox)
 {
@@ -32,38 +31,19 @@ static void add_row(struct table *t, const struct json *x)
 	table_addf(t, "%.60s", buf_str(&command));
 }
 
-static int execs(const struct context *c, const void *options, const struct strv *args,
-		 struct err *e)
+static const struct list execs = {
+	"execs",
+	{ "EXEC", "STATE", "CODE", "STARTED", "BYTES", "COMMAND" },
+	add_row,
+};
+
+static int ls(const struct context *c, const void *options, const struct strv *args, struct err *e)
 {
-	cleanup(table_done) struct table t =
-		table_make("EXEC", "STATE", "CODE", "STARTED", "BYTES", "COMMAND", NULL);
-	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
-	cleanup(buf_done) struct buf after = buf_make(1024);
+	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
 
 	(void)options;
-	do {
-		cleanup(client_reply_done) struct client_reply page = { 0 };
-		cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
-		const struct json *list;
-
-		add_path(&path, args->items[0]);
-		buf_adds(&path, "?after=");
-		fetch_escape(&path, buf_str(&after));
-		if (client_call(c, "GET", buf_str(&path), NULL, &page, e) < 0)
-			return -1;
-		if (c->json && (say_out(buf_str(&page.text), page.text.len, e) < 0 ||
-				say_out("\n", 1, e) < 0))
-			return -1;
-		list = json_get(page.tree, "execs");
-		for (size_t i = 0; i < json_len(list); i++)
-			add_row(&t, json_at(list, i));
-		buf_clear(&after);
-		buf_adds(&after, json_get_str(page.tree, "next"));
-	} while (after.len > 0);
-	if (c->json)
-		return 0;
-	table_print(&t, &out);
-	return say_out(buf_str(&out), out.len, e);
+	add_path(&path, args->items[0]);
+	return list_show(c, buf_str(&path), &execs, e);
 }
 
 const struct command cmd_execs = {
@@ -73,7 +53,7 @@ const struct command cmd_execs = {
 	.details = "Those that run and those that ended. With --json one object a page.",
 	.min = 1,
 	.max = 1,
-	.run = execs,
+	.run = ls,
 };
 
 struct kill_options {

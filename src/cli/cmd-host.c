@@ -1,13 +1,6 @@
 /* berth host: the hosts of the cell. */
-#include "cli/client.h"
+#include "cli/list.h"
 #include "cli/say.h"
-#include "cli/table.h"
-
-static int print_json(struct client_reply *reply, struct err *e)
-{
-	buf_adds(&reply->text, "\n");
-	return say_out(buf_str(&reply->text), reply->text.len, e);
-}
 
 static void add_row(struct table *t, const struct json *host)
 {
@@ -24,24 +17,16 @@ static void add_row(struct table *t, const struct json *host)
 	table_add(t, json_get_str(host, "address"));
 }
 
+static const struct list hosts = {
+	"hosts",
+	{ "ID", "STATE", "SANDBOXES", "MEMORY", "DISK", "EPOCH", "LEASE", "ADDRESS" },
+	add_row,
+};
+
 static int ls(const struct context *c, const void *options, const struct strv *args, struct err *e)
 {
-	cleanup(client_reply_done) struct client_reply reply = { 0 };
-	cleanup(table_done) struct table t = table_make("ID", "STATE", "SANDBOXES", "MEMORY",
-							"DISK", "EPOCH", "LEASE", "ADDRESS", NULL);
-	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
-	const struct json *list;
-
 	(void)options, (void)args;
-	if (client_call(c, "GET", "/v1/hosts", NULL, &reply, e) < 0)
-		return -1;
-	if (c->json)
-		return print_json(&reply, e);
-	list = json_get(reply.tree, "hosts");
-	for (size_t i = 0; i < json_len(list); i++)
-		add_row(&t, json_at(list, i));
-	table_print(&t, &out);
-	return say_out(buf_str(&out), out.len, e);
+	return list_show(c, "/v1/hosts", &hosts, e);
 }
 
 const struct command cmd_host_ls = {
@@ -62,7 +47,7 @@ static int post(const struct context *c, const struct strv *args, const char *ve
 		buf_addf(&path, "/%s", verb);
 		if (client_call(c, "POST", buf_str(&path), NULL, &reply, e) < 0)
 			return err_wrap(e, "%s", args->items[i]);
-		if (c->json && print_json(&reply, e) < 0)
+		if (c->json && client_print(&reply, e) < 0)
 			return -1;
 	}
 	return 0;
@@ -119,7 +104,7 @@ static int show(const struct context *c, const void *options, const struct strv 
 	if (client_call(c, "GET", buf_str(&path), NULL, &reply, e) < 0)
 		return -1;
 	if (c->json)
-		return print_json(&reply, e);
+		return client_print(&reply, e);
 	for (size_t i = 0; i < array_len(facts); i++)
 		buf_addf(&out, "%-15s %s\n", facts[i], json_get_str(reply.tree, facts[i]));
 	buf_addf(&out, "%-15s %lld\n", "epoch", (long long)json_get_int(reply.tree, "epoch"));

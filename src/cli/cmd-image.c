@@ -5,11 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/client.h"
+#include "cli/list.h"
 #include "cli/progress.h"
 #include "cli/say.h"
 #include "cli/sse.h"
-#include "cli/table.h"
 
 #define BODY_MAX  (16UL * 1024)
 #define IMAGE_MAX (64UL * 1024) /* one image's record */
@@ -198,33 +197,23 @@ const struct command cmd_image_import = {
 	.run = import,
 };
 
+static void add_row(struct table *t, const struct json *image)
+{
+	char size[TABLE_SIZE_TEXT];
+
+	table_size_text((uint64_t)json_get_int(image, "bytes"), size);
+	table_add(t, json_get_str(image, "name"));
+	table_addf(t, "%.19s", json_get_str(image, "digest"));
+	table_add(t, size);
+	table_addf(t, "%.19s", json_get_str(image, "created_at"));
+}
+
+static const struct list images = { "images", { "NAME", "DIGEST", "SIZE", "CREATED" }, add_row };
+
 static int ls(const struct context *c, const void *options, const struct strv *args, struct err *e)
 {
-	cleanup(client_reply_done) struct client_reply reply = { 0 };
-	cleanup(table_done) struct table t = table_make("NAME", "DIGEST", "SIZE", "CREATED", NULL);
-	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
-	const struct json *list;
-
 	(void)options, (void)args;
-	if (client_call(c, "GET", "/v1/images", NULL, &reply, e) < 0)
-		return -1;
-	if (c->json) {
-		buf_adds(&reply.text, "\n");
-		return say_out(buf_str(&reply.text), reply.text.len, e);
-	}
-	list = json_get(reply.tree, "images");
-	for (size_t i = 0; i < json_len(list); i++) {
-		const struct json *image = json_at(list, i);
-		char size[TABLE_SIZE_TEXT];
-
-		table_size_text((uint64_t)json_get_int(image, "bytes"), size);
-		table_add(&t, json_get_str(image, "name"));
-		table_addf(&t, "%.19s", json_get_str(image, "digest"));
-		table_add(&t, size);
-		table_addf(&t, "%.19s", json_get_str(image, "created_at"));
-	}
-	table_print(&t, &out);
-	return say_out(buf_str(&out), out.len, e);
+	return list_show(c, "/v1/images", &images, e);
 }
 
 const struct command cmd_image_ls = {

@@ -1,9 +1,8 @@
 /* berth key: who may use the API. */
 #include <string.h>
 
-#include "cli/client.h"
+#include "cli/list.h"
 #include "cli/say.h"
-#include "cli/table.h"
 
 #define BODY_MAX 4096
 
@@ -17,12 +16,6 @@ static const struct option_row create_options[] = {
 	OPTION_ROWS_END
 };
 /* clang-format on */
-
-static int print_json(struct client_reply *reply, struct err *e)
-{
-	buf_adds(&reply->text, "\n");
-	return say_out(buf_str(&reply->text), reply->text.len, e);
-}
 
 static int create(const struct context *c, const void *given, const struct strv *args,
 		  struct err *e)
@@ -39,7 +32,7 @@ static int create(const struct context *c, const void *given, const struct strv 
 	if (client_call(c, "POST", "/v1/keys", buf_str(&body), &reply, e) < 0)
 		return -1;
 	if (c->json)
-		return print_json(&reply, e);
+		return client_print(&reply, e);
 	say("%s: keep it now, it is not shown again", json_get_str(reply.tree, "id"));
 	buf_addf(&out, "%s\n", json_get_str(reply.tree, "key"));
 	return say_out(buf_str(&out), out.len, e);
@@ -56,29 +49,20 @@ const struct command cmd_key_create = {
 	.run = create,
 };
 
+static void add_row(struct table *t, const struct json *key)
+{
+	table_add(t, json_get_str(key, "id"));
+	table_add(t, json_get_str(key, "name"));
+	table_add(t, json_get_str(key, "role"));
+	table_addf(t, "%.19s", json_get_str(key, "created_at"));
+}
+
+static const struct list keys = { "keys", { "ID", "NAME", "ROLE", "CREATED" }, add_row };
+
 static int ls(const struct context *c, const void *options, const struct strv *args, struct err *e)
 {
-	cleanup(client_reply_done) struct client_reply reply = { 0 };
-	cleanup(table_done) struct table t = table_make("ID", "NAME", "ROLE", "CREATED", NULL);
-	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
-	const struct json *list;
-
 	(void)options, (void)args;
-	if (client_call(c, "GET", "/v1/keys", NULL, &reply, e) < 0)
-		return -1;
-	if (c->json)
-		return print_json(&reply, e);
-	list = json_get(reply.tree, "keys");
-	for (size_t i = 0; i < json_len(list); i++) {
-		const struct json *key = json_at(list, i);
-
-		table_add(&t, json_get_str(key, "id"));
-		table_add(&t, json_get_str(key, "name"));
-		table_add(&t, json_get_str(key, "role"));
-		table_addf(&t, "%.19s", json_get_str(key, "created_at"));
-	}
-	table_print(&t, &out);
-	return say_out(buf_str(&out), out.len, e);
+	return list_show(c, "/v1/keys", &keys, e);
 }
 
 const struct command cmd_key_ls = {

@@ -1,9 +1,8 @@
 /* berth policy: which sandbox an agent session gets. */
 #include <string.h>
 
-#include "cli/client.h"
+#include "cli/list.h"
 #include "cli/say.h"
-#include "cli/table.h"
 
 #define BODY_MAX 4096
 
@@ -20,12 +19,6 @@ static const struct option_row add_options[] = {
 	OPTION_ROWS_END
 };
 /* clang-format on */
-
-static int print_json(struct client_reply *reply, struct err *e)
-{
-	buf_adds(&reply->text, "\n");
-	return say_out(buf_str(&reply->text), reply->text.len, e);
-}
 
 static int add(const struct context *c, const void *given, const struct strv *args, struct err *e)
 {
@@ -47,7 +40,7 @@ static int add(const struct context *c, const void *given, const struct strv *ar
 	if (client_call(c, "POST", "/v1/policies", buf_str(&body), &reply, e) < 0)
 		return -1;
 	if (c->json)
-		return print_json(&reply, e);
+		return client_print(&reply, e);
 	buf_addf(&out, "%lld\n", (long long)json_get_int(reply.tree, "id"));
 	return say_out(buf_str(&out), out.len, e);
 }
@@ -69,32 +62,26 @@ static void add_word(struct table *t, const char *word)
 	table_add(t, word[0] ? word : "-");
 }
 
+static void add_row(struct table *t, const struct json *p)
+{
+	table_addf(t, "%lld", (long long)json_get_int(p, "id"));
+	table_add(t, json_get_str(p, "scope"));
+	table_add(t, json_get_str(p, "subject"));
+	add_word(t, json_get_str(p, "isolation"));
+	add_word(t, json_get_str(p, "profile"));
+	add_word(t, json_get_str(p, "runtime"));
+}
+
+static const struct list policies = {
+	"policies",
+	{ "ID", "SCOPE", "SUBJECT", "ISOLATION", "PROFILE", "RUNTIME" },
+	add_row,
+};
+
 static int ls(const struct context *c, const void *options, const struct strv *args, struct err *e)
 {
-	cleanup(client_reply_done) struct client_reply reply = { 0 };
-	cleanup(table_done) struct table t = table_make("ID", "SCOPE", "SUBJECT", "ISOLATION",
-							"PROFILE", "RUNTIME", NULL);
-	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
-	const struct json *list;
-
 	(void)options, (void)args;
-	if (client_call(c, "GET", "/v1/policies", NULL, &reply, e) < 0)
-		return -1;
-	if (c->json)
-		return print_json(&reply, e);
-	list = json_get(reply.tree, "policies");
-	for (size_t i = 0; i < json_len(list); i++) {
-		const struct json *p = json_at(list, i);
-
-		table_addf(&t, "%lld", (long long)json_get_int(p, "id"));
-		table_add(&t, json_get_str(p, "scope"));
-		table_add(&t, json_get_str(p, "subject"));
-		add_word(&t, json_get_str(p, "isolation"));
-		add_word(&t, json_get_str(p, "profile"));
-		add_word(&t, json_get_str(p, "runtime"));
-	}
-	table_print(&t, &out);
-	return say_out(buf_str(&out), out.len, e);
+	return list_show(c, "/v1/policies", &policies, e);
 }
 
 const struct command cmd_policy_ls = {

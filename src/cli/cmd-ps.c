@@ -2,10 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/list.h"
 #include "cli/sandbox.h"
 #include "cli/say.h"
-#include "cli/table.h"
-#include "lib/str.h"
+
+#define SANDBOXES "/v1/sandboxes?limit=100" /* a page */
 
 static void add_labels(struct table *t, const struct json *labels)
 {
@@ -34,43 +35,17 @@ static void add_row(struct table *t, const struct json *s)
 	table_add(t, json_get_str(s, "reason"));
 }
 
-static int show_page(const struct context *c, struct table *t, const struct client_reply *page,
-		     struct err *e)
-{
-	const struct json *list = json_get(page->tree, "sandboxes");
-
-	if (c->json && say_out(buf_str(&page->text), page->text.len, e) < 0)
-		return -1;
-	if (c->json)
-		return say_out("\n", 1, e);
-	for (size_t i = 0; i < json_len(list); i++)
-		add_row(t, json_at(list, i));
-	return 0;
-}
+static const struct list sandboxes = {
+	"sandboxes",
+	{ "ID", "NAME", "STATE", "IMAGE", "RUNTIME", "MEMORY", "CPUS", "CREATED", "LABELS",
+	  "NOTE" },
+	add_row,
+};
 
 static int ps(const struct context *c, const void *options, const struct strv *args, struct err *e)
 {
-	cleanup(table_done) struct table t = table_make("ID", "NAME", "STATE", "IMAGE", "RUNTIME",
-							"MEMORY",
-							"CPUS", "CREATED", "LABELS", "NOTE", NULL);
-	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
-	char after[SANDBOX_ID_SIZE] = "";
-
 	(void)options, (void)args;
-	do {
-		cleanup(client_reply_done) struct client_reply page = { 0 };
-		const char *next;
-
-		if (sandbox_list(c, after, &page, e) < 0 || show_page(c, &t, &page, e) < 0)
-			return -1;
-		next = json_get_str(page.tree, "next");
-		if ((next[0] && strcmp(next, after) == 0) || !str_copy(after, sizeof(after), next))
-			return err_set(e, ERR_INTERNAL, "the server's list does not go on");
-	} while (after[0]);
-	if (c->json)
-		return 0;
-	table_print(&t, &out);
-	return say_out(buf_str(&out), out.len, e);
+	return list_show(c, SANDBOXES, &sandboxes, e);
 }
 
 const struct command cmd_ps = {
@@ -108,25 +83,32 @@ static int remove_one(const struct context *c, const char *id, int so_far, struc
 	return -1;
 }
 
-/* What is listed is deleted, page by page; an id that stays listed ends it. */
+struct removal {
+	const struct context *c;
+	int rc;
+	struct err why;
+};
+
+static int remove_page(void *arg, const struct client_reply *page, struct err *e)
+{
+	const struct json *list = json_get(page->tree, sandboxes.member);
+	struct removal *r = arg;
+
+	(void)e; /* one that fails does not keep the others */
+	for (size_t i = 0; i < json_len(list); i++)
+		r->rc = remove_one(r->c, json_get_str(json_at(list, i), "id"), r->rc, &r->why);
+	return 0;
+}
+
 static int remove_all(const struct context *c, struct err *e)
 {
-	char after[SANDBOX_ID_SIZE] = "";
-	int rc = 0;
+	struct removal r = { .c = c };
 
-	do {
-		cleanup(client_reply_done) struct client_reply page = { 0 };
-		const struct json *list;
-
-		if (sandbox_list(c, after, &page, e) < 0)
-			return -1;
-		list = json_get(page.tree, "sandboxes");
-		for (size_t i = 0; i < json_len(list); i++)
-			rc = remove_one(c, json_get_str(json_at(list, i), "id"), rc, e);
-		if (!str_copy(after, sizeof(after), json_get_str(page.tree, "next")))
-			return err_set(e, ERR_INTERNAL, "the server's list does not go on");
-	} while (after[0]);
-	return rc;
+	if (list_pages(c, SANDBOXES, remove_page, &r, e) < 0)
+		return -1;
+	if (r.rc < 0)
+		*e = r.why;
+	return r.rc;
 }
 
 static int rm(const struct context *c, const void *given, const struct strv *args, struct err *e)

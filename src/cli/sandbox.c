@@ -86,15 +86,3 @@ int sandbox_delete(const struct context *c, const char *id, struct err *e)
 		    json_get_str(reply.tree, "reason"));
 	return 0;
 }
-
-int sandbox_list(const struct context *c, const char *after, struct client_reply *ret,
-		 struct err *e)
-{
-	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
-
-	buf_adds(&path, "/v1/sandboxes?limit=100");
-	if (after[0])
-		buf_adds(&path, "&after=");
-	fetch_escape(&path, after);
-	return client_call(c, "GET", buf_str(&path), NULL, ret, e);
-}

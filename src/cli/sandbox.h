@@ -1,4 +1,4 @@
-/* A sandbox as the command line sees it: made, deleted, listed. */
+/* A sandbox as the command line sees it: made and deleted. */
 #pragma once
 
 #include "cli/client.h"
@@ -22,7 +22,3 @@ must_check int sandbox_create(const struct context *c, const char *image,
 
 /* Gone already is fine. Says so if the proof of absence is still missing. */
 must_check int sandbox_delete(const struct context *c, const char *id, struct err *e);
-
-/* One page of the list; `after` is "" for the first. */
-must_check int sandbox_list(const struct context *c, const char *after, struct client_reply *ret,
-			    struct err *e);

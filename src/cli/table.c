@@ -4,18 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-struct table table_make(const char *title, ...)
+struct table table_make(const char *const titles[])
 {
 	struct table t = { 0 };
-	const char *s = title;
-	va_list more;
 
-	va_start(more, title);
-	for (; s && t.columns < TABLE_COLUMNS_MAX; s = va_arg(more, const char *)) {
-		strv_add(&t.cells, s);
-		t.columns++;
-	}
-	va_end(more);
+	for (; t.columns < TABLE_COLUMNS_MAX && titles[t.columns]; t.columns++)
+		strv_add(&t.cells, titles[t.columns]);
 	return t;
 }
 

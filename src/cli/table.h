@@ -16,8 +16,7 @@ struct table {
 	struct strv cells; /* row by row, the titles first */
 };
 
-/* The titles, ended by NULL. */
-struct table table_make(const char *title, ...) __attribute__((sentinel));
+struct table table_make(const char *const titles[]); /* ended by NULL */
 void table_done(struct table *t);
 void table_add(struct table *t, const char *cell); /* the next cell */
 void table_addf(struct table *t, const char *fmt, ...) printf_like(2, 3);

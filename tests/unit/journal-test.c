@@ -112,13 +112,12 @@ TEST(what_is_beyond_the_cap_is_counted_exactly)
 	journals_close(&js);
 }
 
-TEST(an_id_is_used_once)
+static void once(void)
 {
 	struct journal_head h = { .sandbox = SANDBOX };
 	struct journal *j, *again;
 	struct err e;
 
-	open_all(10);
 	j = make("once");
 	CHECK(str_copy(h.ask.id, sizeof(h.ask.id), "once"));
 	CHECK(journal_create(&js, &h, &again, &e) < 0);
@@ -130,6 +129,28 @@ TEST(an_id_is_used_once)
 	journal_unref(again);
 	journal_remove(j);
 	journal_unref(j);
+}
+
+static int spares(void)
+{
+	int n;
+
+	pthread_mutex_lock(&js.spares.lock);
+	n = js.spares.count;
+	pthread_mutex_unlock(&js.spares.lock);
+	return n;
+}
+
+TEST(an_id_is_used_once)
+{
+	open_all(10);
+	for (int i = 0; i < 10000 && spares() < SPARES_MAX; i++)
+		usleep(1000);
+	CHECK_INT(spares(), SPARES_MAX);
+	once();
+	spares_close(&js.spares); /* and the same without */
+	CHECK_INT(spares_take(&js.spares), -1);
+	once();
 	journals_close(&js);
 }
 

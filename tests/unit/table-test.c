@@ -5,7 +5,8 @@
 
 TEST(columns_are_aligned)
 {
-	cleanup(table_done) struct table t = table_make("ID", "STATE", "NOTE", NULL);
+	cleanup(table_done) struct table t =
+		table_make((const char *[]){ "ID", "STATE", "NOTE", NULL });
 	cleanup(buf_done) struct buf out = buf_make(4096);
 
 	table_add(&t, "sb_c1_long");

@@ -27,11 +27,15 @@ int journals_open(struct journals *js, const char *state_dir, uint64_t cap, stru
 	pthread_mutex_init(&js->lock, NULL);
 	if (dir_open(AT_FDCWD, state_dir, 0700, &state, e) < 0)
 		return -1;
-	return dir_open(state, "journal", 0700, &js->dir, e);
+	if (dir_open(state, "journal", 0700, &js->dir, e) < 0)
+		return -1;
+	spares_open(&js->spares, js->dir);
+	return 0;
 }
 
 void journals_close(struct journals *js)
 {
+	spares_close(&js->spares);
 	close_fd(&js->dir);
 	js->dir = -1;
 }
@@ -130,20 +134,52 @@ static void name_of(char to[NAME_SIZE], const char *sandbox, const char *id)
 	snprintf(to, NAME_SIZE, "%s/%s", sandbox, id);
 }
 
+/* Under its name, whole: whoever finds it finds all of its head. */
+static int give_name(struct journals *js, int fd, const char *name)
+{
+	char self[64];
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, self, js->dir, name, AT_SYMLINK_FOLLOW);
+}
+
+/* A file of that name with this in it; -1 with errno. */
+static int make_file(struct journals *js, const char *name, const struct buf *text)
+{
+	cleanup(close_fd) int fd = spares_take(&js->spares);
+	bool named = fd < 0;
+
+	if (named)
+		fd = openat(js->dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -1;
+	if (write_all(fd, text->data, text->len) < 0) {
+		int why = errno;
+
+		if (named)
+			(void)unlinkat(js->dir, name, 0);
+		errno = why;
+		return -1;
+	}
+	if (!named && give_name(js, fd, name) < 0)
+		return -1;
+	return take_fd(fd);
+}
+
 int journal_create(struct journals *js, struct journal_head *h, struct journal **ret,
 		   struct err *e)
 {
 	cleanup(buf_done) struct buf out = buf_make(JOURNAL_HEAD_MAX + JOURNAL_HEAD_AT + 1);
 	cleanup(close_fd) int fd = -1;
-	const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
 	char name[NAME_SIZE];
 	struct journal *j;
 
 	name_of(name, h->sandbox, h->ask.id);
-	fd = openat(js->dir, name, flags, 0600);
+	journal_begin_encode(&out, h, &(struct journal_slot){ 0 });
+	fd = make_file(js, name, &out);
 	if (fd < 0 && errno == ENOENT) {
 		(void)mkdirat(js->dir, h->sandbox, 0700);
-		fd = openat(js->dir, name, flags, 0600);
+		fd = make_file(js, name, &out);
 	}
 	if (fd < 0 && errno == EEXIST) {
 		err_set(e, ERR_CONFLICT, "there is an exec %s already", h->ask.id);
@@ -151,12 +187,6 @@ int journal_create(struct journals *js, struct journal_head *h, struct journal *
 	}
 	if (fd < 0)
 		return err_sys(e, errno, "make the journal %s", name);
-	journal_begin_encode(&out, h, &(struct journal_slot){ 0 });
-	if (write_all(fd, out.data, out.len) < 0) {
-		err_sys(e, errno, "write the journal %s", name);
-		(void)unlinkat(js->dir, name, 0);
-		return -1;
-	}
 	crash_point("exec.journal-made");
 	j = journal_new(js, take_fd(fd));
 	j->head = *h;

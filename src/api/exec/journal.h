@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "api/exec/journal-file.h"
+#include "api/exec/spares.h"
 #include "lib/err.h"
 
 #define JOURNALS_BUCKETS 1024
@@ -23,6 +24,7 @@ struct exec;
 struct journals {
 	pthread_mutex_t lock;
 	int dir;
+	struct spares spares;
 	uint64_t cap;                              /* of one exec's output, in bytes */
 	struct journal *buckets[JOURNALS_BUCKETS]; /* those that somebody holds */
 };

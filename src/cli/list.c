@@ -1,0 +1,65 @@
+#include "cli/list.h"
+
+#include <string.h>
+
+#include "cli/say.h"
+
+#define AFTER_MAX 1024
+
+int list_pages(const struct context *c, const char *path, list_fn *on_page, void *arg,
+	       struct err *e)
+{
+	cleanup(buf_done) struct buf after = buf_make(AFTER_MAX);
+
+	do {
+		cleanup(client_reply_done) struct client_reply page = { 0 };
+		cleanup(buf_done) struct buf url = buf_make(CLIENT_URL_MAX);
+		const char *next;
+
+		buf_adds(&url, path);
+		if (after.len) {
+			buf_addf(&url, "%cafter=", strchr(path, '?') ? '&' : '?');
+			fetch_escape(&url, buf_str(&after));
+		}
+		if (client_call(c, "GET", buf_str(&url), NULL, &page, e) < 0 ||
+		    on_page(arg, &page, e) < 0)
+			return -1;
+		next = json_get_str(page.tree, "next");
+		if (next[0] && (strcmp(next, buf_str(&after)) == 0 || strlen(next) > AFTER_MAX))
+			return err_set(e, ERR_INTERNAL, "the server's list does not go on");
+		buf_clear(&after);
+		buf_adds(&after, next);
+	} while (after.len);
+	return 0;
+}
+
+struct show {
+	const struct context *c;
+	const struct list *l;
+	struct table *t;
+};
+
+static int show_page(void *arg, const struct client_reply *page, struct err *e)
+{
+	struct show *s = arg;
+	const struct json *items = json_get(page->tree, s->l->member);
+
+	if (s->c->json)
+		return client_print(page, e);
+	for (size_t i = 0; i < json_len(items); i++)
+		s->l->add(s->t, json_at(items, i));
+	return 0;
+}
+
+int list_show(const struct context *c, const char *path, const struct list *l, struct err *e)
+{
+	cleanup(table_done) struct table t = table_make(l->titles);
+	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
+
+	if (list_pages(c, path, show_page, &(struct show){ c, l, &t }, e) < 0)
+		return -1;
+	if (c->json)
+		return 0;
+	table_print(&t, &out);
+	return say_out(buf_str(&out), out.len, e);
+}

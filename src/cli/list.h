@@ -1,0 +1,19 @@
+/* A list of the server's, page by page: each item to a function, or all of them as a table. */
+#pragma once
+
+#include "cli/client.h"
+#include "cli/table.h"
+
+struct list {
+	const char *member; /* of the reply, an array */
+	const char *titles[TABLE_COLUMNS_MAX + 1];
+	void (*add)(struct table *t, const struct json *item); /* a row */
+};
+
+/* With --json the server's own words instead, a page a line. */
+must_check int list_show(const struct context *c, const char *path, const struct list *l,
+			 struct err *e);
+
+typedef int list_fn(void *arg, const struct client_reply *page, struct err *e);
+must_check int list_pages(const struct context *c, const char *path, list_fn *on_page, void *arg,
+			  struct err *e);
