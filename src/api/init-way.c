@@ -21,7 +21,7 @@ struct search {
 	init_way_fn done;
 	void *data;
 	struct job job;
-	struct sandbox sb; /* as the database has it, if it was asked */
+	struct sandbox sb; /* as the database has it; version 0: it was not asked yet */
 };
 
 static void search_end(struct search *s, const struct err *why)
@@ -77,8 +77,8 @@ static void on_seen_dead(struct change *c, const struct err *why)
 	struct search *s = c->data;
 	struct err e;
 
-	if (why && why->code == ERR_BUSY) { /* it moved, or cannot be asked about: again */
-		e = *why;
+	if (why && (why->code == ERR_BUSY || why->code == ERR_CONFLICT)) {
+		err_set(&e, ERR_BUSY, "%s", why->msg); /* it moved or changed since: again */
 	} else if (!why && c->sb.state == SANDBOX_GONE) {
 		err_set(&e, ERR_NOT_FOUND, "sandbox %s was deleted", s->way.sandbox);
 	} else {
@@ -104,13 +104,14 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 		return search_end(s, &e);
 	}
 	c = change_new(s->reactor, s->request);
-	memcpy(c->sb.id, s->way.sandbox, sizeof(c->sb.id));
-	c->sb.generation = s->way.generation; /* what was seen is of this one, and no other */
+	c->sb = s->sb; /* what was seen is of this record, and no later one */
 	c->data = s;
 	change_event(c, EV_ABSENT, "its processes ended", on_seen_dead);
 }
 
 static const struct node_call_events observed_events = { .on_done = on_observed };
+
+static void look_up_first(struct search *s);
 
 static void on_connected(void *data, const union node_any *record, int *fd, const struct err *why)
 {
@@ -125,6 +126,8 @@ static void on_connected(void *data, const union node_any *record, int *fd, cons
 	places_forget(&s->reactor->berthd->places, s->way.sandbox);
 	if (why->code != ERR_CONFLICT && why->code != ERR_NOT_FOUND)
 		return search_end(s, why);
+	if (s->sb.version == 0) /* a memory may be old */
+		return look_up_first(s);
 	node_call(&s->reactor->node, NODE_OBSERVE, &t, -1, &observed_events, s);
 }
 
@@ -171,6 +174,7 @@ static void on_awake(void *data, const struct sandbox *sb, const struct err *why
 	if (why)
 		return search_end(s, why);
 	s->way.generation = sb->generation;
+	s->sb = *sb;
 	places_put(&s->reactor->berthd->places, sb);
 	search_connect(s, false);
 }
@@ -214,6 +218,12 @@ static void on_looked_up(struct job *job)
 	go_on(s, &p);
 }
 
+static void look_up_first(struct search *s)
+{
+	s->job = (struct job){ .reactor = s->reactor, .run = look_up, .done = on_looked_up };
+	worker_submit(&s->reactor->berthd->workers, &s->job);
+}
+
 void init_way_find(const struct init_way_ask *ask, init_way_fn done, void *data)
 {
 	struct search *s = xcalloc(1, sizeof(*s));
@@ -231,13 +241,8 @@ void init_way_find(const struct init_way_ask *ask, init_way_fn done, void *data)
 	if (sandbox_id_check(ask->sandbox, &e) < 0)
 		return search_end(s, &e);
 	(void)!str_copy(s->way.sandbox, sizeof(s->way.sandbox), ask->sandbox); /* it fits */
-	if (!places_get(&s->reactor->berthd->places, s->way.sandbox, &p)) {
-		s->job = (struct job){ .reactor = s->reactor,
-				       .run = look_up,
-				       .done = on_looked_up };
-		worker_submit(&s->reactor->berthd->workers, &s->job);
-		return;
-	}
+	if (!places_get(&s->reactor->berthd->places, s->way.sandbox, &p))
+		return look_up_first(s);
 	if (check_place(s, &p, &e) < 0)
 		return search_end(s, &e);
 	go_on(s, &p);

@@ -25,7 +25,7 @@ struct saved {
 	char runtime[NODE_RUNTIME_SIZE];
 	uint64_t memory_bytes, disk_bytes;
 	uint32_t cpu_milli, pids;
-	uint32_t slot, started;
+	uint32_t slot, started, life;
 };
 
 /* clang-format off */
@@ -40,6 +40,7 @@ static const struct field saved_fields[] = {
 	FIELD(FIELD_U32, saved, pids),
 	FIELD(FIELD_U32, saved, slot),
 	FIELD(FIELD_U32, saved, started),
+	FIELD(FIELD_U32, saved, life),
 	{ 0 }
 };
 /* clang-format on */
@@ -161,6 +162,7 @@ int allocation_save(struct allocation *a, struct err *e)
 		.pids = a->spec.pids,
 		.slot = a->slot,
 		.started = a->started,
+		.life = a->life,
 	};
 
 	memcpy(s.sandbox, a->spec.sandbox, sizeof(s.sandbox));
@@ -255,6 +257,7 @@ static int unpack(struct allocation *a, const struct buf *text, struct err *e)
 	memcpy(a->spec.runtime, s.runtime, sizeof(s.runtime));
 	a->slot = s.slot;
 	a->started = s.started;
+	a->life = s.life;
 	return 0;
 }
 

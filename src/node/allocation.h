@@ -42,11 +42,12 @@ struct allocation {
 	const struct runtime *runtime;
 	uint32_t slot;    /* which 65,536 ids */
 	uint32_t started; /* init has answered once */
+	uint32_t life;    /* counts its starts: what was seen of one is not of the next */
 	enum phase phase;
 	int dirfd; /* RUN/alloc/NAME */
 
 	struct call *call;    /* the verb being carried out */
-	struct call *waiting; /* a destroy that came meanwhile */
+	struct call *waiting; /* a destroy that came meanwhile, or a later generation's create */
 	struct task *task;    /* what it is doing, to be killed by that destroy */
 
 	pid_t pid; /* of init (crun) or of the engine's sandbox (runsc); 0: none known */

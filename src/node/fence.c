@@ -253,11 +253,22 @@ static void begin_killing(struct node *n)
 
 /* ---- what is told ---- */
 
+/* Due until it was done: who fails half way is told again, and goes on there. */
+static int thaw(struct node *n, struct err *e)
+{
+	if (!n->fence.thaw_due)
+		return 0;
+	if (thaw_all(&n->cgroups, e) < 0)
+		return err_wrap(e, "let the sandboxes go on");
+	n->fence.thaw_due = false;
+	crash_point("node.fence-thawed");
+	return 0;
+}
+
 static int hold(struct node *n, const struct node_lease *l, struct err *e)
 {
 	struct fence *f = &n->fence;
 	bool same = f->epoch == l->epoch;
-	bool was_frozen; /* by whomever: the guard may have been faster */
 
 	if (l->epoch == 0 || l->epoch < f->epoch)
 		return err_set(e, ERR_CONFLICT, "epoch %" PRIu64 " is over: this host had %" PRIu64,
@@ -270,30 +281,27 @@ static int hold(struct node *n, const struct node_lease *l, struct err *e)
 	if (time_boot_ms() >= l->until_ms)
 		return err_set(e, ERR_CONFLICT, "that lease is over already");
 	if (same && f->state == FENCE_HELD && l->until_ms <= f->until_ms)
-		return 0; /* answers may overtake each other */
-	was_frozen = f->state != FENCE_HELD || time_boot_ms() >= f->until_ms;
+		return thaw(n, e); /* answers may overtake each other */
+	if (f->state != FENCE_HELD || time_boot_ms() >= f->until_ms)
+		f->thaw_due = true; /* by whomever: the guard may have been faster */
 	if (move(n, FENCE_HELD, l->epoch, l->until_ms, e) < 0)
 		return -1;
 	arm(n);
 	f->frozen_ms = 0;
-	if (!was_frozen)
-		return 0;
-	if (thaw_all(&n->cgroups, e) < 0)
-		return err_wrap(e, "let the sandboxes go on");
-	crash_point("node.fence-thawed");
-	return 0;
+	return thaw(n, e);
 }
 
 static int release(struct node *n, struct err *e)
 {
 	if (n->fence.state == FENCE_NONE)
-		return 0;
+		return thaw(n, e);
 	if (n->fence.state == FENCE_KILLING)
 		return err_set(e, ERR_CONFLICT, "what ran here was taken over: it must die first");
+	n->fence.thaw_due = true;
 	if (move(n, FENCE_NONE, n->fence.epoch, 0, e) < 0)
 		return -1;
 	arm(n);
-	return thaw_all(&n->cgroups, e);
+	return thaw(n, e);
 }
 
 void verb_lease(struct call *c)
@@ -332,13 +340,26 @@ void verb_lease(struct call *c)
 	answer(c);
 }
 
-int fence_check(const struct node *n, enum node_verb verb, struct err *e)
+/* It lay in a queue while this host was taken over: what it means runs elsewhere. */
+static int check_epoch(const struct call *c, struct err *e)
 {
-	if (verb != NODE_CREATE && verb != NODE_START && verb != NODE_CONNECT)
+	if (c->verb == NODE_CONNECT || c->ask.target.epoch == c->node->fence.epoch)
 		return 0;
-	if (n->fence.state == FENCE_NONE ||
-	    (n->fence.state == FENCE_HELD && time_boot_ms() < n->fence.until_ms))
+	err_set(e, ERR_BUSY, "decided under epoch %" PRIu64 " of this host, which has %" PRIu64,
+		c->ask.target.epoch, c->node->fence.epoch);
+	return err_fix(e, "Try again: what was begun here goes on on another host.");
+}
+
+int fence_check(const struct call *c, struct err *e)
+{
+	const struct node *n = c->node;
+
+	if (c->verb != NODE_CREATE && c->verb != NODE_START && c->verb != NODE_CONNECT)
 		return 0;
+	if (n->fence.state == FENCE_NONE)
+		return 0;
+	if (n->fence.state == FENCE_HELD && time_boot_ms() < n->fence.until_ms)
+		return check_epoch(c, e);
 	if (n->fence.state == FENCE_HELD || n->fence.state == FENCE_FROZEN) {
 		err_set(e, ERR_BUSY, "the sandboxes of this host are frozen: it could not "
 				     "renew its lease in time");

@@ -27,6 +27,7 @@ struct fence {
 	uv_poll_t alarm;
 	uv_timer_t look; /* until what was begun is seen done */
 	uint64_t give_up_ms;
+	bool thaw_due;        /* they may run again, and may still be frozen */
 	struct call *killers; /* who asked to kill, and wait */
 	struct guard guard;   /* freezes them at until_ms even if nobody else does */
 	bool opened;
@@ -36,7 +37,10 @@ struct fence {
 must_check int fence_open(struct node *n, struct err *e);
 void fence_close(struct node *n);
 
-/* ERR_BUSY with the reason while nothing may be started here or talked to. */
-must_check int fence_check(const struct node *n, enum node_verb verb, struct err *e);
+/*
+ * ERR_BUSY with the reason while nothing may be started here or talked to, and
+ * for what was decided under another epoch.
+ */
+must_check int fence_check(const struct call *c, struct err *e);
 
 void verb_lease(struct call *c);

@@ -44,8 +44,7 @@ static void answer(struct allocation *a)
 	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
 	call_reply(c, &o, -1);
 	crash_point("node.answered");
-	if (a->waiting)
-		verb_destroy(take_ptr(a->waiting));
+	allocation_go_on(take_ptr(a->waiting), NULL);
 }
 
 static void give_up(struct allocation *a, enum phase phase, const struct err *why)
@@ -56,8 +55,7 @@ static void give_up(struct allocation *a, enum phase phase, const struct err *wh
 	allocation_log(a, LOG_WARN, "could not bring it up", why->msg);
 	c = allocation_release(a);
 	call_fail(c, why);
-	if (a->waiting)
-		verb_destroy(take_ptr(a->waiting));
+	allocation_go_on(take_ptr(a->waiting), NULL);
 }
 
 /* In a child: the snapshot and its limit wait for the disk. */
@@ -206,16 +204,20 @@ static int reuse_disk(struct allocation *a, struct err *e)
 void verb_create(struct call *c)
 {
 	struct err e = { 0 };
-	struct allocation *a = create(c, &e);
-	struct task_work work = { .run = make_disk, .on_done = on_disk_made, .data = a };
+	struct allocation *a = allocation_find(&c->node->all, c->ask.create.sandbox);
+	struct task_work work = { .run = make_disk, .on_done = on_disk_made };
 
+	if (a && a->spec.generation < c->ask.create.generation && !a->call)
+		return allocation_supersede(a, c);
+	a = work.data = create(c, &e);
 	if (!a)
 		return call_fail(c, &e);
 	if (a->phase == PHASE_BUILT || a->phase == PHASE_RUNNING)
 		return answer(a); /* asked twice */
 	a->phase = PHASE_BUILDING;
+	a->life++;
 	if (c->ask.create.keep_disk) {
-		if (write_config(a, &e) < 0 || reuse_disk(a, &e) < 0)
+		if (allocation_save(a, &e) < 0 || write_config(a, &e) < 0 || reuse_disk(a, &e) < 0)
 			give_up(a, PHASE_ENDED, &e);
 		return;
 	}

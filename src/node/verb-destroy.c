@@ -32,6 +32,14 @@ struct ending {
 	void (*next)(struct allocation *a);
 };
 
+void allocation_go_on(struct call *waited, const struct err *why)
+{
+	if (waited && why && waited->verb == NODE_CREATE)
+		call_fail(waited, why);
+	else if (waited)
+		verb_begin(waited);
+}
+
 static void end_call(struct allocation *a, const struct err *why)
 {
 	struct call *c = allocation_release(a);
@@ -46,8 +54,7 @@ static void end_call(struct allocation *a, const struct err *why)
 		allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
 		call_reply(c, &o, -1);
 	}
-	if (a->waiting)
-		verb_destroy(take_ptr(a->waiting));
+	allocation_go_on(take_ptr(a->waiting), why);
 }
 
 static void on_ending_closed(uv_handle_t *handle)
@@ -113,6 +120,7 @@ static void on_removed(struct task *task, int status)
 	struct node_observation o;
 	struct call *c, *again;
 	struct err e = { 0 };
+	bool dropped;
 
 	if (status != 0) {
 		process_log_error(a, "remove the disk", status, &e);
@@ -123,13 +131,13 @@ static void on_removed(struct task *task, int status)
 	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
 	c = allocation_release(a);
 	again = take_ptr(a->waiting); /* who asked meanwhile gets an answer of its own */
-	if (allocation_drop(a, &e) < 0)
-		call_fail(c, &e);
-	else
+	dropped = allocation_drop(a, &e) == 0;
+	if (dropped)
 		call_reply(c, &o, -1);
+	else
+		call_fail(c, &e);
 	crash_point("node.destroy-answered");
-	if (again)
-		verb_destroy(again);
+	allocation_go_on(again, dropped ? NULL : &e);
 }
 
 /* In a child: removing a subvolume waits for the disk. */
@@ -190,6 +198,21 @@ static void destroy(struct allocation *a)
 	on_look(&w->timer);
 }
 
+void allocation_supersede(struct allocation *a, struct call *by)
+{
+	struct call *own = xcalloc(1, sizeof(*own)); /* answered to nobody */
+
+	own->node = a->node;
+	own->verb = NODE_DESTROY;
+	own->fd = -1;
+	own->ask.target = by->ask.target;
+	own->ask.target.generation = a->spec.generation;
+	a->call = own;
+	a->waiting = by;
+	allocation_log(a, LOG_WARN, "superseded by a later generation", NULL);
+	destroy(a);
+}
+
 /*
  * After a power cut there may be a disk and no record. It is written down
  * first, like anything else, and then removed the usual way.
@@ -235,6 +258,14 @@ static void on_stopped(struct allocation *a)
 	end_call(a, NULL);
 }
 
+/* Who saw an earlier life end does not mean this one. */
+static int check_life(const struct allocation *a, const struct node_stop *ask, struct err *e)
+{
+	if (ask->life == 0 || ask->life == a->life)
+		return 0;
+	return err_set(e, ERR_CONFLICT, "%s was started again since", a->spec.sandbox);
+}
+
 void verb_stop(struct call *c)
 {
 	struct allocation *a;
@@ -242,7 +273,7 @@ void verb_stop(struct call *c)
 	bool ask;
 
 	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0 ||
-	    allocation_claim(a, c, &e) < 0)
+	    check_life(a, &c->ask.stop, &e) < 0 || allocation_claim(a, c, &e) < 0)
 		return call_fail(c, &e);
 	ask = a->runtime->pid_is_init && a->pidfd >= 0;
 	if (ask)

@@ -76,6 +76,8 @@ void allocation_observe(const struct node *n, const char *sandbox, uint64_t gene
 	}
 	o.presence = sum_up(&o);
 	o.ready = a && a->phase == PHASE_RUNNING && o.process == PRESENCE_PRESENT;
+	o.ended = a && a->phase == PHASE_ENDED;
+	o.life = a ? a->life : 0;
 	snprintf(o.detail, sizeof(o.detail), "%s", a ? phase_name(a->phase) : "no record here");
 	*ret = o;
 }
@@ -225,7 +227,7 @@ void verb_begin(struct call *c)
 {
 	struct err e;
 
-	if (fence_check(c->node, c->verb, &e) < 0)
+	if (fence_check(c, &e) < 0)
 		return call_fail(c, &e);
 	verbs[c->verb](c);
 }

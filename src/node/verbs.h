@@ -18,6 +18,15 @@ void verb_inventory(struct call *c);
 /* The allocation's call is over; a destroy that waited for it begins. */
 struct call *allocation_release(struct allocation *a);
 
+/*
+ * Who waited for an allocation begins; NULL is fine. With an error, what was
+ * waited for was not done.
+ */
+void allocation_go_on(struct call *waited, const struct err *why);
+
+/* Nothing is under way on it: it is destroyed, then the create of a later generation begins. */
+void allocation_supersede(struct allocation *a, struct call *by);
+
 /* A verb may begin on it only if no other is under way. */
 must_check int allocation_claim(struct allocation *a, struct call *c, struct err *e);
 

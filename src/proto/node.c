@@ -9,6 +9,7 @@ static const struct field target_fields[] = {
 	FIELD(FIELD_STR, node_target, request),
 	FIELD(FIELD_STR, node_target, sandbox),
 	FIELD(FIELD_U64, node_target, generation),
+	FIELD(FIELD_U64, node_target, epoch),
 	{ 0 }
 };
 
@@ -33,6 +34,7 @@ static const struct field create_fields[] = {
 	FIELD(FIELD_STR, node_create, request),
 	FIELD(FIELD_STR, node_create, sandbox),
 	FIELD(FIELD_U64, node_create, generation),
+	FIELD(FIELD_U64, node_create, epoch),
 	FIELD(FIELD_STR, node_create, image),
 	FIELD(FIELD_STR, node_create, runtime),
 	FIELD(FIELD_U64, node_create, memory_bytes),
@@ -47,7 +49,9 @@ static const struct field stop_fields[] = {
 	FIELD(FIELD_STR, node_stop, request),
 	FIELD(FIELD_STR, node_stop, sandbox),
 	FIELD(FIELD_U64, node_stop, generation),
+	FIELD(FIELD_U64, node_stop, epoch),
 	FIELD(FIELD_U32, node_stop, grace_ms),
+	FIELD(FIELD_U32, node_stop, life),
 	{ 0 }
 };
 
@@ -61,6 +65,8 @@ static const struct field observation_fields[] = {
 	FIELD(FIELD_U32, node_observation, runtime),
 	FIELD(FIELD_U32, node_observation, record),
 	FIELD(FIELD_U32, node_observation, ready),
+	FIELD(FIELD_U32, node_observation, ended),
+	FIELD(FIELD_U32, node_observation, life),
 	FIELD(FIELD_U64, node_observation, observed_ms),
 	FIELD(FIELD_STR, node_observation, detail),
 	{ 0 }

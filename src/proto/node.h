@@ -64,6 +64,7 @@ struct node_target {
 	char request[NODE_REQUEST_SIZE]; /* for the log */
 	char sandbox[NODE_NAME_SIZE];
 	uint64_t generation;
+	uint64_t epoch; /* of the host when it was decided; create and start need it to be this */
 };
 
 struct node_image_ask {
@@ -86,6 +87,7 @@ struct node_create {
 	char request[NODE_REQUEST_SIZE];
 	char sandbox[NODE_NAME_SIZE];
 	uint64_t generation;
+	uint64_t epoch;
 	char image[NODE_DIGEST_SIZE];
 	char runtime[NODE_RUNTIME_SIZE];
 	uint64_t memory_bytes;
@@ -99,7 +101,9 @@ struct node_stop {
 	char request[NODE_REQUEST_SIZE];
 	char sandbox[NODE_NAME_SIZE];
 	uint64_t generation;
+	uint64_t epoch;
 	uint32_t grace_ms;
+	uint32_t life; /* only this one; 0: whichever it is */
 };
 
 /* What the host saw, part by part; `presence` sums them up. */
@@ -113,6 +117,8 @@ struct node_observation {
 	uint32_t runtime; /* the engine's own record of it */
 	uint32_t record;  /* berth-node's own, with bundle and socket; no part of the sum */
 	uint32_t ready;   /* 1: init has answered */
+	uint32_t ended;   /* 1: its first process is gone, whatever that left behind */
+	uint32_t life;    /* counts its starts; 0: not known */
 	uint64_t observed_ms;
 	char detail[200]; /* what was unknown, or what is still there */
 };

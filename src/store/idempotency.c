@@ -19,8 +19,9 @@ static const struct statement get = { "idempotency-get",
 	"SELECT request, body_hash, sandbox_id, coalesce(status, 0) AS status, "
 	"coalesce(response, '') AS response FROM idempotency WHERE owner = $1 AND key = $2" };
 static const struct statement claim = { "idempotency-claim",
-	"INSERT INTO idempotency (owner, key, request, body_hash, sandbox_id) "
-	"VALUES ($1, $2, $3, $4, $5) ON CONFLICT (owner, key) DO NOTHING RETURNING key" };
+	"INSERT INTO idempotency (owner, key, request, body_hash, sandbox_id, status, response) "
+	"VALUES ($1, $2, $3, $4, $5, nullif($6::int, 0), CASE WHEN $6::int > 0 THEN '' END) "
+	"ON CONFLICT (owner, key) DO NOTHING RETURNING key" };
 static const struct statement answer = { "idempotency-answer",
 	"UPDATE idempotency SET status = $3::integer, response = $4 "
 	"WHERE owner = $1 AND key = $2 AND status IS NULL" };
@@ -53,8 +54,8 @@ int store_idempotency_get(struct store *s, const struct idempotency_use *use,
  * Who finds it taken looks with a second statement: the row may have been
  * committed after the moment the first one sees.
  */
-int store_idempotency_claim(struct store *s, const struct idempotency_use *use,
-			    const char *sandbox_id, bool *again, struct err *e)
+static int take(struct store *s, const struct idempotency_use *use, const char *sandbox_id,
+		unsigned status, bool *again, struct err *e)
 {
 	cleanup(result_clear) PGresult *res = NULL;
 	struct idempotency first;
@@ -62,7 +63,7 @@ int store_idempotency_claim(struct store *s, const struct idempotency_use *use,
 
 	if (store_run(s, &claim,
 		      ARGS(TEXT(use->owner), TEXT(use->key), TEXT(use->request),
-			   TEXT(use->body_hash), TEXT(sandbox_id)),
+			   TEXT(use->body_hash), TEXT(sandbox_id), NUMBER(status)),
 		      &res, e) < 0)
 		return -1;
 	taken = PQntuples(res) == 0;
@@ -70,6 +71,20 @@ int store_idempotency_claim(struct store *s, const struct idempotency_use *use,
 		return -1;
 	*again = taken;
 	return 0;
+}
+
+int store_idempotency_claim(struct store *s, const struct idempotency_use *use,
+			    const char *sandbox_id, bool *again, struct err *e)
+{
+	return take(s, use, sandbox_id, 0, again, e);
+}
+
+int store_idempotency_found(struct store *s, const struct idempotency_use *use,
+			    const char *sandbox_id, struct err *e)
+{
+	bool again;
+
+	return take(s, use, sandbox_id, 200, &again, e);
 }
 
 int store_idempotency_answer(struct store *s, const struct idempotency_use *use, int status,

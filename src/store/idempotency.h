@@ -29,7 +29,7 @@ struct idempotency {
 	char request[IDEMPOTENCY_REQUEST_SIZE];
 	char body_hash[HASH_HEX_SIZE];
 	char sandbox_id[SANDBOX_ID_SIZE];
-	uint64_t status; /* 0: no answer is stored */
+	uint64_t status; /* 0: not known yet */
 	char response[IDEMPOTENCY_RESPONSE_MAX + 1];
 };
 
@@ -50,6 +50,10 @@ must_check int store_idempotency_get(struct store *s, const struct idempotency_u
 /* Take the key for this sandbox. `*again`: the same request had taken it before. */
 must_check int store_idempotency_claim(struct store *s, const struct idempotency_use *use,
 				       const char *sandbox_id, bool *again, struct err *e);
+
+/* The same, by a create that found this one: its answer is 200, and the sandbox as it is. */
+must_check int store_idempotency_found(struct store *s, const struct idempotency_use *use,
+				       const char *sandbox_id, struct err *e);
 
 /* Store the first answer, if there is none yet. */
 must_check int store_idempotency_answer(struct store *s, const struct idempotency_use *use,

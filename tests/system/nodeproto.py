@@ -8,20 +8,19 @@ VERBS = ["none", "image", "create", "start", "observe", "connect", "stop", "dest
          "inventory", "capacity", "usage", "lease"]
 PRESENCE = ["unknown", "absent", "present"]
 
-TARGET = [("request", "s"), ("sandbox", "s"), ("generation", "Q")]
+TARGET = [("request", "s"), ("sandbox", "s"), ("generation", "Q"), ("epoch", "Q")]
 OBSERVATION = [("sandbox", "s"), ("generation", "Q"), ("presence", "I"), ("process", "I"),
                ("cgroup", "I"), ("disk", "I"), ("runtime", "I"), ("record", "I"), ("ready", "I"),
-               ("observed_ms", "Q"), ("detail", "s")]
+               ("ended", "I"), ("life", "I"), ("observed_ms", "Q"), ("detail", "s")]
 IMAGE = [("digest", "s"), ("bytes", "Q"), ("phase", "s"), ("done", "Q"), ("total", "Q")]
 FIELDS = {  # verb: request, part, reply
     "image": ([("request", "s"), ("op", "I"), ("source", "s"), ("digest", "s")], IMAGE, IMAGE),
-    "create": ([("request", "s"), ("sandbox", "s"), ("generation", "Q"), ("image", "s"),
-                ("runtime", "s"), ("memory_bytes", "Q"), ("disk_bytes", "Q"), ("cpu_milli", "I"),
+    "create": (TARGET + [("image", "s"), ("runtime", "s"), ("memory_bytes", "Q"), ("disk_bytes", "Q"), ("cpu_milli", "I"),
                 ("pids", "I"), ("keep_disk", "I")], None, OBSERVATION),
     "start": (TARGET, None, OBSERVATION),
     "observe": (TARGET, None, OBSERVATION),
     "connect": (TARGET, None, [("zero", "I")]),
-    "stop": (TARGET + [("grace_ms", "I")], None, OBSERVATION),
+    "stop": (TARGET + [("grace_ms", "I"), ("life", "I")], None, OBSERVATION),
     "destroy": (TARGET, None, OBSERVATION),
     "inventory": ([("request", "s"), ("follow", "I")], OBSERVATION, [("zero", "I")]),
     "capacity": ([("request", "s"), ("follow", "I")], None,

@@ -8,8 +8,9 @@ import time
 
 from client import ApiError
 from marks import limit
-from nodeproto import Node, NodeError
+from nodeproto import PRESENCE, Node, NodeError
 from server import wait_until
+from test_node import SIZES, connect, image, refused
 
 DIVISOR = 6  # a lease of 5 s, frozen 0.8 s before its end
 LEASE, FREEZE_BEFORE = 30 / DIVISOR, 5 / DIVISOR
@@ -162,6 +163,40 @@ def test_a_node_killed_while_frozen_keeps_them_frozen(s):
         assert refused and "frozen" in refused, refused
     goes_on(s, ident)
     s.api.delete(ident)
+
+
+@limit(120)
+def test_a_thaw_that_fails_is_done_by_the_next_word(s):
+    ident = ticking(s)
+    node = s.pid("berth-node")
+    inside = ["nsenter", "-t", str(node), "-m"]
+    switch = str(group(s) / "cgroup.freeze")
+    with Stopped(s.pid("berthd")):
+        stands_still(s, ident)
+        subprocess.run([*inside, "mount", "--bind", "/dev/full", switch], check=True)
+    try:
+        wait_until(lambda: FENCE[lease(s, "ask")["state"]] == "held", 30, "told to go on")
+        time.sleep(LEASE)  # and told again
+        assert frozen(s)
+    finally:
+        subprocess.run([*inside, "umount", switch], check=True)
+    goes_on(s, ident)
+    s.api.delete(ident)
+
+
+@limit(120)
+def test_what_was_decided_under_another_epoch_is_not_begun(s):
+    wait_until(lambda: FENCE[lease(s, "ask")["state"]] == "held", 30, "a lease")
+    epoch, node = lease(s, "ask")["epoch"], connect(s)
+    target = {"request": "t", "sandbox": "sb_epoch", "generation": 1}
+    spec = {"image": image(s, node), "runtime": s.runtime, **SIZES}
+    for stale in (epoch - 1, 0):
+        assert "epoch" in refused(node.call, "create", **target, epoch=stale, **spec)
+    node.call("create", **target, epoch=epoch, **spec)
+    assert "epoch" in refused(node.call, "start", **target, epoch=epoch - 1)
+    assert PRESENCE[node.call("observe", **target)["process"]] == "absent"
+    assert node.call("start", **target, epoch=epoch)["ready"]
+    assert PRESENCE[node.call("destroy", **target)["presence"]] == "absent"
 
 
 def quiet(call):

@@ -49,6 +49,14 @@ def test_a_hundred_at_once_are_one_sandbox_and_a_hundred_equal_answers(s):
         assert s.api.delete(made)["state"] == "gone"
 
 
+def test_who_found_one_hears_so_again(s):
+    body, key = b'{"image":"base","memory_mb":128,"name":"found-before"}', new_key()
+    made, first, later = create(s, new_key(), body), create(s, key, body), create(s, key, body)
+    assert (made[0], first[0], later[0]) == (201, 200, 200), (made, first, later)
+    assert first[1] == later[1] and (first[2], later[2]) == (False, True), (first, later)
+    delete_all(s)
+
+
 def test_later_is_the_same_answer(s):
     key = new_key()
     first, later = create(s, key), create(s, key)

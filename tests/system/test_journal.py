@@ -202,6 +202,8 @@ def test_w12_execs_of_others_are_not_seen(s):
             for p in ("", "/output"):
                 assert s.api.request("GET", path(box.id, ident, p))[0] == 404
             assert s.api.request("DELETE", path(box.id, ident))[0] == 404
+            for method in ("GET", "DELETE"):
+                assert s.api.request(method, f"/v1/sandboxes/{box.id}/execs")[0] == 404, method
         finally:
             s.api.key = mine
 

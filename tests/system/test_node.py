@@ -88,6 +88,30 @@ def test_a_stale_generation_is_refused_and_touches_nothing(s):
     node.call("destroy", **target)
 
 
+def test_a_later_generation_takes_the_place_of_an_earlier_one(s):
+    node = connect(s)
+    old = make(s, node, "sb_n5", generation=3)
+    new = make(s, node, "sb_n5", generation=4)
+    assert PRESENCE[node.call("observe", **old)["presence"]] == "absent"
+    assert node.call("observe", **new)["ready"] == 1
+    assert "generation" in refused(node.call, "create", **old, image=image(s, node), runtime=s.runtime, **SIZES)
+    node.call("destroy", **new)
+
+
+def test_who_saw_an_earlier_life_end_does_not_stop_this_one(s):
+    node = connect(s)
+    target = make(s, node, "sb_n4")
+    first = node.call("stop", **target)
+    assert first["ended"] == 1 and first["life"] > 0, first
+    node.call("create", **target, image=image(s, node), runtime=s.runtime, keep_disk=1, **SIZES)
+    second = node.call("start", **target)
+    assert second["life"] > first["life"] and not second["ended"], (first, second)
+    assert "again" in refused(node.call, "stop", **target, life=first["life"])
+    assert node.call("observe", **target)["ready"] == 1
+    assert PRESENCE[node.call("stop", **target, life=second["life"])["process"]] == "absent"
+    node.call("destroy", **target)
+
+
 def test_nonsense_is_refused_and_harms_nobody(s):
     node = connect(s)
     digest = image(s, node)

@@ -158,21 +158,6 @@ static void names_done(struct names *n)
 	strv_done(&n->ids);
 }
 
-/* Sorted; of a sandbox that this request may see, or could while it was there. */
-static int names_of(struct request *rq, struct store *s, struct names *n, struct err *e)
-{
-	struct journals *js = &rq->reactor->berthd->journals;
-	struct sandbox sb;
-
-	if (sandbox_id_check(rq->param, e) < 0)
-		return -1;
-	journals_each(js, rq->param, add_name, n);
-	if (n->ids.len == 0)
-		return store_sandbox_get(s, request_owner(rq), rq->param, &sb, e);
-	qsort(n->ids.items, n->ids.len, sizeof(char *), by_name);
-	return 0;
-}
-
 static struct journal *open_one(struct request *rq, const char *id)
 {
 	struct journal *j;
@@ -181,6 +166,26 @@ static struct journal *open_one(struct request *rq, const char *id)
 	if (!str_copy(rq->sub, sizeof(rq->sub), id) || execs_find(rq, &j, &ignored) < 0)
 		return NULL;
 	return j;
+}
+
+/* Sorted; of a sandbox that this request may see, or could while it was there. */
+static int names_of(struct request *rq, struct store *s, struct names *n, struct err *e)
+{
+	struct journals *js = &rq->reactor->berthd->journals;
+	struct journal *own = NULL;
+	struct sandbox sb;
+
+	if (sandbox_id_check(rq->param, e) < 0)
+		return -1;
+	journals_each(js, rq->param, add_name, n);
+	if (n->ids.len > 0)
+		qsort(n->ids.items, n->ids.len, sizeof(char *), by_name);
+	for (size_t i = 0; i < n->ids.len && !own; i++)
+		own = open_one(rq, n->ids.items[i]);
+	if (!own)
+		return store_sandbox_get(s, request_owner(rq), rq->param, &sb, e);
+	journal_unref(own);
+	return 0;
 }
 
 struct filter {

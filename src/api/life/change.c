@@ -203,7 +203,7 @@ static void record_event(struct change *c, enum sandbox_event ev, change_fn *nex
 
 void change_target(const struct change *c, struct node_target *t)
 {
-	*t = (struct node_target){ .generation = c->sb.generation };
+	*t = (struct node_target){ .generation = c->sb.generation, .epoch = c->epoch };
 	memcpy(t->request, c->request, sizeof(t->request));
 	memcpy(t->sandbox, c->sb.id, sizeof(t->sandbox));
 }
@@ -238,8 +238,12 @@ static void after_broken(struct change *c, const struct err *why)
 {
 	struct node_target t;
 
-	if (!why && c->sb.state == SANDBOX_DELETING)
+	if (!why && (c->sb.state == SANDBOX_DELETING || c->sb.state == SANDBOX_GONE)) {
+		err_set(&c->why, ERR_CONFLICT, "%s was deleted meanwhile", c->sb.id);
 		return c->done(c, &c->why); /* whoever deletes it also removes this */
+	}
+	if (why) /* it goes on elsewhere, or nobody knows: whoever asks again will hear */
+		err_set(&c->why, ERR_BUSY, "%s", why->msg);
 	if (c->woken)
 		return end_processes(c); /* its files stay */
 	change_target(c, &t);            /* written or not: what is there is of no use */
@@ -334,10 +338,7 @@ static void broken(struct change *c, const struct err *why)
 	record_event(c, EV_BROKEN, after_broken);
 }
 
-static void after_up(struct change *c, const struct err *why)
-{
-	c->done(c, why);
-}
+static void act(struct change *c, const struct err *why);
 
 static void on_started(void *data, const union node_any *record, int *fd, const struct err *why)
 {
@@ -349,7 +350,7 @@ static void on_started(void *data, const union node_any *record, int *fd, const 
 	crash_point("life.started");
 	c->seen = record->observation;
 	places_oom(&c->reactor->berthd->places, c->sb.id, 0);
-	record_event(c, EV_UP, after_up);
+	record_event(c, EV_UP, act); /* too late, it is ended again */
 }
 
 static const struct node_call_events started_events = { .on_done = on_started };
@@ -371,6 +372,7 @@ static void build(struct change *c, const struct err *why)
 {
 	struct node_create ask = {
 		.generation = c->sb.generation,
+		.epoch = c->epoch,
 		.memory_bytes = (uint64_t)c->sb.memory_mb << 20,
 		.disk_bytes = (uint64_t)c->sb.disk_mb << 20,
 		.cpu_milli = (uint32_t)c->sb.cpu_milli,
@@ -467,6 +469,7 @@ static void act_sleep(struct change *c)
 		.grace_ms = (uint32_t)(constant_ms(CONSTANT_OBSERVE_1, divisor) +
 				       constant_ms(CONSTANT_OBSERVE_2, divisor) +
 				       constant_ms(CONSTANT_OBSERVE_3, divisor)),
+		.life = c->seen.life,
 	};
 
 	memcpy(stop.request, c->request, sizeof(stop.request));
@@ -476,7 +479,7 @@ static void act_sleep(struct change *c)
 
 static void act_stop(struct change *c)
 {
-	struct node_stop stop = { .generation = c->sb.generation };
+	struct node_stop stop = { .generation = c->sb.generation, .life = c->seen.life };
 
 	memcpy(stop.request, c->request, sizeof(stop.request));
 	memcpy(stop.sandbox, c->sb.id, sizeof(stop.sandbox));

@@ -87,8 +87,10 @@ static void on_settled(void *data, const struct sandbox *sb, const struct err *w
 		return request_fail(replay_end(r), &e);
 	}
 	if (sb->state == SANDBOX_READY || sb->state == SANDBOX_ASLEEP) {
+		int status = r->first.status ? (int)r->first.status : 201;
+
 		sandbox_json(&body, sb);
-		return request_reply(replay_end(r), 201, &body);
+		return request_reply(replay_end(r), status, &body);
 	}
 	err_set(&e, ERR_CONFLICT, "%s, made by this Idempotency-Key, is %s%s%s", sb->id,
 		sandbox_state_name(sb->state), sb->reason[0] ? ": " : "", sb->reason);
@@ -137,7 +139,7 @@ static void on_looked(struct job *job)
 		free(r);
 		return request_fail(rq, &e);
 	}
-	if (r->first.status != 0)
+	if (r->first.response[0])
 		return answer_stored(r);
 	crash_point("life.first-use-read");
 	if (r->again)

@@ -305,11 +305,7 @@ static int find(struct change *c, struct store *s, struct err *e)
 /* The key, if there is one, is from here on that of the sandbox that was found. */
 static int take_key(struct change *c, struct store *s, struct err *e)
 {
-	bool again = false;
-
-	if (!c->use.key[0])
-		return 0;
-	return store_idempotency_claim(s, &c->use, c->sb.id, &again, e);
+	return c->use.key[0] ? store_idempotency_found(s, &c->use, c->sb.id, e) : 0;
 }
 
 /* The answer to a key that was used is the first one's, not the one of who is found. */

@@ -19,12 +19,14 @@
 #define DUE_AT_ONCE    50
 #define SWEEP_LEAST_MS 3000
 #define AT_WORK_MAX    16 /* changes under way at once; the rest wait their turn */
+#define KNOWN_FORMAT   "%s.%" PRIu64
 
-/* One sandbox that must be looked at, by its record or because berth-node has it. */
+/* One sandbox that must be looked at, by its record or because berth-node spoke of it. */
 struct pending {
 	struct reconcile *rc;
 	struct sandbox sb; /* version 0: the record is not read yet */
-	bool superseded;   /* the record is of a later generation */
+	struct node_observation seen;
+	bool news; /* told once: kept until it can be looked at */
 	void (*begin)(struct pending *p);
 	struct pending *next;
 };
@@ -37,31 +39,39 @@ struct reconcile {
 	struct reactor *reactor;
 	struct job job;
 	uv_timer_t timer;
-	bool asking;  /* the job is under way */
-	bool listing; /* berth-node is telling what it has */
+	bool asking;    /* the job is under way */
+	bool listing;   /* berth-node is telling what it has */
+	bool caught_up; /* who follows it has heard the list: what comes now is news */
 	bool look_at_all;
 	bool reads_all;               /* the job under way does; fixed when it was submitted */
 	bool follow;                  /* a new link: berth-node has to tell what ends from now on */
 	_Atomic bool wanted, looking; /* somebody asked for a look at everything; it is under way */
 	uint64_t sweep_ms;            /* when the next sweep is due; 0: none was planned yet */
-	struct strv known;            /* the ids of all records, when they were read; sorted */
+	struct strv known;            /* all records when they were read: KNOWN_FORMAT; sorted */
 	struct queue found;           /* by the job, on its worker */
 	struct queue todo;
+	struct queue later; /* news of who is being changed */
 	size_t at_work;
 };
 
 static void next(struct reconcile *rc);
 
-static void add(struct reconcile *rc, struct queue *q, const struct sandbox *sb,
-		void (*begin)(struct pending *))
+static void put(struct queue *q, struct pending *p)
+{
+	*q->last = p;
+	q->last = &p->next;
+}
+
+static struct pending *add(struct reconcile *rc, struct queue *q, const struct sandbox *sb,
+			   void (*begin)(struct pending *))
 {
 	struct pending *p = xcalloc(1, sizeof(*p));
 
 	p->rc = rc;
 	p->sb = *sb;
 	p->begin = begin;
-	*q->last = p;
-	q->last = &p->next;
+	put(q, p);
+	return p;
 }
 
 static struct pending *take(struct queue *q)
@@ -77,11 +87,37 @@ static struct pending *take(struct queue *q)
 	return p;
 }
 
+static void move_all(struct queue *to, struct queue *from)
+{
+	struct pending *p;
+
+	while ((p = take(from)))
+		put(to, p);
+}
+
+/* Not now. The next sweep comes by again; news do not. */
+static void leave(struct pending *p)
+{
+	if (p->news)
+		put(&p->rc->later, p);
+	else
+		free(p);
+}
+
 static void finished(struct pending *p)
 {
 	struct reconcile *rc = p->rc;
 
 	free(p);
+	rc->at_work--;
+	next(rc);
+}
+
+static void not_now(struct pending *p)
+{
+	struct reconcile *rc = p->rc;
+
+	leave(p);
 	rc->at_work--;
 	next(rc);
 }
@@ -101,8 +137,35 @@ static void change(struct pending *p, enum sandbox_event ev, const char *reason)
 	struct change *c = change_new(p->rc->reactor, "reconcile");
 
 	c->sb = p->sb;
+	c->seen = p->seen;
 	c->data = p;
 	change_event(c, ev, reason, on_changed);
+}
+
+static void on_ended(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct pending *p = data;
+
+	(void)fd;
+	crash_point("life.rest-ended");
+	if (why || record->observation.process != PRESENCE_ABSENT)
+		return finished(p); /* not seen gone: the next use, or sweep, looks again */
+	change(p, EV_ABSENT, "its processes ended");
+}
+
+static const struct node_call_events ended_events = { .on_done = on_ended };
+
+/* Its first process ended by itself. What an engine leaves behind is ended too, and looked at. */
+static void end_rest(struct pending *p)
+{
+	struct node_stop stop = {
+		.request = "reconcile",
+		.generation = p->sb.generation,
+		.life = p->seen.life,
+	};
+
+	memcpy(stop.sandbox, p->sb.id, sizeof(stop.sandbox));
+	node_call(&p->rc->reactor->node, NODE_STOP, &stop, -1, &ended_events, p);
 }
 
 /* Only what the kernel said becomes an event; unknown changes nothing. */
@@ -115,6 +178,7 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 	crash_point("life.looked-at");
 	if (why || o->process == PRESENCE_UNKNOWN)
 		return finished(p);
+	p->seen = *o;
 	if (p->sb.state == SANDBOX_READY && o->ready) {
 		places_put(&p->rc->reactor->berthd->places, &p->sb);
 		return finished(p);
@@ -122,6 +186,8 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 	if (o->process == PRESENCE_ABSENT &&
 	    (p->sb.state == SANDBOX_ASLEEP || p->sb.state == SANDBOX_FAILED))
 		return finished(p); /* as it should be: nothing new */
+	if (p->sb.state == SANDBOX_READY && o->ended && o->process == PRESENCE_PRESENT)
+		return end_rest(p);
 	if (o->process == PRESENCE_PRESENT)
 		return change(p, EV_SEEN, NULL);
 	change(p, EV_ABSENT, p->sb.state == SANDBOX_READY ? "its processes ended" : NULL);
@@ -174,11 +240,12 @@ static void give_up(struct pending *p)
 	deletion_lost(c, on_changed);
 }
 
-/* ---- what berth-node has and no record of this host names ---- */
+/* ---- what berth-node speaks of: its record is read first ---- */
 
-struct ghost {
+struct reading {
 	struct job job;
 	struct pending *p;
+	struct sandbox sb;
 };
 
 static void on_ghost_destroyed(void *data, const union node_any *record, int *fd,
@@ -195,116 +262,124 @@ static void on_ghost_destroyed(void *data, const union node_any *record, int *fd
 
 static const struct node_call_events ghost_events = { .on_done = on_ghost_destroyed };
 
-static int read_ghost(struct job *job, struct store *s, struct err *e)
+static int read_record(struct job *job, struct store *s, struct err *e)
 {
-	struct pending *p = container_of(job, struct ghost, job)->p;
-	struct sandbox sb;
+	struct reading *r = container_of(job, struct reading, job);
 
-	if (store_sandbox_get(s, NULL, p->sb.id, &sb, e) < 0)
-		return -1;
-	p->sb.state = sb.state;
-	p->superseded = sb.generation > p->sb.generation;
-	return 0;
+	return store_sandbox_get(s, NULL, r->p->sb.id, &r->sb, e);
 }
 
 /*
  * Only a tombstone, or a record of a later generation, proves that nobody wants
- * it. Everything else is left alone and told.
+ * it. What is of the record is looked at by that; everything else is left alone.
  */
-static void on_ghost_read(struct job *job)
+static void on_record_read(struct job *job)
 {
-	struct ghost *g = container_of(job, struct ghost, job);
-	struct pending *p = g->p;
+	struct reading *r = container_of(job, struct reading, job);
+	struct pending *p = r->p;
 	struct node_target t = { .request = "reconcile", .generation = p->sb.generation };
-	bool gone = !job->failed && (p->sb.state == SANDBOX_GONE || p->superseded);
+	struct sandbox sb = r->sb;
+	struct err e = job->e;
+	bool failed = job->failed;
 
-	if (job->failed)
+	free(r);
+	if (failed) {
 		log_event(LOG_WARN, "berth-node has a sandbox no record names: left alone",
-			  "sandbox", p->sb.id, "why", job->e.msg, NULL);
-	free(g);
-	if (!gone)
+			  "sandbox", p->sb.id, "why", e.msg, NULL);
+		p->news = p->news && e.code != ERR_NOT_FOUND;
+		return not_now(p);
+	}
+	if (sb.state == SANDBOX_GONE || sb.generation > p->sb.generation) {
+		memcpy(t.sandbox, p->sb.id, sizeof(t.sandbox));
+		node_call(&p->rc->reactor->node, NODE_DESTROY, &t, -1, &ghost_events, p);
+		return;
+	}
+	if (sb.generation != p->sb.generation || sb.state == SANDBOX_DELETING ||
+	    strcmp(sb.host, p->rc->reactor->berthd->settings.host) != 0)
 		return finished(p);
-	memcpy(t.sandbox, p->sb.id, sizeof(t.sandbox));
-	node_call(&p->rc->reactor->node, NODE_DESTROY, &t, -1, &ghost_events, p);
+	p->sb = sb;
+	look(p);
 }
 
 static void look_for_record(struct pending *p)
 {
-	struct ghost *g = xcalloc(1, sizeof(*g));
+	struct reading *r = xcalloc(1, sizeof(*r));
 
-	g->p = p;
-	g->job = (struct job){
+	r->p = p;
+	r->job = (struct job){
 		.reactor = p->rc->reactor,
-		.run = read_ghost,
-		.done = on_ghost_read,
+		.run = read_record,
+		.done = on_record_read,
 	};
-	worker_submit(&p->rc->reactor->berthd->workers, &g->job);
+	worker_submit(&p->rc->reactor->berthd->workers, &r->job);
 }
 
-static void on_ended(void *data, const union node_any *record, int *fd, const struct err *why)
+static int by_name(const void *name, const void *item)
 {
-	struct pending *p = data;
-
-	(void)fd;
-	crash_point("life.rest-ended");
-	if (why || record->observation.process != PRESENCE_ABSENT)
-		return finished(p); /* not seen gone: the next use, or restart, looks again */
-	change(p, EV_ABSENT, "its processes ended");
+	return strcmp(name, *(char *const *)item);
 }
 
-static const struct node_call_events ended_events = { .on_done = on_ended };
-
-/* Its first process ended by itself. What an engine leaves behind is ended too, and looked at. */
-static void has_ended(struct pending *p)
+static bool is_known(const struct reconcile *rc, const struct sandbox *sb)
 {
-	struct node_stop stop = { .request = "reconcile", .generation = p->sb.generation };
+	char name[SANDBOX_ID_SIZE + 24];
 
-	memcpy(stop.sandbox, p->sb.id, sizeof(stop.sandbox));
-	node_call(&p->rc->reactor->node, NODE_STOP, &stop, -1, &ended_events, p);
-}
-
-static int by_id(const void *id, const void *item)
-{
-	return strcmp(id, *(char *const *)item);
-}
-
-static bool is_known(const struct reconcile *rc, const char *id)
-{
+	snprintf(name, sizeof(name), KNOWN_FORMAT, sb->id, sb->generation);
 	return rc->known.len > 0 &&
-	       bsearch(id, rc->known.items, rc->known.len, sizeof(*rc->known.items), by_id);
+	       bsearch(name, rc->known.items, rc->known.len, sizeof(*rc->known.items), by_name);
 }
 
-static void on_inventory_item(void *data, const union node_any *part)
+static struct sandbox spoken_of(const union node_any *part)
 {
-	struct reconcile *rc = data;
 	struct sandbox sb = { .generation = part->observation.generation };
 
 	memcpy(sb.id, part->observation.sandbox, sizeof(sb.id));
-	if (!sb.id[0]) { /* the list is through; what comes now is news */
-		rc->listing = false;
-		crash_point("life.inventory-read");
-		return next(rc);
-	}
-	if (!rc->listing) {
-		add(rc, &rc->todo, &sb, has_ended);
-		return next(rc);
-	}
-	if (!is_known(rc, sb.id)) /* memory is no proof: the database is asked */
+	return sb;
+}
+
+static void on_listed(void *data, const union node_any *part)
+{
+	struct reconcile *rc = data;
+	struct sandbox sb = spoken_of(part);
+
+	if (!is_known(rc, &sb)) /* memory is no proof: the database is asked */
 		add(rc, &rc->todo, &sb, look_for_record);
 }
 
-static void on_inventory(void *data, const union node_any *record, int *fd, const struct err *why)
+static void on_list_end(void *data, const union node_any *record, int *fd, const struct err *why)
 {
 	struct reconcile *rc = data;
 
 	(void)record, (void)fd, (void)why; /* the link broke: all again when it is up */
 	rc->listing = false;
+	crash_point("life.inventory-read");
 	next(rc);
 }
 
-static const struct node_call_events inventory_events = {
-	.on_part = on_inventory_item,
-	.on_done = on_inventory,
+static const struct node_call_events list_events = {
+	.on_part = on_listed,
+	.on_done = on_list_end,
+};
+
+/* The list of who follows is through with a part that names nobody; then come the news. */
+static void on_followed(void *data, const union node_any *part)
+{
+	struct reconcile *rc = data;
+	struct sandbox sb = spoken_of(part);
+
+	if (!rc->caught_up && sb.id[0])
+		return on_listed(data, part);
+	if (!rc->caught_up) {
+		rc->caught_up = true;
+		return on_list_end(data, part, NULL, NULL);
+	}
+	/* It may be of an earlier life by now: what holds is looked at. */
+	add(rc, &rc->todo, &sb, look_for_record)->news = true;
+	next(rc);
+}
+
+static const struct node_call_events follow_events = {
+	.on_part = on_followed,
+	.on_done = on_list_end,
 };
 
 static void next(struct reconcile *rc)
@@ -313,7 +388,7 @@ static void next(struct reconcile *rc)
 		struct pending *p = take(&rc->todo);
 
 		if (p->begin != climb && changing_has(&rc->reactor->berthd->changing, p->sb.id)) {
-			free(p); /* whoever is at it also ends it */
+			leave(p); /* whoever is at it also ends it */
 			continue;
 		}
 		rc->at_work++;
@@ -328,7 +403,8 @@ static void take_row(const struct sandbox *sb, void *arg)
 	struct reconcile *rc = arg;
 
 	places_put(&rc->reactor->berthd->places, sb);
-	strv_add(&rc->known, sb->id); /* they come in the order of strcmp() */
+	/* They come in the order of strcmp(), and the dot is before all that is in an id. */
+	strv_addf(&rc->known, KNOWN_FORMAT, sb->id, sb->generation);
 	if (sb->state != SANDBOX_DELETING)
 		add(rc, &rc->found, sb, look);
 	else if (sb->stop.state == STOP_STOPPING)
@@ -368,19 +444,18 @@ static void on_records(struct job *job)
 {
 	struct reconcile *rc = container_of(job, struct reconcile, job);
 	struct node_cursor all = { .request = "reconcile", .follow = rc->follow };
-	struct pending *p;
 
 	crash_point("life.records-read");
 	rc->asking = false;
-	while ((p = take(&rc->found))) {
-		*rc->todo.last = p;
-		rc->todo.last = &p->next;
-	}
+	move_all(&rc->todo, &rc->found);
 	if (!job->failed && rc->reads_all) {
 		rc->look_at_all = false;
-		rc->follow = false;
 		rc->listing = true;
-		node_call(&rc->reactor->node, NODE_INVENTORY, &all, -1, &inventory_events, rc);
+		if (rc->follow)
+			rc->caught_up = false;
+		node_call(&rc->reactor->node, NODE_INVENTORY, &all, -1,
+			  rc->follow ? &follow_events : &list_events, rc);
+		rc->follow = false;
 	}
 	next(rc);
 }
@@ -407,6 +482,8 @@ static void on_timer(uv_timer_t *timer)
 	struct reconcile *rc = timer->data;
 
 	sweep(rc);
+	move_all(&rc->todo, &rc->later);
+	next(rc);
 	if (rc->asking || rc->todo.first || !rc->reactor->node.up ||
 	    !host_keeper_runs(rc->reactor->berthd->keeper))
 		return;
@@ -453,6 +530,7 @@ struct reconcile *reconcile_begin(struct reactor *r)
 	rc->reactor = r;
 	rc->found.last = &rc->found.first;
 	rc->todo.last = &rc->todo.first;
+	rc->later.last = &rc->later.first;
 	uv_timer_init(&r->loop, &rc->timer);
 	rc->timer.data = rc;
 	uv_timer_start(&rc->timer, on_timer, every, every);
@@ -466,7 +544,9 @@ static void on_timer_closed(uv_handle_t *handle)
 	struct reconcile *rc = handle->data;
 	struct pending *p;
 
-	while ((p = take(&rc->todo)) || (p = take(&rc->found)))
+	move_all(&rc->todo, &rc->found);
+	move_all(&rc->todo, &rc->later);
+	while ((p = take(&rc->todo)))
 		free(p);
 	strv_done(&rc->known);
 	free(rc);

@@ -119,6 +119,13 @@ static void on_created(struct change *c, const struct err *why)
 		wait_for_found(c);
 		return change_free(c);
 	}
+	if (c->sb.state == SANDBOX_FAILED || c->sb.state == SANDBOX_GONE) {
+		err_set(&e, ERR_CONFLICT, "%s is %s by now%s%s", c->sb.id,
+			sandbox_state_name(c->sb.state), c->sb.reason[0] ? ": " : "",
+			c->sb.reason);
+		change_free(c);
+		return request_fail(rq, &e);
+	}
 	sandbox_json(&body, &c->sb);
 	change_free(c);
 	request_reply(rq, 201, &body);
