@@ -97,10 +97,14 @@ static const struct statement due_now = { "wrappers-due",
 static void complete(struct wrapper *w)
 {
 	static const enum stop_state ladder[LEASE_STATE_COUNT] = {
-		[LEASE_QUARANTINED] = STOP_QUARANTINED, [LEASE_NONE] = STOP_NONE,
-		[LEASE_STARTING] = STOP_NONE,           [LEASE_READY] = STOP_NONE,
-		[LEASE_BUSY] = STOP_NONE,               [LEASE_WARM] = STOP_NONE,
-		[LEASE_STOP_NEEDED] = STOP_NEEDED,      [LEASE_STOPPING] = STOP_STOPPING,
+		[LEASE_QUARANTINED] = STOP_QUARANTINED,
+		[LEASE_NONE] = STOP_NONE,
+		[LEASE_STARTING] = STOP_NONE,
+		[LEASE_READY] = STOP_NONE,
+		[LEASE_BUSY] = STOP_NONE,
+		[LEASE_WARM] = STOP_NONE,
+		[LEASE_STOP_NEEDED] = STOP_NEEDED,
+		[LEASE_STOPPING] = STOP_STOPPING,
 	};
 	struct stop *stop = &w->lease.stop;
 

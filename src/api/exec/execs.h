@@ -16,18 +16,6 @@ void execs_kill_scope(struct request *rq); /* POST .../execs/kill */
 void execs_stdin(struct request *rq);      /* POST .../execs/{}/stdin */
 void execs_wait(struct request *rq);       /* GET .../execs/{}/wait */
 
-/*
- * A signal to all of it; with `grace_ms` KILL after that. `done` comes when its end was
- * seen, or says why not. Of a signal that need not end it: when it was delivered.
- */
-struct exec_blow {
-	uint32_t signum;
-	uint64_t grace_ms; /* then KILL; 0: no second blow */
-};
-typedef void (*exec_struck_fn)(void *data, const struct err *why);
-void exec_strike(struct reactor *r, struct journal *j, const struct exec_blow *b,
-		 exec_struck_fn done, void *data);
-
 /* What a request may see of rq->sub in rq->param. The result is held. */
 must_check int execs_find(const struct request *rq, struct journal **ret, struct err *e);
 

@@ -1,11 +1,12 @@
 #include "api/wrapper/tend.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/berthd.h"
-#include "api/exec/execs.h"
+#include "api/exec/strike.h"
 #include "lib/crash.h"
 #include "lib/id.h"
 #include "lib/json.h"
@@ -141,8 +142,7 @@ static void write_receipt(struct tend *t)
 	json_str(&out, "instance", i->id);
 	json_int(&out, "generation", (int64_t)i->generation);
 	json_str(&out, "exec", exec);
-	json_str(&out, "seen", t->sb.state == SANDBOX_READY ? "no exec of its name runs"
-							    : "its sandbox has no processes");
+	json_str(&out, "seen", t->sb.state == SANDBOX_READY ? "no exec of its name runs" : "its sandbox has no processes");
 	buf_adds(&out, "}");
 	(void)!str_copy(t->w.receipt, sizeof(t->w.receipt), buf_str(&out));
 }
@@ -226,14 +226,14 @@ static void strike(struct tend *t, const char *exec)
 {
 	static const enum constant looks[] = { CONSTANT_OBSERVE_1, CONSTANT_OBSERVE_2,
 					       CONSTANT_OBSERVE_3 };
-	struct exec_blow blow = { .signum = 9 };
+	struct exec_blow blow = { .signum = SIGKILL };
 	struct journal *j;
 	struct err ignored;
 
 	if (journal_find(&t->reactor->berthd->journals, t->w.sandbox, exec, &j, &ignored) < 0)
 		return; /* it will be seen what that means */
 	if (j->head.ask.flags & EXEC_WHOLE) {
-		blow.signum = 15;
+		blow.signum = SIGTERM;
 		for (size_t i = 0; i < array_len(looks); i++)
 			blow.grace_ms += constant_ms(looks[i], moment_now(t).divisor);
 	}
