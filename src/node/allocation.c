@@ -25,7 +25,7 @@ struct saved {
 	char runtime[NODE_RUNTIME_SIZE];
 	uint64_t memory_bytes, disk_bytes;
 	uint32_t cpu_milli, pids;
-	uint32_t slot, started, life;
+	uint32_t slot, life, protocol;
 };
 
 /* clang-format off */
@@ -39,8 +39,8 @@ static const struct field saved_fields[] = {
 	FIELD(FIELD_U32, saved, cpu_milli),
 	FIELD(FIELD_U32, saved, pids),
 	FIELD(FIELD_U32, saved, slot),
-	FIELD(FIELD_U32, saved, started),
 	FIELD(FIELD_U32, saved, life),
+	FIELD(FIELD_U32, saved, protocol),
 	{ 0 }
 };
 /* clang-format on */
@@ -161,8 +161,8 @@ int allocation_save(struct allocation *a, struct err *e)
 		.cpu_milli = a->spec.cpu_milli,
 		.pids = a->spec.pids,
 		.slot = a->slot,
-		.started = a->started,
 		.life = a->life,
+		.protocol = a->protocol,
 	};
 
 	memcpy(s.sandbox, a->spec.sandbox, sizeof(s.sandbox));
@@ -256,8 +256,8 @@ static int unpack(struct allocation *a, const struct buf *text, struct err *e)
 	memcpy(a->spec.image, s.image, sizeof(s.image));
 	memcpy(a->spec.runtime, s.runtime, sizeof(s.runtime));
 	a->slot = s.slot;
-	a->started = s.started;
 	a->life = s.life;
+	a->protocol = s.protocol;
 	return 0;
 }
 

@@ -40,9 +40,9 @@ struct allocation {
 	struct node_create spec; /* as it was asked for */
 	char name[ALLOCATION_NAME_SIZE];
 	const struct runtime *runtime;
-	uint32_t slot;    /* which 65,536 ids */
-	uint32_t started; /* init has answered once */
-	uint32_t life;    /* counts its starts: what was seen of one is not of the next */
+	uint32_t life;     /* counts its starts: what was seen of one is not of the next */
+	uint32_t slot;     /* which 65,536 ids */
+	uint32_t protocol; /* FRAME_VERSION of its init; 0: it has not answered yet */
 	enum phase phase;
 	int dirfd; /* RUN/alloc/NAME */
 

@@ -102,6 +102,16 @@ int guest_connect(const struct allocation *a, int *ret, struct err *e)
 	return 0;
 }
 
+int guest_understands(const struct allocation *a, struct err *e)
+{
+	if (a->protocol == FRAME_VERSION)
+		return 0;
+	err_set(e, ERR_UNSUPPORTED, "the init of %s speaks version %u of our protocol, and we %d",
+		a->spec.sandbox, a->protocol, FRAME_VERSION);
+	return err_fix(e, "Put it to sleep and use it again: its files stay, and it wakes with "
+			  "an init of this version.");
+}
+
 /* One conversation: connect, HELLO, HELLO. Tried again until the deadline. */
 struct hello {
 	struct allocation *a;
@@ -150,7 +160,6 @@ static void on_hello_answer(uv_poll_t *poll, int status, int events)
 	struct hello *h = poll->data;
 	uint8_t data[FRAME_HEAD + 4];
 	struct frame f;
-	uint32_t version;
 	ssize_t n;
 
 	(void)status, (void)events;
@@ -159,8 +168,8 @@ static void on_hello_answer(uv_poll_t *poll, int status, int events)
 		return;
 	if (n == (ssize_t)sizeof(data) &&
 	    frame_next((struct bytes){ data, (size_t)n }, &f, &h->why) > 0 &&
-	    f.type == FRAME_HELLO && frame_u32(&f, &version, &h->why) == 0)
-		return hello_end(h, NULL);
+	    f.type == FRAME_HELLO && frame_u32(&f, &h->a->protocol, &h->why) == 0)
+		return hello_end(h, guest_understands(h->a, &h->why) < 0 ? &h->why : NULL);
 	err_set(&h->why, ERR_INTERNAL, "init answered with something else");
 	hello_end(h, &h->why);
 }

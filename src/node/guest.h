@@ -16,6 +16,9 @@ must_check int guest_listen(struct allocation *a, int *ret, struct err *e);
 /* ERR_BUSY: not there yet (runsc binds it when init comes up). */
 must_check int guest_connect(const struct allocation *a, int *ret, struct err *e);
 
+/* Is its init of our version? One that outlived an upgrade may not be. */
+must_check int guest_understands(const struct allocation *a, struct err *e);
+
 /* For an engine that cannot pass a socket: is the shared directory there, and a plain one? */
 must_check int guest_share(const struct allocation *a, struct err *e);
 

@@ -199,7 +199,7 @@ static void adopt_one(struct allocation *a)
 
 	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
 	a->phase = PHASE_ENDED;
-	if (a->started && o.process == PRESENCE_PRESENT && process_find(a, &e) == 0 &&
+	if (a->protocol && o.process == PRESENCE_PRESENT && process_find(a, &e) == 0 &&
 	    process_watch(a, &e) == 0)
 		a->phase = PHASE_RUNNING;
 	allocation_log(a, LOG_INFO, "adopted", NULL);

@@ -280,7 +280,6 @@ static void on_hello(struct allocation *a, const struct err *why)
 		return give_up(a, PHASE_ENDED, why);
 	crash_point("node.hello-heard");
 	a->phase = PHASE_RUNNING;
-	a->started = 1;
 	if (allocation_save(a, &e) < 0)
 		return give_up(a, PHASE_ENDED, &e);
 	allocation_log(a, LOG_INFO, "running", NULL);

@@ -131,7 +131,7 @@ static void verb_connect(struct call *c)
 			phase_name(a->phase));
 		return call_fail(c, &e);
 	}
-	if (guest_connect(a, &fd, &e) < 0)
+	if (guest_understands(a, &e) < 0 || guest_connect(a, &fd, &e) < 0)
 		return call_fail(c, &e);
 	crash_point("node.connected");
 	call_reply(c, &nothing, fd);

@@ -62,7 +62,7 @@ def test_state_stays_and_results_come(s):
 # What the vendor's interpreter got wrong, measured: spec/wire-cloudflare.md, "Interpreter".
 
 @limit(120)
-def test_interpreter_os_system_subprocess_and_input_behave(s):
+def test_cf_interpreter_os_system_subprocess_and_input_behave(s):
     with python(s) as b:
         r = ok(run(b, "import os, subprocess, sys\nprint('a')\nos.system('echo b')\nsubprocess.run(['echo', 'c'])\n"
                       "subprocess.run('echo d >&2', shell=True)\nprint('e', file=sys.stderr)"))
@@ -76,7 +76,7 @@ def test_interpreter_os_system_subprocess_and_input_behave(s):
             "results"][0]["text"] in ("[b'0', b'1', b'2', b'3']", "[b'0', b'1', b'2']")
 
 
-def test_interpreter_syntax_error_is_an_error(s):
+def test_cf_interpreter_syntax_error_is_an_error(s):
     with python(s) as b:
         r = run(b, "print('no')\ndef f(:\n  pass")
         assert r["kind"] == "error" and r["error"]["name"] == "SyntaxError" and r["stdout"] == "", r
@@ -89,7 +89,7 @@ def test_interpreter_syntax_error_is_an_error(s):
 
 
 @only("crun")
-def test_interpreter_values_that_have_no_json(s):
+def test_cf_interpreter_values_that_have_no_json(s):
     with python(s) as b:
         for code in ("{'a': object()}", "[float('nan')]", "[10 ** 30]", "{1: {2, 3}}", "['\\ud800', '\\0']"):
             (result,) = ok(run(b, code))["results"]
@@ -99,7 +99,7 @@ def test_interpreter_values_that_have_no_json(s):
         assert ok(run(b, "class B:\n  def __repr__(self): raise ValueError('x')\nB()"))["results"][0]["text"]
 
 
-def test_interpreter_output_is_streamed_before_the_end(s):
+def test_cf_interpreter_output_is_streamed_before_the_end(s):
     with python(s) as b:
         seen = {}
         events = []
@@ -113,9 +113,21 @@ def test_interpreter_output_is_streamed_before_the_end(s):
 
 
 @only("crun")
-def test_interpreter_runs_are_counted(s):
+def test_cf_interpreter_runs_are_counted(s):
     with python(s) as b:
         assert [run(b, "1")["run"] for _ in range(3)] == [1, 2, 3]
+
+
+@only("crun")
+def test_cf_interpreter_none_runs_before_it_is_needed(s):
+    with python(s) as b:
+        before = len(s.cgroup_pids(b.id))
+        one = context(b, language="python")["id"]
+        ok(run(b, "1", context=one))
+        with_one = len(s.cgroup_pids(b.id))
+        assert before < with_one <= before + 3, (before, with_one)  # what interprets, and who holds it
+        ok(run(b, "1", context=context(b, language="python")["id"]))
+        assert len(s.cgroup_pids(b.id)) == 2 * with_one - before
 
 
 @only("crun")
@@ -417,7 +429,7 @@ def test_javascript_keeps_names_awaits_and_may_declare_again(s):
 
 
 @limit(120)
-def test_interpreter_javascript_errors_have_their_own_names(s):
+def test_cf_interpreter_javascript_errors_have_their_own_names(s):
     with node(s) as b:
         js = lambda code, **more: run(b, code, language="js", **more)  # noqa: E731
         for code, name, message in (("null.x", "TypeError", "null"), ("const = 1", "SyntaxError", "Unexpected"),

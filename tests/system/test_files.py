@@ -89,7 +89,7 @@ def noise(n, seed=1):
     return random.Random(seed).randbytes(n)
 
 
-def test_bytes_come_back_as_they_went(s):
+def test_w19_bytes_come_back_as_they_went(s):
     with s.box() as b:
         for n in (0, 1, 5, 65535, 65536, 65537, 262144, 3_000_001):
             data = noise(n, n)
@@ -113,7 +113,7 @@ def test_a_write_says_new_or_replaced_and_keeps_mode_and_owner(s):
         assert reason(put, b, "/root/f", b"", mode="rwx")[0] == 400
 
 
-def test_odd_names_survive_every_way(s):
+def test_cf_odd_names_survive_every_way(s):
     with s.box() as b:
         mkdir(b, "/root/odd")
         for i, name in enumerate(HERE_ODD):
@@ -221,7 +221,7 @@ def test_a_tree_deeper_than_any_path_can_be_removed(s):
         assert b.sh("ls -A /root") == ""
 
 
-def test_readers_see_the_old_file_or_the_new_one(s):
+def test_w19_readers_see_the_old_file_or_the_new_one(s):
     with s.box() as b:
         a, z = b"a" * 400_000, b"z" * 300_000
         put(b, "/root/f", a)

@@ -179,7 +179,7 @@ def test_the_same_idempotency_key_is_one_exec(s):
         assert ask("echo other", "k2")[1]["stdout"] == "other\n"
 
 
-def test_init_killed_in_the_middle_is_lost(s):
+def test_w15_init_killed_in_the_middle_is_lost(s):
     box = s.api.create()
     ident = begin(s, box, "while :; do echo still here; sleep 0.05; done")["id"]
     wait_until(lambda: get(s, box, ident)["stdout_bytes"] > 0, 20, "output")
@@ -193,7 +193,7 @@ def test_init_killed_in_the_middle_is_lost(s):
 
 
 @only("crun")
-def test_w12_execs_of_others_are_not_seen(s):
+def test_execs_of_others_are_not_seen(s):
     other = s.api.call("POST", "/v1/keys", {"name": "other", "role": "user"})
     with s.box() as box:
         ident = begin(s, box.id, "echo mine")["id"]

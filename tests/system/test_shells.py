@@ -71,7 +71,7 @@ def test_the_streams_of_a_command_are_its_own(s):
         assert sh.out("cat /tmp/f /tmp/g") == "into\nmore\n"
 
 
-def test_measured_bug_an_unbalanced_quote_is_an_error_and_no_wedge(s):
+def test_cf_an_unbalanced_quote_is_an_error_and_no_wedge(s):
     with Shell(s) as sh:
         for bad in ('echo "oops', "echo 'oops", "$(", "`", "if true", "case x in", "cat <<EOF\nx", "f() {", "echo a \\"):
             r = sh.run(bad, timeout_ms=20000)
@@ -79,7 +79,7 @@ def test_measured_bug_an_unbalanced_quote_is_an_error_and_no_wedge(s):
             assert sh.out("echo lives") == "lives\n"
 
 
-def test_measured_bug_a_stray_brace_loses_nothing(s):
+def test_cf_a_stray_brace_loses_nothing(s):
     with Shell(s) as sh:
         r = sh.run("echo a; } ; echo b")
         assert r.exit_code == 2 and b"syntax error" in r.err, r
@@ -88,7 +88,7 @@ def test_measured_bug_a_stray_brace_loses_nothing(s):
         assert sh.out("echo lives") == "lives\n" and sh.get()["restarts"] == 0
 
 
-def test_measured_bug_no_names_of_ours_are_in_the_users_shell(s):
+def test_cf_no_names_of_ours_are_in_the_users_shell(s):
     with Shell(s) as sh:
         assert sh.out("log=x; dir=y; sp=1; r1=2; EXIT_CODE=3; PREV_DIR=4; cleanup() { :; }; echo important") == "important\n"
         assert sh.out("echo $log$dir$sp$r1$EXIT_CODE$PREV_DIR; trap; compgen -A function") == "xy1234\ncleanup\n"
@@ -97,7 +97,7 @@ def test_measured_bug_no_names_of_ours_are_in_the_users_shell(s):
         assert sh.out("ls /proc/self/fd") == "0\n1\n2\n3\n"
 
 
-def test_measured_bug_a_timed_out_command_leaves_the_shell_free(s):
+def test_cf_a_timed_out_command_leaves_the_shell_free(s):
     with Shell(s) as sh:
         sh.out("cd /var; X=kept; f() { echo f$X; }")
         r = sh.run("echo up; setsid sleep 7777 & (setsid sleep 7777 &); sleep 7777; echo never", timeout_ms=1500)
@@ -191,7 +191,7 @@ def test_a_command_that_waits_in_line_can_run_out_of_time(s):
         assert sh.get()["restarts"] == 0  # nothing of it ever ran
 
 
-def test_w_14_cwd_env_and_timeout_are_of_one_command(s):
+def test_w14_cwd_env_and_timeout_are_of_one_command(s):
     with Shell(s) as sh:
         sh.out("cd /var; Q=old")
         assert sh.out("pwd; echo \"$Q\"; sh -c 'echo \"$Q\"'", cwd="/usr", env={"Q": "n e'w"}) == "/usr\nn e'w\nn e'w\n"
@@ -200,7 +200,7 @@ def test_w_14_cwd_env_and_timeout_are_of_one_command(s):
         assert r.exit_code == 1 and b"/not/there" in r.err and r.out == b"", r
 
 
-def test_w_16_a_stream_is_byte_exact(s):
+def test_w16_a_stream_is_byte_exact(s):
     with Shell(s) as sh:
         got = {"stdout": b"", "stderr": b""}
         for name, data in s.api.events("POST", f"/v1/sandboxes/{sh.box.id}/exec",
@@ -211,7 +211,7 @@ def test_w_16_a_stream_is_byte_exact(s):
         assert got["stderr"] == b"\n\nend" and (name, data["exit_code"]) == ("exit", 0)
 
 
-def test_w_17_a_shell_that_is_not_there_is_not_there(s):
+def test_w17_a_shell_that_is_not_there_is_not_there(s):
     with Shell(s) as sh:
         assert refused(lambda: s.api.get(sh.path + "/nobody"), 404).body["remediation"]
         refused(lambda: sh.box.exec("true", shell="nobody"), 404)
@@ -225,7 +225,7 @@ def test_w_17_a_shell_that_is_not_there_is_not_there(s):
         assert sh.box.exec("echo hi", shell=a).out == b"hi\n"
 
 
-def test_w_18_names_of_variables_are_checked_and_values_are_data(s):
+def test_w18_names_of_variables_are_checked_and_values_are_data(s):
     with Shell(s) as sh:
         for bad in ("A;touch /tmp/x", "1A", "A B", "", "A$(id)", "Ä"):
             refused(lambda: s.api.call("POST", sh.path, {"env": {bad: "x"}}), 400)

@@ -33,7 +33,7 @@ def happened(s, ident):
 
 
 @limit(120)
-def test_it_sleeps_keeps_its_files_and_wakes_when_used(s):
+def test_cf_it_sleeps_keeps_its_files_and_wakes_when_used(s):
     box = make(s)
     s.api.exec(box, "echo kept > /root/f; sleep 1000 & trap '' TERM; sleep 1000 & true")
     pids = s.cgroup_pids(box)
@@ -97,7 +97,7 @@ def test_one_whose_processes_died_can_be_woken(s):
 
 @limit(120)
 @only("crun")
-def test_who_is_not_used_falls_asleep_and_who_is_busy_or_kept_alive_does_not(s):
+def test_w20_who_is_not_used_falls_asleep_and_who_is_busy_or_kept_alive_does_not(s):
     idle, kept, never = make(s, sleep_after_ms=1000), make(s, sleep_after_ms=1000, keep_alive=True), make(s)
     busy = make(s, sleep_after_ms=1000)
     r = s.api.exec(busy, "sleep 4; echo done")

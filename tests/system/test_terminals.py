@@ -160,7 +160,7 @@ def test_delete_kills_everything_and_forgets_it(s):
         assert s.api.get(t.all)["terminals"] == []
 
 
-def test_measured_bug_a_terminal_reports_its_end(s):
+def test_cf_a_terminal_reports_its_end(s):
     with s.box() as b:
         t = sh(s, b, "exit 0")
         with t.view() as v:

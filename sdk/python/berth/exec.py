@@ -8,7 +8,8 @@ from typing import Optional
 from .client import backoff, data_of, random_id
 from .errors import BerthError, CommandLostError, CommandTimeoutError, ConnectionError, NotFoundError, error_from
 
-PATIENCE = 8  # how often a stream is tried again without a single event in between
+PATIENCE = 8  # how often a stream is tried again without a single event in between, or lasting
+A_WHILE = 10.0  # seconds
 
 
 @dataclass
@@ -44,6 +45,7 @@ def follow(client, base, ident, position=0, first=None, stop=None):
     """(type, value) of one exec from a position on, over as many connections as it takes."""
     failures = 0
     while True:
+        began = time.monotonic()
         try:
             answer = first() if first else client.send(
                 "GET", f"{base}/execs/{ident}/output", query={"from": position, "follow": 1}, headers={"Accept": "text/event-stream"})
@@ -67,10 +69,11 @@ def follow(client, base, ident, position=0, first=None, stop=None):
                         return
                     elif name == "error":
                         raise error_from(data, 500)
+            raise ConnectionError(f"the stream of {ident} ended, and how it ended was not in it", code="connection")
         except BerthError as why:
             if not isinstance(why, ConnectionError) and why.status not in (502, 503, 504):
                 raise
-            failures += 1
+            failures = 1 if time.monotonic() - began > A_WHILE else failures + 1
             if failures > PATIENCE:
                 raise
         time.sleep(backoff(failures))

@@ -26,6 +26,12 @@ def kill_process(client, base, ident, signal=None):
     return kill(client, base, ident, "TERM", KILL_GRACE) if signal is None else kill(client, base, ident, signal)
 
 
+def kill_processes(client, base, group=None):
+    """All of a group, or all in the background."""
+    body = {"scope": "background"} if group is None else {"scope": "group", "group": group}
+    return client.json("POST", f"{base}/execs/kill", body=body, key=random_id("kill_"))["killed"]
+
+
 def logs(client, base, ident):
     """(stdout, stderr) so far, as bytes."""
     out, position = {"stdout": b"", "stderr": b""}, 0
@@ -44,7 +50,7 @@ class Process:
         self._client, self._base = client, base
         self.id, self.pid = record["id"], record.get("pid")
         self.command = command_of(record["argv"])
-        self.session_id = record.get("shell") or None
+        self.session_id = record.get("shell") or record.get("group") or None
         self._take(record)
 
     def _take(self, record):
@@ -103,12 +109,12 @@ class Process:
         raise ProcessReadyTimeoutError(why, code="process_ready_timeout")
 
 
-def start(client, base, command, process_id=None, cwd=None, env=None, timeout=None, stdin=False):
+def start(client, base, command, process_id=None, cwd=None, env=None, timeout=None, stdin=False, group=None):
     body = {"command": command} if isinstance(command, str) else {"argv": list(command)}
     body.update(id=process_id or random_id("proc_"), background=True)
     if stdin:
         body["stdin_open"] = True
-    for name, value in (("cwd", cwd), ("env", env)):
+    for name, value in (("cwd", cwd), ("env", env), ("group", group)):
         if value is not None:
             body[name] = value
     if timeout is not None:

@@ -62,7 +62,8 @@ class Workspace:
 
     def start_process(self, command, process_id=None, cwd=None, env=None, timeout=None, stdin=False):
         """With `stdin` it waits for what Process.write() gives it."""
-        return processes.start(self.client, self._base(), command, process_id, cwd or self._cwd(), env, timeout, stdin)
+        return processes.start(self.client, self._base(), command, process_id, cwd or self._cwd(), env, timeout, stdin,
+                               self.session_id)
 
     def list_processes(self):
         base, found, after = self._base(), [], None
@@ -83,11 +84,13 @@ class Workspace:
     def kill_process(self, ident, signal=None):
         processes.kill_process(self.client, self._base(), ident, signal)
 
+    _group = None  # whose processes are killed and cleaned up: a sandbox's all
+
     def kill_all_processes(self):
-        return self.client.json("POST", f"{self._base()}/execs/kill", body={"scope": "background"}, key=random_id("kill_"))["killed"]
+        return processes.kill_processes(self.client, self._base(), self._group)
 
     def cleanup_completed_processes(self):
-        done = [p for p in self.list_processes() if p.record["state"] == "ended"]
+        done = [p for p in self.list_processes() if p.record["state"] == "ended" and self._group in (None, p.record.get("group"))]
         for p in done:
             self.client.json("DELETE", f"{self._base()}/execs/{p.id}", key=random_id("rm_"))
         return len(done)
@@ -188,7 +191,7 @@ class Workspace:
 class Session(Workspace):
     def __init__(self, sandbox, ident, cwd):
         super().__init__(sandbox.client)
-        self.sandbox, self.id, self.session_id, self._start = sandbox, ident, ident, cwd
+        self.sandbox, self.id, self.session_id, self._group, self._start = sandbox, ident, ident, ident, cwd
 
     def _base(self):
         return self.sandbox._base()
@@ -281,6 +284,8 @@ class Sandbox(Workspace):
         return Session(self, shell["name"], shell.get("cwd") or WORKSPACE)
 
     def delete_session(self, ident):
+        """With the processes it started."""
+        processes.kill_processes(self.client, self._base(), ident)
         self.client.send("DELETE", f"{self._base()}/shells/{ident}", key=random_id("rm_")).close()
 
     def set_env_vars(self, env):

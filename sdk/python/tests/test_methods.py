@@ -1,4 +1,5 @@
 """Every method, against a real server."""
+import http.server
 import re
 import threading
 import time
@@ -107,6 +108,18 @@ class Methods(WithBox):
             self.box.create_session("a")
         self.box.delete_session("a")
 
+    def test_pc5_a_session_ends_its_own_processes_and_no_others(self):
+        a, b = self.box.create_session("pa"), self.box.create_session("pb")
+        mine, theirs = [a.start_process("sleep 1000") for _ in range(2)], [w.start_process("sleep 1000") for w in (b, self.box)]
+        self.assertEqual(len([p for p in b.list_processes() if p.session_id == "pa"]), 2)
+        self.assertEqual(a.kill_all_processes(), 2)
+        self.assertEqual([p.refresh().status for p in mine + theirs], ["killed"] * 2 + ["running"] * 2)
+        self.assertEqual((b.cleanup_completed_processes(), a.cleanup_completed_processes()), (0, 2))
+        self.box.delete_session("pb")
+        self.assertEqual((theirs[0].refresh().status, self.box.kill_all_processes()), ("killed", 1))
+        self.assertEqual(self.box.cleanup_completed_processes(), 2)
+        self.box.delete_session("pa")
+
     def test_variables(self):
         value = "it's \"$(touch /tmp/pwned)\" `id`\nnewline \\ end"
         self.box.set_env_vars({"AWKWARD": value})
@@ -137,7 +150,7 @@ class Methods(WithBox):
         with self.assertRaises(berth.GitRefNotFoundError):
             self.box.git_checkout("file:///tmp/src", branch="nope", target_dir="/workspace/n")
 
-    def test_ports_say_not_yet(self):
+    def test_w21_w22_w27_ports_say_not_yet(self):
         for call in (self.box.expose_port, self.box.unexpose_port, self.box.is_port_exposed):
             with self.assertRaises(berth.NotYetError):
                 call(8080)
@@ -148,7 +161,34 @@ class Methods(WithBox):
         self.assertEqual(box.destroy()["receipt"]["process"], "absent")
 
 
+class Nothing(http.server.BaseHTTPRequestHandler):
+    """A server whose streams end, and never say how."""
+
+    def answer(self):
+        events = b""
+        if self.path.endswith("/exec"):
+            events = b'event: started\ndata: {"id":"x","pid":1}\n\nevent: stdout\ndata: {"offset":0,"data":"all is well"}\n\n'
+        stream = "/exec" in self.path
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream" if stream else "application/json")
+        self.end_headers()
+        self.wfile.write(events if stream else b'{"id":"sb_c1_x"}')
+
+    do_GET = do_POST = answer
+
+    def log_message(self, *_):
+        pass
+
+
 class Errors(unittest.TestCase):
+    def test_w15_a_stream_that_ends_without_an_end_is_an_error(self):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Nothing)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with self.assertRaises(berth.errors.ConnectionError):
+            berth.get_sandbox(berth.Berth(f"http://127.0.0.1:{server.server_port}", "k"), "x").exec("true")
+        server.shutdown()
+        server.server_close()
+
     def test_they_have_a_type_a_sentence_and_a_way_out(self):
         wrong = berth.get_sandbox(berth.Berth(client.url, "wrong", retries=0), "x")
         with self.assertRaises(berth.UnauthenticatedError) as caught:

@@ -281,6 +281,8 @@ export interface ExecRequest {
   stdin_open?: boolean;
   /** The caller's choice; 409 if there is one of that name. */
   id?: ExecId;
+  /** Whose it is, in the caller's words; all of a group can be killed at once. */
+  group?: ExecId;
   background?: boolean;
   /** It goes on when the client is gone. `background` implies it. */
   keep?: boolean;
@@ -364,6 +366,7 @@ export interface Exec {
   sandbox: string;
   argv: string[];
   shell?: ShellName;
+  group?: ExecId;
   background: boolean;
   state: 'running' | 'ended';
   /** Inside the sandbox. */

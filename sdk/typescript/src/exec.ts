@@ -99,8 +99,9 @@ interface Ask {
   shell?: string;
 }
 
-/** How long a stream is tried again without a single event coming in between. */
+/** How often a stream is tried again without a single event coming in between, or lasting a while. */
 const PATIENCE = 8;
+const A_WHILE_MS = 10_000;
 
 /**
  * The events of one exec from a position on, over as many connections as it takes.
@@ -111,6 +112,7 @@ export async function* follow(client: Berth, base: string, id: string, position:
   let failures = 0;
   let open = first;
   for (;;) {
+    const began = Date.now();
     try {
       const answer = open ? await open() : await attach(client, base, id, position, signal);
       open = undefined;
@@ -134,8 +136,10 @@ export async function* follow(client: Berth, base: string, id: string, position:
           throw errorFrom(data, 500);
         }
       }
+      throw new ConnectionError({ code: 'connection', message: `the stream of ${id} ended, and how it ended was not in it` });
     } catch (error) {
       if (signal?.aborted) throw aborted(signal);
+      if (Date.now() - began > A_WHILE_MS) failures = 0;
       const broken = !(error instanceof BerthError) || error instanceof ConnectionError ||
         error.status === 502 || error.status === 503 || error.status === 504;
       if (!broken) throw error;

@@ -69,7 +69,7 @@ export class Process {
     this.status = statusOf(record);
     this.endTime = record.ended_at ? new Date(record.ended_at) : undefined;
     this.exitCode = record.state === 'ended' ? record.exit_code : undefined;
-    this.sessionId = record.shell || undefined;
+    this.sessionId = record.shell || record.group || undefined;
   }
 
   #path(rest = ''): string {
@@ -126,6 +126,12 @@ export class Process {
 
 export async function killProcess(client: Berth, base: string, id: string, signal?: string | number): Promise<ExecRecord> {
   return signal === undefined ? kill(client, base, id, 'TERM', KILL_GRACE_MS) : kill(client, base, id, signal);
+}
+
+/** All of a group, or all in the background. */
+export async function killProcesses(client: Berth, base: string, group?: string): Promise<number> {
+  const json = group === undefined ? { scope: 'background' } : { scope: 'group', group };
+  return (await client.json<{ killed: number }>('POST', `${base}/execs/kill`, { json, key: randomId('kill_') })).killed;
 }
 
 interface Output {

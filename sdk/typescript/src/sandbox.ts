@@ -6,7 +6,7 @@ import { Code, CodeContext, ContextOptions, Execution, RunCodeOptions } from './
 import { BerthError, ConflictError, NotFoundError, NotYetError } from './errors.js';
 import { ExecOptions, ExecRecord, ExecResult, OutputEvent, askOf, collect, execEvents, run } from './exec.js';
 import { FileContent, Files } from './files.js';
-import { Process, ProcessOptions, killProcess, logEvents, logs, startProcess } from './process.js';
+import { Process, ProcessOptions, killProcess, killProcesses, logEvents, logs, startProcess } from './process.js';
 import { writeEvents } from './sse.js';
 
 export interface SandboxOptions {
@@ -83,7 +83,7 @@ export abstract class Workspace {
   // -- processes -------------------------------------------------------------------------------
 
   async startProcess(command: string, options: ProcessOptions = {}): Promise<Process> {
-    return startProcess(this.client, await this.base(), command, { cwd: await this.cwd(), ...options }, {});
+    return startProcess(this.client, await this.base(), command, { cwd: await this.cwd(), ...options }, { group: this.sessionId });
   }
 
   /** Where processes start; the sandbox's directory for work. */
@@ -118,14 +118,18 @@ export abstract class Workspace {
     await killProcess(this.client, await this.base(), id, signal);
   }
 
+  /** Whose processes are killed and cleaned up: a sandbox's all. */
+  protected get group(): string | undefined {
+    return undefined;
+  }
+
   async killAllProcesses(): Promise<number> {
-    const { killed } = await this.client.json<{ killed: number }>('POST', `${await this.base()}/execs/kill`,
-      { json: { scope: 'background' }, key: randomId('kill_') });
-    return killed;
+    return killProcesses(this.client, await this.base(), this.group);
   }
 
   async cleanupCompletedProcesses(): Promise<number> {
-    const done = (await this.listProcesses()).filter((p) => p.record.state === 'ended');
+    const mine = (p: Process): boolean => this.group === undefined || p.record.group === this.group;
+    const done = (await this.listProcesses()).filter((p) => p.record.state === 'ended' && mine(p));
     const base = await this.base();
     for (const p of done) {
       await this.client.json('DELETE', `${base}/execs/${encodeURIComponent(p.id)}`, { key: randomId('rm_') });
@@ -282,6 +286,10 @@ export class Session extends Workspace {
     return this.start;
   }
 
+  protected override get group(): string {
+    return this.id;
+  }
+
   /** For what this session runs from now on. */
   async setEnvVars(env: Record<string, string | undefined>): Promise<void> {
     checkNames(env);
@@ -365,7 +373,9 @@ export class Sandbox extends Workspace {
     return new Session(this.client, shell.name, () => this.base(), shell.cwd || WORKSPACE);
   }
 
+  /** With the processes it started. */
   async deleteSession(id: string): Promise<void> {
+    await killProcesses(this.client, await this.base(), id);
     await this.client.send('DELETE', `${await this.base()}/shells/${encodeURIComponent(id)}`, { key: randomId('rm_') });
   }
 

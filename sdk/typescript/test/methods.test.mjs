@@ -175,6 +175,23 @@ test('sessions have a directory and variables of their own', async () => {
   await assert.rejects(box.getSession('a'), berth.NotFoundError);
 });
 
+test('W-12 PC-5: a session ends its own processes and no others', async () => {
+  const [a, b] = [await box.createSession({ id: 'pa' }), await box.createSession({ id: 'pb' })];
+  const mine = [await a.startProcess('sleep 1000'), await a.startProcess('sleep 1000')];
+  const theirs = [await b.startProcess('sleep 1000'), await box.startProcess('sleep 1000')];
+  assert.deepEqual((await b.listProcesses()).filter((p) => p.sessionId === 'pa').length, 2);
+  assert.equal(await a.killAllProcesses(), 2);
+  for (const p of mine) assert.equal(await p.getStatus(), 'killed');
+  for (const p of theirs) assert.equal(await p.getStatus(), 'running');
+  assert.equal(await b.cleanupCompletedProcesses(), 0);
+  assert.equal(await a.cleanupCompletedProcesses(), 2);
+  await box.deleteSession('pb');
+  assert.equal(await theirs[0].getStatus(), 'killed');
+  assert.equal(await box.killAllProcesses(), 1);
+  assert.equal(await box.cleanupCompletedProcesses(), 2);
+  await box.deleteSession('pa');
+});
+
 test('W-18: variables are data, whatever is in them', async () => {
   const value = `it's "$(touch /tmp/pwned)" \`id\`\nnewline \\ end`;
   await box.setEnvVars({ AWKWARD: value });
@@ -220,7 +237,7 @@ test('git: a checkout, and what can go wrong with it', async () => {
   await assert.rejects(box.gitCheckout('file:///tmp/nothing', { targetDir: '/workspace/m' }), berth.GitRepositoryNotFoundError);
 });
 
-test('ports say not yet, with a type', async () => {
+test('W-21 W-22 W-27: ports say not yet, with a type', async () => {
   for (const call of [() => box.exposePort(8080), () => box.unexposePort(8080), () => box.getExposedPorts(), () => box.isPortExposed(8080),
     () => box.validatePortToken(8080, 't')]) await assert.rejects(call(), berth.NotYetError);
 });

@@ -1,7 +1,8 @@
 // Connections that break are a pause, not a loss.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { ConnectionError } from '../dist/index.js';
+import http from 'node:http';
+import { after, test } from 'node:test';
+import { ConnectionError, getSandbox, parseSSEStream } from '../dist/index.js';
 import { breaking, client, random, sandbox } from './world.mjs';
 
 test('output is whole over connections that break again and again, and the command ran once', async () => {
@@ -27,7 +28,6 @@ test('logs of a process are whole, too', async () => {
   const box = sandbox({}, client.at(way.url));
   const p = await box.startProcess('seq 1 30000');
   let text = '';
-  const { parseSSEStream } = await import('../dist/index.js');
   for await (const e of parseSSEStream(await box.streamProcessLogs(p.id))) if (e.type === 'stdout') text += e.data;
   assert.equal(text, Array.from({ length: 30000 }, (_, i) => `${i + 1}\n`).join(''));
 });
@@ -37,12 +37,30 @@ test('a file is read on where its connection broke', async () => {
   const content = Buffer.alloc(3_000_000, 'berth file content ');
   const direct = sandbox();
   await direct.writeFile('/tmp/big', content);
-  const { getSandbox } = await import('../dist/index.js');
   const through = getSandbox(client.at(way.url), direct.id);
   const parts = [];
   for await (const part of (await through.files()).bytes('/tmp/big')) parts.push(part);
   assert.ok(Buffer.concat(parts).equals(content));
   assert.ok(way.broken() > 2);
+});
+
+test('W-15: a stream that ends without an end is an error, not a success and not a hang', async () => {
+  const server = http.createServer((ask, answer) => {
+    if (/shells$|mkdir/.test(ask.url)) return answer.end('{}');
+    if (ask.url === '/v1/sandboxes') return answer.end('{"id":"sb_c1_x"}');
+    answer.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    answer.end(ask.url.endsWith('/exec') ? 'event: started\ndata: {"id":"x","pid":1}\n\nevent: stdout\ndata: {"offset":0,"data":"all is well"}\n\n' : '');
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  after(() => server.close());
+  const box = getSandbox(client.at(`http://127.0.0.1:${server.address().port}`), 'x');
+  const events = async () => {
+    const seen = [];
+    for await (const e of parseSSEStream(await box.execStream('true'))) seen.push(e.type);
+    return seen;
+  };
+  const [, seen] = await Promise.all([assert.rejects(box.exec('true'), ConnectionError), events()]);
+  assert.deepEqual(seen, ['start', 'stdout', 'error']);
 });
 
 test('a server that is not there is an error in the end, not a hang', async () => {

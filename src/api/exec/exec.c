@@ -665,6 +665,7 @@ void exec_begin(struct request *rq, struct exec_begin *b, struct tail *t)
 	t->exec = x;
 	x->keep = b->keep || b->background;
 	x->head.background = b->background;
+	memcpy(x->head.group, b->group, sizeof(x->head.group));
 	memcpy(x->head.key, b->key, sizeof(b->key));
 	memcpy(x->head.body, b->body, sizeof(b->body));
 	x->head.ask = b->ask;

@@ -49,6 +49,7 @@ struct exec_begin {
 	const char *sandbox;
 	struct exec_request ask; /* taken over; without an id it gets one */
 	bool keep, background;
+	char group[EXEC_ID_SIZE];
 	char key[JOURNAL_KEY_SIZE], body[JOURNAL_KEY_SIZE]; /* of an Idempotency-Key; or empty */
 };
 

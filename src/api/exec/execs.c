@@ -57,6 +57,8 @@ void exec_record_json(struct buf *out, struct journal *j)
 		json_str(out, "shell", j->head.ask.shell);
 	if (!j->head.ask.shell[0] || v.slot.exit.kind == EXEC_NONE)
 		json_str(out, "cwd", j->head.ask.cwd);
+	if (j->head.group[0])
+		json_str(out, "group", j->head.group);
 	json_bool(out, "background", j->head.background);
 	json_str(out, "state", v.slot.state == JOURNAL_RUNNING ? "running" : "ended");
 	json_int(out, "pid", v.slot.pid);

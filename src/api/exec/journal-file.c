@@ -42,6 +42,7 @@ void journal_begin_encode(struct buf *out, const struct journal_head *h,
 	writer_u64(&head, h->generation);
 	writer_u64(&head, h->started_ms);
 	writer_u8(&head, h->background);
+	writer_str(&head, h->group);
 	writer_str(&head, h->key);
 	writer_str(&head, h->body);
 	exec_request_encode(&ask, &h->ask);
@@ -104,6 +105,7 @@ int journal_head_decode(struct bytes wire, struct journal_head *ret, struct err 
 	h.generation = reader_u64(&r);
 	h.started_ms = reader_u64(&r);
 	background = reader_u8(&r);
+	reader_str(&r, h.group, sizeof(h.group));
 	reader_str(&r, h.key, sizeof(h.key));
 	reader_str(&r, h.body, sizeof(h.body));
 	ask = reader_bytes(&r, reader_u32(&r));

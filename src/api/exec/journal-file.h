@@ -46,6 +46,7 @@ struct journal_head {
 	uint64_t generation;
 	uint64_t started_ms;
 	bool background;
+	char group[EXEC_ID_SIZE];    /* or empty */
 	char key[JOURNAL_KEY_SIZE];  /* of the Idempotency-Key */
 	char body[JOURNAL_KEY_SIZE]; /* and of what came with it */
 	struct exec_request ask;     /* its id is the exec's */

@@ -3,6 +3,7 @@
  * that have been seen.
  */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,10 @@
 #include "api/exec/exec.h"
 #include "api/exec/execs.h"
 #include "api/exec/signal-name.h"
+#include "api/life/once.h"
+#include "lib/crash.h"
 #include "lib/json.h"
+#include "lib/str.h"
 
 #define SEEN_MS   30000 /* for a tree that was killed to be seen gone */
 #define GRACE_MAX (3600 * 1000)
@@ -84,13 +88,13 @@ static void on_grace_over(uv_timer_t *timer)
 	uv_timer_start(timer, on_late, SEEN_MS, 0);
 	if (v->sent) /* the first has not come back: it does not wait for a second */
 		return;
-	strike(v, 9);
+	strike(v, SIGKILL);
 }
 
 static void on_delivered(struct errand *errand, const struct err *why)
 {
 	struct victim *v = container_of(errand, struct victim, errand);
-	bool wait = errand->signum == 9 || v->blow.grace_ms > 0;
+	bool wait = errand->signum == SIGKILL || v->blow.grace_ms > 0;
 
 	v->sent = false;
 	/* That it has ended is what the tail will say; it is no failure. */
@@ -166,7 +170,7 @@ static int read_blow(const struct json *body, struct blow *b, struct err *e)
 	int64_t grace = body ? json_get_int(body, "grace_ms") : 0;
 	char text[32];
 
-	*b = (struct blow){ .signum = 9 };
+	*b = (struct blow){ .signum = SIGKILL };
 	if (grace < 0 || grace > GRACE_MAX)
 		return err_set(e, ERR_INVALID, "grace_ms must be 0 to %d", GRACE_MAX);
 	b->grace_ms = (uint64_t)grace;
@@ -185,126 +189,242 @@ static int read_body(const struct request *rq, struct json **ret, struct err *e)
 	return json_parse(buf_str(&rq->body), rq->body.len, ret, e);
 }
 
-/* ---- one ---- */
+/* ---- who is struck ---- */
 
-static void on_one_done(struct victim *v, void *data)
-{
-	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
-	struct request *rq = data;
+struct scope;
 
-	if (v->failed)
-		return request_fail(rq, &v->e);
-	exec_record_json(&body, v->errand.journal);
-	request_reply(rq, 200, &body);
-}
-
-void execs_kill(struct request *rq)
-{
-	cleanup(json_free) struct json *body = NULL;
-	struct journal *j;
-	struct blow b;
-	struct err e;
-
-	if (read_body(rq, &body, &e) < 0 || read_blow(body, &b, &e) < 0 ||
-	    execs_find(rq, &j, &e) < 0)
-		return request_fail(rq, &e);
-	victim_begin(rq->reactor, j, &b, on_one_done, rq);
-	journal_unref(j);
-}
-
-/* ---- many ---- */
-
-struct many {
+/* One request: the exec it names, or all in a scope. */
+struct killing {
 	struct request *rq;
+	struct once *once; /* NULL: it came without a key */
 	struct blow blow;
-	char scope[16], shell[EXEC_ID_SIZE];
+	struct journal *one;       /* NULL: all in the scope */
+	const struct scope *scope; /* and its name, if it has one */
+	char name[EXEC_ID_SIZE];
 	size_t left, killed;
 	bool failed;
 	struct err e;
 };
 
-static void many_end(struct many *m)
+static struct killing *killing_new(struct request *rq)
+{
+	struct killing *k = xcalloc(1, sizeof(*k));
+
+	k->rq = rq;
+	return k;
+}
+
+/* The request is the caller's to answer. */
+static struct request *killing_free(struct killing *k)
+{
+	struct request *rq = k->rq;
+
+	once_free(k->once);
+	journal_unref(k->one);
+	free(k);
+	return rq;
+}
+
+static void killing_fail(struct killing *k, const struct err *why)
+{
+	struct err e = *why;
+
+	request_fail(killing_free(k), &e);
+}
+
+static void killing_json(const struct killing *k, struct buf *out)
+{
+	if (k->one)
+		return exec_record_json(out, k->one);
+	json_open(out, '{');
+	json_int(out, "killed", (int64_t)k->killed);
+	buf_adds(out, "}");
+}
+
+static void killing_tell(struct killing *k)
 {
 	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
-	struct request *rq = m->rq;
-	struct err e = m->e;
-	bool failed = m->failed;
 
-	if (--m->left > 0)
-		return;
-	json_open(&body, '{');
-	json_int(&body, "killed", (int64_t)m->killed);
-	buf_adds(&body, "}");
-	free(m);
-	if (failed)
-		return request_fail(rq, &e);
-	request_reply(rq, 200, &body);
+	killing_json(k, &body);
+	request_reply(killing_free(k), 200, &body);
 }
 
-static void on_one_of_many(struct victim *v, void *data)
+/* If it could not be stored it is true all the same; the next one under this key will see. */
+static void on_stored(void *data, const struct err *why)
 {
-	struct many *m = data;
+	(void)why;
+	killing_tell(data);
+}
+
+/* What failed may have been done all the same: its key stays taken. */
+static void killing_end(struct killing *k)
+{
+	cleanup(buf_done) struct buf count = buf_make(64);
+
+	if (--k->left > 0)
+		return;
+	if (k->failed)
+		return killing_fail(k, &k->e);
+	crash_point("exec.killed");
+	if (!k->once)
+		return killing_tell(k);
+	if (!k->one)
+		killing_json(k, &count);
+	once_answer(k->once, 200, &count, on_stored, k);
+}
+
+static void on_struck(struct victim *v, void *data)
+{
+	struct killing *k = data;
 
 	if (v->failed) {
-		m->failed = true;
-		m->e = v->e;
+		k->failed = true;
+		k->e = v->e;
 	} else {
-		m->killed++;
+		k->killed++;
 	}
-	many_end(m);
+	killing_end(k);
 }
 
-static bool is_in_scope(const struct many *m, const struct journal *j)
+static bool is_any(const struct killing *k, const struct journal *j)
 {
-	const char *owner = request_owner(m->rq);
+	(void)k;
+	(void)j;
+	return true;
+}
 
-	if (owner && strcmp(owner, j->head.owner) != 0)
-		return false;
-	if (strcmp(m->scope, "background") == 0)
-		return j->head.background;
-	return strcmp(m->scope, "shell") != 0 || strcmp(j->head.ask.shell, m->shell) == 0;
+static bool is_background(const struct killing *k, const struct journal *j)
+{
+	(void)k;
+	return j->head.background;
+}
+
+static bool is_of_shell(const struct killing *k, const struct journal *j)
+{
+	return strcmp(j->head.ask.shell, k->name) == 0;
+}
+
+static bool is_of_group(const struct killing *k, const struct journal *j)
+{
+	return strcmp(j->head.group, k->name) == 0;
+}
+
+/* One that is named is so by the member of the body that is called like it. */
+static const struct scope {
+	const char *word;
+	bool named;
+	bool (*has)(const struct killing *k, const struct journal *j);
+} scopes[] = {
+	{ "all", false, is_any },
+	{ "background", false, is_background },
+	{ "shell", true, is_of_shell },
+	{ "group", true, is_of_group },
+};
+
+static bool is_in_scope(const struct killing *k, const struct journal *j)
+{
+	const char *owner = request_owner(k->rq);
+
+	return (!owner || strcmp(owner, j->head.owner) == 0) && k->scope->has(k, j);
 }
 
 static void strike_one(void *data, struct journal *j)
 {
-	struct many *m = data;
+	struct killing *k = data;
 	struct journal_view v;
 
 	journal_look(j, &v);
-	if (v.slot.state != JOURNAL_RUNNING || !is_in_scope(m, j))
+	if (v.slot.state != JOURNAL_RUNNING || !is_in_scope(k, j))
 		return;
-	m->left++;
-	victim_begin(m->rq->reactor, j, &m->blow, on_one_of_many, m);
+	k->left++;
+	victim_begin(k->rq->reactor, j, &k->blow, on_struck, k);
 }
 
-static int read_scope(const struct json *body, struct many *m, struct err *e)
+static void killing_act(struct killing *k)
 {
-	const char *scope = body ? json_get_str(body, "scope") : "";
-	const char *shell = body ? json_get_str(body, "shell") : "";
+	k->left = 1; /* until all are struck */
+	if (k->one) {
+		k->left++;
+		victim_begin(k->rq->reactor, k->one, &k->blow, on_struck, k);
+	} else {
+		journals_running(&k->rq->reactor->berthd->journals, k->rq->param, strike_one, k);
+	}
+	killing_end(k);
+}
 
-	snprintf(m->scope, sizeof(m->scope), "%s", scope[0] ? scope : "all");
-	snprintf(m->shell, sizeof(m->shell), "%s", shell);
-	if (strcmp(m->scope, "all") != 0 && strcmp(m->scope, "background") != 0 &&
-	    strcmp(m->scope, "shell") != 0)
-		return err_set(e, ERR_INVALID, "scope must be all, background or shell");
-	if (strcmp(m->scope, "shell") == 0 && !shell[0])
-		return err_set(e, ERR_INVALID, "the scope shell needs a shell");
-	return read_blow(body, &m->blow, e);
+/* ---- once ---- */
+
+/* The count that was, or the exec as it is. */
+static void killing_again(struct killing *k)
+{
+	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
+
+	if (k->rq->x)
+		(void)!http_reply_header(k->rq->x, "Idempotency-Replayed", "true");
+	if (k->one)
+		return killing_tell(k);
+	buf_adds(&body, k->once->first.response);
+	request_reply(killing_free(k), 200, &body);
+}
+
+static void on_taken(void *data, const struct err *why)
+{
+	struct killing *k = data;
+
+	if (why)
+		return killing_fail(k, why);
+	if (k->once->taken)
+		return killing_act(k);
+	killing_again(k);
+}
+
+static void killing_begin(struct killing *k)
+{
+	struct err e;
+
+	if (once_new(k->rq, &k->once, &e) < 0)
+		return killing_fail(k, &e);
+	if (!k->once)
+		return killing_act(k);
+	k->once->repeat = k->blow.signum == SIGKILL;
+	once_take(k->once, on_taken, k);
+}
+
+void execs_kill(struct request *rq)
+{
+	cleanup(json_free) struct json *body = NULL;
+	struct killing *k = killing_new(rq);
+	struct err e;
+
+	if (read_body(rq, &body, &e) < 0 || read_blow(body, &k->blow, &e) < 0 ||
+	    execs_find(rq, &k->one, &e) < 0)
+		return killing_fail(k, &e);
+	killing_begin(k);
+}
+
+static int read_scope(const struct json *body, struct killing *k, struct err *e)
+{
+	const char *word = body ? json_get_str(body, "scope") : "";
+
+	for (size_t i = 0; i < array_len(scopes) && !k->scope; i++)
+		if (!word[0] || strcmp(word, scopes[i].word) == 0)
+			k->scope = &scopes[i];
+	if (!k->scope)
+		return err_set(e, ERR_INVALID, "scope must be all, background, shell or group");
+	if (k->scope->named &&
+	    (!str_copy(k->name, sizeof(k->name), json_get_str(body, word)) || !k->name[0]))
+		return err_set(e, ERR_INVALID, "the scope %s needs a %s", word, word);
+	return 0;
 }
 
 void execs_kill_scope(struct request *rq)
 {
 	cleanup(json_free) struct json *body = NULL;
-	struct many *m = xcalloc(1, sizeof(*m));
+	struct killing *k = killing_new(rq);
 	struct err e;
 
-	m->rq = rq;
 	if (sandbox_id_check(rq->param, &e) < 0 || read_body(rq, &body, &e) < 0 ||
-	    read_scope(body, m, &e) < 0) {
-		free(m);
-		return request_fail(rq, &e);
-	}
-	m->left = 1; /* until all are struck */
-	journals_running(&rq->reactor->berthd->journals, rq->param, strike_one, m);
-	many_end(m);
+	    read_scope(body, k, &e) < 0 || read_blow(body, &k->blow, &e) < 0)
+		return killing_fail(k, &e);
+	killing_begin(k);
 }

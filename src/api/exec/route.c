@@ -17,7 +17,7 @@ struct exec_body {
 	struct strv argv, env;
 	char *command;
 	char cwd[EXEC_CWD_SIZE];
-	char shell[EXEC_ID_SIZE];
+	char shell[EXEC_ID_SIZE], group[EXEC_ID_SIZE];
 	char *stdin_text;
 	int64_t timeout_ms;
 };
@@ -28,6 +28,7 @@ static const struct json_field body_fields[] = {
 	JSON_FIELD_TEXT(exec_body, command),
 	JSON_FIELD_STR(exec_body, cwd),
 	JSON_FIELD_STR(exec_body, shell),
+	JSON_FIELD_STR(exec_body, group),
 	JSON_FIELD_MAP(exec_body, env),
 	{ "stdin", JSON_TEXT, offsetof(struct exec_body, stdin_text), sizeof(char *), false },
 	JSON_FIELD_BOOL(exec_body, stdin_open),
@@ -56,6 +57,8 @@ static int read_body(const struct request *rq, struct exec_body *b, struct exec_
 		return err_set(e, ERR_INVALID, "timeout_ms must not be negative");
 	if (b->shell[0] && !b->command)
 		return err_set(e, ERR_INVALID, "a shell runs a command, not an argv");
+	if (b->group[0] && exec_id_check(b->group, e) < 0)
+		return err_wrap(e, "group");
 	if (b->command && !b->shell[0]) {
 		strv_add(&b->argv, "/bin/sh");
 		strv_add(&b->argv, "-c");
@@ -116,6 +119,7 @@ static void begin(struct request *rq, bool ready)
 	ask.input.stay_open = body.stdin_open;
 	ask.begin.background = body.background;
 	ask.begin.keep = body.keep;
+	memcpy(ask.begin.group, body.group, sizeof(ask.begin.group));
 	if (body.background)
 		exec_later(rq, &ask);
 	else if (rq->wants_events)

@@ -1,5 +1,4 @@
 /* GET .../execs/{}/wait: until it ends, says something, or listens on a port. */
-#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,13 +7,11 @@
 #include "api/init-link.h"
 #include "http/target.h"
 #include "lib/json.h"
+#include "lib/pattern.h"
 #include "lib/str.h"
 #include "proto/writer.h"
 
-#define PATTERN_MAX 256
-#define LOOK_MAX    512 /* of a line, so much is looked at by an expression */
-#define REGEX_MAX   64  /* bytes of an expression */
-#define REPEATS_MAX 4   /* of `+ * ?` in it: regcomp() copies what stands before each */
+#define TEXT_MAX    256
 #define WAIT_MAX_MS (3600 * 1000)
 #define WAIT_MS     60000
 
@@ -24,21 +21,23 @@ struct wait {
 	struct init_link *port; /* for a port */
 	uint32_t port_number;
 	uv_timer_t timer;
-	char pattern[PATTERN_MAX];
-	bool is_regex;
-	regex_t regex;
-	struct buf seen[2]; /* of each stream: what a match may still begin in */
+	char text[TEXT_MAX];         /* that is looked for; or an expression: */
+	struct pattern *pattern;     /* NULL: it is none */
+	struct pattern_look look[2]; /* in each stream */
+	struct buf seen[2];          /* of each stream: what the text may still begin in */
 };
+
+static void wait_free(struct wait *w)
+{
+	buf_done(&w->seen[0]);
+	buf_done(&w->seen[1]);
+	free(w->pattern);
+	free(w);
+}
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-	struct wait *w = handle->data;
-
-	if (w->is_regex)
-		regfree(&w->regex);
-	buf_done(&w->seen[0]);
-	buf_done(&w->seen[1]);
-	free(w);
+	wait_free(handle->data);
 }
 
 /* The request is the caller's to answer. */
@@ -72,48 +71,37 @@ static void on_time_out(uv_timer_t *timer)
 
 /* ---- what it says ---- */
 
-static bool has_match(struct wait *w, struct buf *seen)
+/* Text may begin in what came before. */
+static bool find_text(const struct wait *w, struct buf *seen, const uint8_t *data, size_t len)
 {
-	if (!w->is_regex)
-		return memmem(seen->data, seen->len, w->pattern, strlen(w->pattern));
-	return regexec(&w->regex, buf_str(seen), 0, NULL, 0) == 0;
+	size_t n = strlen(w->text);
+
+	buf_add(seen, data, len);
+	if (memmem(seen->data, seen->len, w->text, n))
+		return true;
+	if (seen->len >= n)
+		buf_drop(seen, seen->len - (n - 1));
+	return false;
 }
 
-/* Text may begin in what came before; an expression is held against each line. */
-static bool look(struct wait *w, struct buf *seen, const uint8_t *data, size_t len)
+static bool find(struct wait *w, int stream, const uint8_t *data, size_t len)
 {
-	size_t overlap = strlen(w->pattern) - 1;
+	if (w->pattern)
+		return pattern_find(w->pattern, &w->look[stream], data, len);
+	return w->text[0] && find_text(w, &w->seen[stream], data, len);
+}
 
-	if (!w->is_regex) {
-		buf_add(seen, data, len);
-		if (has_match(w, seen))
-			return true;
-		if (seen->len > overlap)
-			buf_drop(seen, seen->len - overlap);
-		return false;
-	}
-	while (len > 0) {
-		const uint8_t *end = memchr(data, '\n', len);
-		size_t n = end ? (size_t)(end - data) : len;
-		size_t room = seen->len < LOOK_MAX ? LOOK_MAX - seen->len : 0;
-
-		buf_add(seen, data, n < room ? n : room);
-		if (has_match(w, seen))
-			return true;
-		if (end)
-			buf_clear(seen);
-		n += end ? 1 : 0;
-		data += n;
-		len -= n;
-	}
-	return false;
+static bool find_at_end(struct wait *w)
+{
+	return w->pattern && (pattern_find_end(w->pattern, &w->look[0]) ||
+			      pattern_find_end(w->pattern, &w->look[1]));
 }
 
 static bool on_output(struct tail *t, enum frame_type type, uint8_t *data, size_t len)
 {
 	struct wait *w = t->data;
 
-	if (!w->pattern[0] || !look(w, &w->seen[type == FRAME_STDERR], data, len))
+	if (!find(w, type == FRAME_STDERR, data, len))
 		return false;
 	answer(w, true, "log");
 	return true;
@@ -137,7 +125,9 @@ static void on_finished(struct tail *t, const struct exec_exit *exit, const stru
 
 	(void)exit;
 	(void)why; /* a journal has a record */
-	answer(w, !w->pattern[0] && !w->port, "ended");
+	if (find_at_end(w))
+		return answer(w, true, "log");
+	answer(w, !w->text[0] && !w->port, "ended");
 }
 
 static const struct tail_events sink = { on_started, on_output, on_gap, NULL, on_finished };
@@ -203,40 +193,25 @@ static void ask_port(struct wait *w, uint64_t port)
 
 /* ---- what is asked ---- */
 
-/* An expression that takes for ever must not be ours to try: no back references, no counts. */
-static bool is_cheap(const char *pattern)
-{
-	size_t repeats = 0;
-
-	for (const char *p = pattern; *p; p++) {
-		if (*p == '{' || (*p == '\\' && p[1] >= '1' && p[1] <= '9'))
-			return false;
-		if (strchr("+*?", *p))
-			repeats++;
-	}
-	return repeats <= REPEATS_MAX && strlen(pattern) <= REGEX_MAX;
-}
-
-static int read_pattern(struct wait *w, const char *text, struct err *e)
+/* A text, or an expression between slashes. */
+static int read_text(struct wait *w, const char *text, struct err *e)
 {
 	size_t len = strlen(text);
+	bool fold = len > 3 && strcmp(text + len - 2, "/i") == 0;
+	size_t end = len - (fold ? 2 : 1);
 
 	if (len == 0)
 		return err_set(e, ERR_INVALID, "for=log needs a pattern");
-	if (len < 3 || text[0] != '/' || text[len - 1] != '/') {
-		memcpy(w->pattern, text, len + 1);
+	memcpy(w->text, text, len + 1);
+	if (len < 3 || text[0] != '/' || text[end] != '/')
 		return 0;
-	}
-	memcpy(w->pattern, text + 1, len - 2);
-	if (!is_cheap(w->pattern) ||
-	    regcomp(&w->regex, w->pattern, REG_EXTENDED | REG_NOSUB) != 0)
-		return err_set(e, ERR_INVALID, "not an expression we can look for: %.100s", text);
-	w->is_regex = true;
-	return 0;
+	w->text[end] = '\0';
+	w->pattern = xcalloc(1, sizeof(*w->pattern));
+	return pattern_read(w->text + 1, fold, w->pattern, e);
 }
 
 struct ask {
-	char what[16], pattern[PATTERN_MAX], port[16], timeout[24];
+	char what[16], text[TEXT_MAX], port[16], timeout[24];
 	uint64_t port_n, timeout_ms;
 };
 
@@ -245,7 +220,7 @@ static int read_query(const char *query, struct ask *a, struct err *e)
 	bool found;
 
 	if (http_query(query, "for", a->what, sizeof(a->what), &found, e) < 0 ||
-	    http_query(query, "pattern", a->pattern, sizeof(a->pattern), &found, e) < 0 ||
+	    http_query(query, "pattern", a->text, sizeof(a->text), &found, e) < 0 ||
 	    http_query(query, "port", a->port, sizeof(a->port), &found, e) < 0 ||
 	    (found && str_u64(a->port, &a->port_n, e) < 0) ||
 	    http_query(query, "timeout_ms", a->timeout, sizeof(a->timeout), &found, e) < 0)
@@ -274,22 +249,20 @@ void execs_wait(struct request *rq)
 
 	w->rq = rq;
 	if (read_query(rq->x ? rq->x->query : "", &a, &e) < 0 ||
-	    (strcmp(a.what, "log") == 0 && read_pattern(w, a.pattern, &e) < 0) ||
+	    (strcmp(a.what, "log") == 0 && read_text(w, a.text, &e) < 0) ||
 	    execs_find(rq, &j, &e) < 0) {
-		if (w->is_regex)
-			regfree(&w->regex);
-		free(w);
+		wait_free(w);
 		return request_fail(rq, &e);
 	}
-	w->seen[0] = buf_make(FRAME_PAYLOAD_MAX + PATTERN_MAX + LOOK_MAX);
-	w->seen[1] = buf_make(FRAME_PAYLOAD_MAX + PATTERN_MAX + LOOK_MAX);
+	w->seen[0] = buf_make(FRAME_PAYLOAD_MAX + TEXT_MAX);
+	w->seen[1] = buf_make(FRAME_PAYLOAD_MAX + TEXT_MAX);
 	uv_timer_init(&rq->reactor->loop, &w->timer);
 	w->timer.data = w;
 	uv_timer_start(&w->timer, on_time_out, a.timeout_ms, 0);
 	rq->data = w;
 	rq->on_gone = on_gone;
 	w->tail = tail_new(rq->reactor, &sink, w);
-	tail_follow(w->tail, j, w->pattern[0] ? 0 : UINT64_MAX);
+	tail_follow(w->tail, j, w->text[0] ? 0 : UINT64_MAX);
 	journal_unref(j);
 	if (a.port_n > 0 && strcmp(a.what, "port") == 0)
 		ask_port(w, a.port_n);

@@ -7,8 +7,8 @@
  */
 #pragma once
 
-#include "api/files/once.h"
 #include "api/init-link.h"
+#include "api/life/once.h"
 #include "api/request.h"
 #include "proto/files.h"
 
@@ -48,10 +48,10 @@ struct file_call {
 	bool streaming;   /* the reply has begun */
 	bool events_sent; /* it is a stream of events: an error is one, too */
 	struct file_range range;
-	struct file_once *once; /* NULL: it came without a key */
-	bool acting;            /* init may be doing it: how it ends is not known before it says */
-	int status;             /* of the answer */
-	bool failing;           /* it failed, and this is why */
+	struct once *once; /* NULL: it came without a key */
+	bool acting;       /* init may be doing it: how it ends is not known before it says */
+	int status;        /* of the answer */
+	bool failing;      /* it failed, and this is why */
 	struct err why;
 };
 

@@ -1,12 +1,13 @@
 /*
- * Idempotency-Key for operations on files: what comes again under the same key
- * has happened once, and is answered like the first.
+ * Idempotency-Key for what no record tells (files, signals): what comes again
+ * under the same key has happened once, and is answered like the first.
  *
  * The key is taken before anything is done (for a write: when all of the body
  * is there, before it takes its place), the answer is stored before it is told.
  * An operation that failed has changed nothing, and gives its key back. One
- * whose end nobody saw keeps it: a write of the same bytes is then simply done
- * again; of anything else we say that we do not know.
+ * whose end nobody saw keeps it: what may be done twice (a write of the same
+ * bytes, a KILL) is then simply done again; of anything else we say that we do
+ * not know.
  */
 #pragma once
 
@@ -14,7 +15,7 @@
 #include "lib/hash.h"
 #include "store/idempotency.h"
 
-struct file_once {
+struct once {
 	struct idempotency_use use;
 	struct hash *hash; /* of query and body, until all of it is there */
 	struct request *rq;
@@ -31,20 +32,20 @@ struct file_once {
 };
 
 /* NULL in *ret if the request has no key. */
-must_check int file_once_new(struct request *rq, struct file_once **ret, struct err *e);
-void file_once_free(struct file_once *o); /* NULL is fine */
+must_check int once_new(struct request *rq, struct once **ret, struct err *e);
+void once_free(struct once *o); /* NULL is fine */
 
-void file_once_add(struct file_once *o, const void *bytes, size_t len);
+void once_add(struct once *o, const void *bytes, size_t len);
 
 /*
  * Take the key. Then next(): with `taken` set, go on; otherwise the first answer
  * is in `first`; or why neither can be.
  */
-void file_once_take(struct file_once *o, void (*next)(void *data, const struct err *why),
-		    void *data);
+void once_take(struct once *o, void (*next)(void *data, const struct err *why),
+	       void *data);
 
 /* Store the answer, or give the key back. Then next(). */
-void file_once_answer(struct file_once *o, int status, const struct buf *json,
-		      void (*next)(void *data, const struct err *why), void *data);
-void file_once_give_back(struct file_once *o, void (*next)(void *data, const struct err *why),
-			 void *data);
+void once_answer(struct once *o, int status, const struct buf *json,
+		 void (*next)(void *data, const struct err *why), void *data);
+void once_give_back(struct once *o, void (*next)(void *data, const struct err *why),
+		    void *data);

@@ -1,4 +1,4 @@
-#include "api/files/once.h"
+#include "api/life/once.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +7,10 @@
 #include "api/life/idempotency.h"
 #include "lib/crash.h"
 
-int file_once_new(struct request *rq, struct file_once **ret, struct err *e)
+int once_new(struct request *rq, struct once **ret, struct err *e)
 {
 	struct idempotency_use use = { 0 };
-	struct file_once *o;
+	struct once *o;
 
 	*ret = NULL;
 	if (idempotency_read(rq, &use, e) < 0)
@@ -21,14 +21,14 @@ int file_once_new(struct request *rq, struct file_once **ret, struct err *e)
 	o->use = use;
 	o->rq = rq;
 	o->hash = hash_new();
-	file_once_add(o, rq->x->query, strlen(rq->x->query));
-	file_once_add(o, "\n", 1);
-	file_once_add(o, buf_str(&rq->body), rq->body.len);
+	once_add(o, rq->x->query, strlen(rq->x->query));
+	once_add(o, "\n", 1);
+	once_add(o, buf_str(&rq->body), rq->body.len);
 	*ret = o;
 	return 0;
 }
 
-void file_once_free(struct file_once *o)
+void once_free(struct once *o)
 {
 	if (!o)
 		return;
@@ -36,21 +36,21 @@ void file_once_free(struct file_once *o)
 	free(o);
 }
 
-void file_once_add(struct file_once *o, const void *bytes, size_t len)
+void once_add(struct once *o, const void *bytes, size_t len)
 {
 	hash_add(o->hash, bytes, len);
 }
 
 static void on_done(struct job *job)
 {
-	struct file_once *o = container_of(job, struct file_once, job);
+	struct once *o = container_of(job, struct once, job);
 	struct err e = job->e;
 
 	o->busy = false;
 	o->next(o->data, job->failed ? &e : NULL);
 }
 
-static void submit(struct file_once *o, int (*run)(struct job *, struct store *, struct err *),
+static void submit(struct once *o, int (*run)(struct job *, struct store *, struct err *),
 		   void (*next)(void *data, const struct err *why), void *data)
 {
 	o->busy = true;
@@ -62,11 +62,11 @@ static void submit(struct file_once *o, int (*run)(struct job *, struct store *,
 
 static int run_take(struct job *job, struct store *s, struct err *e)
 {
-	struct file_once *o = container_of(job, struct file_once, job);
+	struct once *o = container_of(job, struct once, job);
 
 	if (store_idempotency_claim(s, &o->use, o->rq->param, &o->again, e) < 0)
 		return -1;
-	crash_point("files.key-taken");
+	crash_point("life.once-taken");
 	if (o->again && store_idempotency_get(s, &o->use, &o->first, e) < 0)
 		return -1;
 	o->taken = !o->again || (o->first.status == 0 && o->repeat);
@@ -74,12 +74,12 @@ static int run_take(struct job *job, struct store *s, struct err *e)
 		return 0;
 	err_set(e, ERR_BUSY, "the first request with this Idempotency-Key is under way, or nobody "
 			     "saw how it ended");
-	return err_fix(e, "Send it again in a second; if this stays, look at the path, and use a "
-			  "new key for what is still to be done.");
+	return err_fix(e, "Send it again in a second; if this stays, look at what is there, and "
+			  "use a new key for what is still to be done.");
 }
 
-void file_once_take(struct file_once *o, void (*next)(void *data, const struct err *why),
-		    void *data)
+void once_take(struct once *o, void (*next)(void *data, const struct err *why),
+	       void *data)
 {
 	hash_end_hex(o->hash, o->use.body_hash);
 	submit(o, run_take, next, data);
@@ -87,16 +87,16 @@ void file_once_take(struct file_once *o, void (*next)(void *data, const struct e
 
 static int run_answer(struct job *job, struct store *s, struct err *e)
 {
-	struct file_once *o = container_of(job, struct file_once, job);
+	struct once *o = container_of(job, struct once, job);
 
 	if (store_idempotency_answer(s, &o->use, o->status, o->response, e) < 0)
 		return -1;
-	crash_point("files.answer-stored");
+	crash_point("life.once-answered");
 	return 0;
 }
 
-void file_once_answer(struct file_once *o, int status, const struct buf *json,
-		      void (*next)(void *data, const struct err *why), void *data)
+void once_answer(struct once *o, int status, const struct buf *json,
+		 void (*next)(void *data, const struct err *why), void *data)
 {
 	if (json->len > IDEMPOTENCY_RESPONSE_MAX) /* a path of thousands of bytes: told, not kept */
 		return next(data, NULL);
@@ -107,13 +107,13 @@ void file_once_answer(struct file_once *o, int status, const struct buf *json,
 
 static int run_give_back(struct job *job, struct store *s, struct err *e)
 {
-	struct file_once *o = container_of(job, struct file_once, job);
+	struct once *o = container_of(job, struct once, job);
 
 	return store_idempotency_release(s, &o->use, e);
 }
 
-void file_once_give_back(struct file_once *o, void (*next)(void *data, const struct err *why),
-			 void *data)
+void once_give_back(struct once *o, void (*next)(void *data, const struct err *why),
+		    void *data)
 {
 	submit(o, run_give_back, next, data);
 }
