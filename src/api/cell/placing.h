@@ -7,6 +7,7 @@
 #pragma once
 
 #include "api/request.h"
+#include "store/host.h"
 
 #define PLACING_TRIES 3
 
@@ -17,5 +18,8 @@ void placing_begin(struct request *rq, void (*here)(struct request *rq));
 
 /* This host did not take it, and wrote nothing. True: another one is asked. */
 must_check bool placing_refused(struct request *rq, const struct err *why);
+
+/* How often what a host has may be promised. */
+struct host_share placing_share(const struct berthd *b);
 
 void placing_free(struct placing *p); /* NULL is fine */
