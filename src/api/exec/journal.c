@@ -186,7 +186,7 @@ int journal_create(struct journals *js, struct journal_head *h, struct journal *
 		return err_fix(e, "Choose another id, or give none.");
 	}
 	if (fd < 0 && (errno == ENOSPC || errno == EDQUOT)) {
-		err_set(e, ERR_LIMIT, "there is no room on this host for what the command will say");
+		err_set(e, ERR_LIMIT, "this host has no room for what the command will say");
 		err_fix(e, "Nothing was begun. An admin makes room, or lowers journal_host_bytes.");
 		return err_reason(e, "no_space", 507);
 	}
