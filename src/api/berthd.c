@@ -8,6 +8,7 @@
 #include "api/life/reconcile.h"
 #include "api/life/room.h"
 #include "api/life/usage.h"
+#include "api/wrapper/alarm.h"
 #include "lib/crash.h"
 #include "lib/id.h"
 #include "lib/log.h"
@@ -163,6 +164,7 @@ int berthd_open(struct berthd *b, struct err *e)
 	key_cache_init(&b->keys);
 	places_init(&b->places);
 	busy_init(&b->busy);
+	turns_init(&b->turns);
 	peers_init(&b->peers);
 	changing_init(&b->changing);
 	addresses_init(&b->addresses);
@@ -185,6 +187,7 @@ int berthd_open(struct berthd *b, struct err *e)
 		return -1;
 	b->reconcile = reconcile_begin(&b->reactors[0]);
 	b->usage = usage_begin(&b->reactors[0]);
+	b->wrapper_alarm = wrapper_alarm_begin(&b->reactors[0]);
 	room_begin(&b->reactors[0]);
 	peers_begin(&b->peers, &b->reactors[0]);
 	crash_point("api.serving");
@@ -223,6 +226,7 @@ void berthd_close(struct berthd *b)
 	reconcile_end(b->reconcile);
 	trim_end(b->trim);
 	usage_end(b->usage);
+	wrapper_alarm_end(b->wrapper_alarm);
 	room_end(&b->reactors[0]);
 	host_keeper_end(b->keeper);
 	peers_end(&b->peers);
@@ -232,6 +236,7 @@ void berthd_close(struct berthd *b)
 	places_done(&b->places);
 	addresses_done(&b->addresses);
 	busy_done(&b->busy);
+	turns_done(&b->turns);
 	peers_done(&b->peers);
 	key_cache_done(&b->keys);
 }

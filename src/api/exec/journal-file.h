@@ -38,6 +38,7 @@ struct journal_slot {
 	uint64_t offset[2];    /* bytes there were of each stream, also those beyond the cap */
 	uint64_t recorded;     /* bytes of both that are in the frames */
 	struct exec_exit exit;
+	bool gone; /* EXEC_WHOLE: it was seen that nothing of it is left */
 };
 
 struct journal_head {

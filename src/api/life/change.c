@@ -11,6 +11,7 @@
 #include "api/life/intent.h"
 #include "api/life/reconcile.h"
 #include "api/request.h"
+#include "api/wrapper/look.h"
 #include "core/alarm.h"
 #include "lib/crash.h"
 #include "lib/log.h"
@@ -166,6 +167,8 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 			c->step.action = ACT_NONE; /* the ladder stands, and ends it: deletion.c */
 			return 0;
 		}
+		if (c->ev == EV_ABSENT && i == 0) /* later it may be of another life */
+			look_none_left(c->reactor->berthd, c->sb.id);
 		if (i > 0)
 			c->read_mono_ms = time_mono_ms();
 		move = (struct sandbox_move){
