@@ -149,7 +149,7 @@ static void on_ended(void *data, const union node_any *record, int *fd, const st
 	(void)fd;
 	crash_point("life.rest-ended");
 	if (why || record->observation.process != PRESENCE_ABSENT)
-		return finished(p); /* not seen gone: the next use, or sweep, looks again */
+		return not_now(p); /* not seen gone */
 	change(p, EV_ABSENT, "its processes ended");
 }
 
@@ -177,7 +177,7 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 	(void)fd;
 	crash_point("life.looked-at");
 	if (why || o->process == PRESENCE_UNKNOWN)
-		return finished(p);
+		return not_now(p);
 	p->seen = *o;
 	if (p->sb.state == SANDBOX_READY && o->ready) {
 		places_put(&p->rc->reactor->berthd->places, &p->sb);
