@@ -349,6 +349,10 @@ int intent_write(struct change *c, struct store *s, struct err *e)
 		c->found = n == 1;
 		if (c->found)
 			return take_key(c, s, e);
+		if (c->nowhere) {
+			*e = *c->nowhere;
+			return -1;
+		}
 		if (write_network(c, s, e) < 0)
 			return -1;
 		n = store_sandbox_insert(s, &intent, &c->sb, e);
