@@ -88,9 +88,10 @@ GUARDS = [
     (["options of sockets"], "crun", "tls-in-kernel esp-in-tcp udp-encapsulation"),
     (["flags of clone"], "crun", "clone-user clone3-user"),
     (["filter", "small capabilities"], "crun", """mount-tmpfs mount-bind mount-proc umount-mask remount-rw fsopen open-tree sethostname
-        capabilities capset ambient new-link af-packet raw-ipv4 transparent"""),
+        capabilities capset ambient unshare-mount setdomainname"""),
     (["filter", "small capabilities", "user namespace", "device list", "masks", "read-only paths", "read-only /sys"], "crun",
-     "id-range init-module reboot swapon acct core-pattern sysrq kcore mem-device nice open-by-handle settimeofday trusted-attribute"),
+     """id-range reboot swapon swapoff acct core-pattern sysrq mem-device nice settimeofday clock-settime trusted-attribute perf
+        af-packet raw-ipv4 transparent new-link new-address new-route promiscuous mark syslog fanotify vhangup"""),
     (["masks"], "crun", "interrupts kernel-objects firmware"),
     (["read-only paths", "read-only /sys"], "crun", "proc-sys"),
     (["nosuid"], "crun", "mount-flags"),
