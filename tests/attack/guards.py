@@ -45,6 +45,7 @@ AWAY = {
                        (CREATE, "MS_NOEXEC | MS_RDONLY;", "MS_NOEXEC;")],
     "nosuid": [(BUNDLE, 'buf_adds(out, "[\\"nosuid\\",\\"noexec\\"");', 'buf_adds(out, "[\\"noexec\\"");')],
     "no new privileges": [(BUNDLE, 'json_bool(out, "noNewPrivileges", true);', 'json_bool(out, "noNewPrivileges", false);')],
+    "flags of the pool": [("src/node/pool.c", "MS_NOATIME | MS_NOSUID | MS_NODEV", "MS_NOATIME")],
     "core limit": [(BUNDLE, '{\\"type\\":\\"RLIMIT_CORE\\",\\"hard\\":0,\\"soft\\":0}]',
                     '{\\"type\\":\\"RLIMIT_CORE\\",\\"hard\\":1000000,\\"soft\\":1000000}]')],
     "memory limit": [(CREATE, ".memory_bytes = a->spec.limits.memory_bytes,", ".memory_bytes = 4ULL << 30,")],
@@ -89,13 +90,13 @@ GUARDS = [
     (["flags of clone"], "crun", "clone-user clone3-user"),
     (["filter", "small capabilities"], "crun", """mount-tmpfs mount-bind mount-proc umount-mask remount-rw fsopen open-tree sethostname
         capabilities capset ambient unshare-mount setdomainname"""),
-    (["filter", "small capabilities", "user namespace", "device list", "masks", "read-only paths", "read-only /sys"], "crun",
+    (["filter", "small capabilities", "user namespace", "device list", "flags of the pool", "masks", "read-only paths", "read-only /sys"], "crun",
      """id-range reboot swapon swapoff acct core-pattern sysrq mem-device nice settimeofday clock-settime trusted-attribute perf
         af-packet raw-ipv4 transparent new-link new-address new-route promiscuous mark syslog fanotify vhangup"""),
     (["masks"], "crun", "interrupts kernel-objects firmware"),
     (["read-only paths", "read-only /sys"], "crun", "proc-sys"),
     (["nosuid"], "crun", "mount-flags"),
-    (["no new privileges"], "crun", "setuid file-rights"),
+    (["no new privileges", "flags of the pool"], "crun", "setuid file-rights"),
     (["core limit"], "crun", "core-dump"),
     (["memory limit", "size of /dev", "size of /dev/shm"], "crun",
      "memory-bomb memfd-bomb sysv-bomb shm-bomb dev-bomb socket-bomb"),
