@@ -8,6 +8,7 @@
 #include "api/life/reconcile.h"
 #include "api/life/room.h"
 #include "api/life/uses.h"
+#include "api/wrapper/alarm.h"
 #include "lib/crash.h"
 #include "lib/id.h"
 #include "lib/log.h"
@@ -164,8 +165,10 @@ int berthd_open(struct berthd *b, struct err *e)
 	places_init(&b->places);
 	meter_init(&b->meter);
 	busy_init(&b->busy);
+	turns_init(&b->turns);
 	peers_init(&b->peers);
 	changing_init(&b->changing);
+	changing_init(&b->keys_at_work);
 	addresses_init(&b->addresses);
 	pthread_mutex_init(&b->room.lock, NULL);
 	if (journals_open(&b->journals, b->settings.state_dir, b->settings.journal_exec_bytes, e) <
@@ -186,6 +189,7 @@ int berthd_open(struct berthd *b, struct err *e)
 		return -1;
 	b->reconcile = reconcile_begin(&b->reactors[0]);
 	b->uses = uses_begin(&b->reactors[0]);
+	b->wrapper_alarm = wrapper_alarm_begin(&b->reactors[0]);
 	room_begin(&b->reactors[0]);
 	meter_begin(&b->meter, &b->reactors[0]);
 	peers_begin(&b->peers, &b->reactors[0]);
@@ -226,6 +230,7 @@ void berthd_close(struct berthd *b)
 	trim_end(b->trim);
 	uses_end(b->uses);
 	meter_end(&b->meter);
+	wrapper_alarm_end(b->wrapper_alarm);
 	room_end(&b->reactors[0]);
 	host_keeper_end(b->keeper);
 	peers_end(&b->peers);
@@ -236,6 +241,7 @@ void berthd_close(struct berthd *b)
 	meter_done(&b->meter);
 	addresses_done(&b->addresses);
 	busy_done(&b->busy);
+	turns_done(&b->turns);
 	peers_done(&b->peers);
 	key_cache_done(&b->keys);
 }

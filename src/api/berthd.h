@@ -16,6 +16,7 @@
 #include "api/life/place.h"
 #include "api/reactor.h"
 #include "api/worker.h"
+#include "api/wrapper/turns.h"
 #include "core/placement.h"
 #include "lib/config.h"
 
@@ -59,14 +60,16 @@ struct berthd {
 		uv_timer_t timer;
 	} room; /* what this host has: api/life/room.h */
 	struct peers peers;
-	struct changing changing;
+	struct changing changing, keys_at_work;
 	struct busy busy;
+	struct turns turns; /* of wrappers */
 	struct reactor reactors[BERTHD_LOOPS_MAX];
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;
 	struct reconcile *reconcile;
 	struct uses *uses;
 	struct meter meter;
+	struct wrapper_alarm *wrapper_alarm;
 	_Atomic size_t exec_held; /* bytes of output kept for JSON answers; see exec/json.c */
 	struct journals journals;
 	struct trim *trim;

@@ -20,6 +20,7 @@
 #include "api/request.h"
 #include "api/shell/shells.h"
 #include "api/terminal/terminals.h"
+#include "api/wrapper/wrappers.h"
 
 /* clang-format off */
 static const struct route routes[] = {
@@ -75,6 +76,16 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/sandboxes/{}/terminals/{}/attach", ROLE_USER, false, NULL,
 	  terminals_attach },
 	{ "GET",    "/v1/sandboxes/{}/usage",  ROLE_USER,   false, NULL, usages_get },
+	{ "GET",    "/v1/sandboxes/{}/wrappers", ROLE_USER, false, wrappers_list, NULL },
+	{ "GET",    "/v1/sandboxes/{}/wrappers/{}", ROLE_USER, false, NULL, wrappers_get },
+	{ "PUT",    "/v1/sandboxes/{}/wrappers/{}", ROLE_USER, true, NULL, wrappers_launch },
+	{ "DELETE", "/v1/sandboxes/{}/wrappers/{}", ROLE_USER, false, NULL, wrappers_delete },
+	{ "POST",   "/v1/sandboxes/{}/wrappers/{}/ready", ROLE_USER, true, NULL, wrappers_ready },
+	{ "POST",   "/v1/sandboxes/{}/wrappers/{}/accepted", ROLE_USER, true, NULL,
+	  wrappers_accepted },
+	{ "POST",   "/v1/sandboxes/{}/wrappers/{}/settled", ROLE_USER, true, NULL,
+	  wrappers_settled },
+	{ "POST",   "/v1/sandboxes/{}/wrappers/{}/stop", ROLE_USER, true, NULL, wrappers_stop },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
 	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
 	{ "POST",   "/v1/sandboxes/{}/contexts", ROLE_USER, true, NULL, contexts_create },

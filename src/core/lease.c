@@ -29,7 +29,7 @@ static const char *const event_names[LEASE_EVENT_COUNT] = {
 	[LEASE_ABSENT] = "absent",
 	[LEASE_PRESENT] = "present",
 	[LEASE_UNKNOWN] = "unknown",
-	[LEASE_RELEASE] = "release",
+	[LEASE_PROVEN] = "proven",
 	[LEASE_EXHAUSTED] = "exhausted",
 };
 
@@ -98,7 +98,7 @@ struct cell {
 		[LEASE_STOP]	= LADDER, [LEASE_FORCE]	  = LADDER, [LEASE_BEGIN]   = LADDER, \
 		[LEASE_RECHECK] = LADDER, [LEASE_TIMEOUT] = LADDER, [LEASE_ABSENT]  = LADDER, \
 		[LEASE_PRESENT] = LADDER, [LEASE_UNKNOWN] = LADDER, [LEASE_EXHAUSTED] = LADDER, \
-		[LEASE_RELEASE] = LADDER
+		[LEASE_PROVEN] = LADDER
 
 static const struct cell cells[LEASE_STATE_COUNT][LEASE_EVENT_COUNT] = {
 	[LEASE_NONE] = {
@@ -110,7 +110,7 @@ static const struct cell cells[LEASE_STATE_COUNT][LEASE_EVENT_COUNT] = {
 		[LEASE_SETTLED]	     = STAY(NONE),
 		[LEASE_OWNED_ABSENT] = STAY(NONE),
 		[LEASE_TIMEOUT]	     = STAY(NONE),
-		[LEASE_RELEASE]	     = STAY(NONE),
+		[LEASE_PROVEN]	     = STAY(NONE),
 		NO_ATTEMPT(NONE),
 	},
 	[LEASE_STARTING] = {
@@ -122,7 +122,7 @@ static const struct cell cells[LEASE_STATE_COUNT][LEASE_EVENT_COUNT] = {
 		[LEASE_SETTLED]	     = GO(WARM,	    NONE,      WARM),		/* X6 */
 		[LEASE_OWNED_ABSENT] = GO(NONE,	    DRAIN,     CLEAR),		/* L6 */
 		[LEASE_TIMEOUT]	     = GO(BUSY,	    SUPERVISE, EXPIRE),		/* L3' or L7 */
-		[LEASE_RELEASE]	     = GO(NONE,	    DRAIN,     CLEAR),
+		[LEASE_PROVEN]	     = GO(NONE,	    DRAIN,     CLEAR),
 		NO_ATTEMPT(STARTING),
 	},
 	[LEASE_READY] = {
@@ -134,7 +134,7 @@ static const struct cell cells[LEASE_STATE_COUNT][LEASE_EVENT_COUNT] = {
 		[LEASE_SETTLED]	     = GO(WARM,	    NONE,      WARM),
 		[LEASE_OWNED_ABSENT] = GO(NONE,	    DRAIN,     CLEAR),
 		[LEASE_TIMEOUT]	     = GO(BUSY,	    SUPERVISE, EXPIRE),		/* X7 or L7 */
-		[LEASE_RELEASE]	     = GO(NONE,	    DRAIN,     CLEAR),
+		[LEASE_PROVEN]	     = GO(NONE,	    DRAIN,     CLEAR),
 		NO_ATTEMPT(READY),
 	},
 	[LEASE_BUSY] = {
@@ -146,7 +146,7 @@ static const struct cell cells[LEASE_STATE_COUNT][LEASE_EVENT_COUNT] = {
 		[LEASE_SETTLED]	     = GO(WARM,	    NONE,      WARM),		/* L4 */
 		[LEASE_OWNED_ABSENT] = GO(NONE,	    DRAIN,     CLEAR),
 		[LEASE_TIMEOUT]	     = GO(BUSY,	    SUPERVISE, EXPIRE),		/* or X10: warm */
-		[LEASE_RELEASE]	     = GO(NONE,	    DRAIN,     CLEAR),
+		[LEASE_PROVEN]	     = GO(NONE,	    DRAIN,     CLEAR),
 		NO_ATTEMPT(BUSY),
 	},
 	[LEASE_WARM] = {
@@ -158,7 +158,7 @@ static const struct cell cells[LEASE_STATE_COUNT][LEASE_EVENT_COUNT] = {
 		[LEASE_SETTLED]	     = STAY(WARM),
 		[LEASE_OWNED_ABSENT] = GO(NONE,	    DRAIN,     CLEAR),
 		[LEASE_TIMEOUT]	     = GO(BUSY,	    SUPERVISE, EXPIRE),
-		[LEASE_RELEASE]	     = GO(NONE,	    DRAIN,     CLEAR),
+		[LEASE_PROVEN]	     = GO(NONE,	    DRAIN,     CLEAR),
 		NO_ATTEMPT(WARM),
 	},
 	[LEASE_STOP_NEEDED] = { ENDING(STOP_NEEDED) },
@@ -171,7 +171,7 @@ static const enum stop_event to_ladder[LEASE_EVENT_COUNT] = {
 	[LEASE_BEGIN]	= STOP_BEGIN,	[LEASE_RECHECK]	  = STOP_RECHECK,
 	[LEASE_TIMEOUT] = STOP_EXPIRED,	[LEASE_ABSENT]	  = STOP_ABSENT,
 	[LEASE_PRESENT] = STOP_PRESENT,	[LEASE_UNKNOWN]	  = STOP_UNKNOWN,
-	[LEASE_RELEASE] = STOP_RELEASE,	[LEASE_EXHAUSTED] = STOP_EXHAUSTED,
+	[LEASE_PROVEN] = STOP_RELEASE,	[LEASE_EXHAUSTED] = STOP_EXHAUSTED,
 };
 
 static const enum lease_action of_ladder[STOP_ACTION_COUNT] = {
@@ -443,4 +443,12 @@ enum lease_state lease_state_by_name(const char *name)
 		if (strcmp(state_names[s], name) == 0)
 			return (enum lease_state)s;
 	return LEASE_QUARANTINED;
+}
+
+enum lease_reason lease_reason_by_name(const char *name)
+{
+	for (int r = 0; r < LEASE_REASON_COUNT; r++)
+		if (strcmp(reason_names[r], name) == 0)
+			return (enum lease_reason)r;
+	return LEASE_REASON_NONE;
 }

@@ -40,7 +40,7 @@ enum lease_event {
 	LEASE_PRESENT,
 	LEASE_UNKNOWN,
 	LEASE_EXHAUSTED,
-	LEASE_RELEASE, /* fact: proven gone by other means, e.g. the machine was restarted */
+	LEASE_PROVEN, /* fact: proven gone by other means, e.g. the machine was restarted */
 	LEASE_EVENT_COUNT
 };
 
@@ -173,3 +173,6 @@ const char *lease_reason_name(enum lease_reason r);
 
 /* LEASE_QUARANTINED for a word that is none. */
 enum lease_state lease_state_by_name(const char *name);
+
+/* LEASE_REASON_NONE for a word that is none. */
+enum lease_reason lease_reason_by_name(const char *name);

@@ -41,6 +41,7 @@ struct exec {
 	struct tree tree;
 	struct shell_link link; /* if it runs in a shell: instead of a process and a tree of ours */
 	bool pty;
+	bool whole; /* what is left of it when it ends is killed */
 	struct outlet out;
 	struct buf feed; /* bytes for its standard input */
 	uint32_t taken;  /* of it, since we last said so */
@@ -540,6 +541,10 @@ static void on_signals(struct exec *x)
 
 	(void)!read(x->sigfd, &info, sizeof(info)); /* many may be one: reap() asks the kernel */
 	reap(x);
+	if (x->whole && x->phase == PHASE_ENDED) {
+		x->whole = false; /* once: nobody is left who could start another */
+		kill_all(x, EXEC_KILLED);
+	}
 }
 
 static void take_output(struct exec *x, int i)
@@ -632,6 +637,7 @@ static int start(struct exec *x, struct peer *peer, const struct frame *request,
 	(void)sigaction(SIGTERM, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	x->pid = (uint32_t)x->cmd.pid;
 	x->pty = q.flags & EXEC_PTY;
+	x->whole = q.flags & EXEC_WHOLE && !in_shell(x);
 	outlet_open(&x->out, peer, x->cmd.out, x->cmd.err);
 	x->out.fleeting = !x->id[0];
 	if (q.timeout_ms > 0 && q.timeout_ms < UINT64_MAX / 2000)

@@ -102,9 +102,10 @@ static const struct statement list = { "host-list",
 	"SELECT " HOST_COLUMNS " FROM host h" PROMISED "ORDER BY h.id" };
 /* The sums only of those that were drawn. */
 static const struct statement draw_some = { "hosts-draw",
-	"WITH drawn AS (SELECT h.id FROM host h, image i, image_copy c WHERE i.name = $1 "
-	"AND c.digest = i.digest AND c.host = h.id AND NOT h.draining AND h.lost_at IS NULL "
-	"AND h.removed_at IS NULL AND (h.lease_until IS NULL OR h.lease_until > now()) "
+	"WITH drawn AS (SELECT h.id FROM host h, image_copy c WHERE c.digest = "
+	"coalesce((SELECT digest FROM image WHERE name = $1), $1) "
+	"AND c.host = h.id AND NOT h.draining AND h.lost_at IS NULL AND h.removed_at IS NULL "
+	"AND (h.lease_until > " SQL_AFTER("$5") " OR (h.lease_until IS NULL AND $5::bigint = 0)) "
 	"AND (h.address <> '' OR h.id = $2) AND $4 IN ('', h.id) "
 	"ORDER BY random() LIMIT $3::bigint) "
 	"SELECT " HOST_COLUMNS " FROM drawn JOIN host h ON h.id = drawn.id LEFT JOIN LATERAL ("
@@ -127,34 +128,6 @@ static const struct statement take = { "host-take",
 	"AND lost_at IS NULL AND removed_at IS NULL "
 	"AND lease_until <= now() - " SQL_MARGIN("$3") " AND id <> $1 AND " I_LIVE
 	" FOR UPDATE SKIP LOCKED) RETURNING id" };
-/*
- * The lost host's row is held: it cannot come back in between. Dealt out in turn
- * to those who have the image and live long enough to begin.
- */
-static const struct statement replace = { "hosts-replace",
-	"WITH lost AS (SELECT id FROM host WHERE lost_at IS NOT NULL AND removed_at IS NULL "
-	"AND EXISTS (SELECT 1 FROM sandbox s WHERE s.host = host.id "
-	"AND s.state NOT IN ('deleting', 'failed')) AND " I_LIVE
-	" ORDER BY lost_at LIMIT 1 FOR UPDATE SKIP LOCKED), "
-	"todo AS (SELECT s.id, s.version, s.state, s.image_digest, "
-	"row_number() OVER (ORDER BY s.id) AS turn FROM sandbox s, lost WHERE s.host = lost.id "
-	"AND s.state NOT IN ('deleting', 'failed') ORDER BY s.id LIMIT $4::bigint), "
-	"live AS (SELECT todo.id AS sandbox, h.id, "
-	"row_number() OVER (PARTITION BY todo.id ORDER BY h.id) - 1 AS n, "
-	"count(*) OVER (PARTITION BY todo.id) AS of FROM todo, host h, image_copy c "
-	"WHERE c.digest = todo.image_digest AND c.host = h.id AND h.lost_at IS NULL "
-	"AND h.removed_at IS NULL AND NOT h.draining "
-	"AND h.lease_until > now() + " SQL_MARGIN("$3") "), "
-	"moved AS (UPDATE sandbox s SET host = live.id, generation = s.generation + 1, "
-	"state = 'creating', version = s.version + 1, build_at = now(), "
-	"reason = 'host ' || s.host || ' was lost: begun anew on ' || live.id, "
-	"deadline_at = " SQL_AFTER("$5") " FROM todo, live WHERE s.id = todo.id "
-	"AND s.version = todo.version AND live.sandbox = s.id AND live.n = todo.turn % live.of "
-	"RETURNING s.id, s.host, s.generation, s.version, s.reason, todo.state AS was), "
-	"told AS (INSERT INTO sandbox_event "
-	"(sandbox_id, seq, event, from_state, to_state, reason, attempt) "
-	"SELECT id, version, 'replaced', was, 'creating', reason, 0 FROM moved) "
-	"SELECT id AS sandbox, host, generation FROM moved" };
 static const struct statement arrivals = { "host-arrivals",
 	"UPDATE sandbox SET build_at = NULL WHERE id IN (SELECT id FROM sandbox "
 	"WHERE host = $1 AND build_at <= now() LIMIT $2::bigint FOR UPDATE SKIP LOCKED) "
@@ -358,17 +331,6 @@ int store_host_take(struct store *s, const struct host_taker *by, const struct h
 	return PQntuples(res);
 }
 
-int store_hosts_replace(struct store *s, const struct host_taker *by, uint32_t limit,
-			host_moved_fn *on_row, void *arg, struct err *e)
-{
-	return each_moved(s, &replace,
-			  ARGS(TEXT(by->id), NUMBER(by->epoch),
-			       NUMBER(constant_ms(CONSTANT_HOST_FREEZE_BEFORE, by->divisor)),
-			       NUMBER(limit),
-			       NUMBER(lifecycle_deadline_ms(SANDBOX_CREATING, by->divisor))),
-			  on_row, arg, e);
-}
-
 int store_host_arrivals(struct store *s, const char *host, host_moved_fn *on_row, void *arg,
 			struct err *e)
 {
@@ -419,6 +381,35 @@ int store_hosts_draw(struct store *s, const struct host_draw *q, host_fn *on_row
 		     struct err *e)
 {
 	return each_host(s, &draw_some,
-			 ARGS(TEXT(q->image), TEXT(q->self), NUMBER(q->limit), TEXT(q->only)),
+			 ARGS(TEXT(q->image), TEXT(q->self), NUMBER(q->limit),
+			      TEXT(q->only ? q->only : ""), NUMBER(q->lives_ms)),
 			 on_row, arg, e);
+}
+
+#define UNLIMITED (UINT64_MAX / 4096)
+
+/* 0: it has not said yet, or it is not counted. */
+static uint64_t promisable(uint64_t has, uint64_t times)
+{
+	return has == 0 || times == 0 || has > UNLIMITED / times ? UNLIMITED : has * times;
+}
+
+struct placement_host host_room(const struct host *h, const struct host_share *share)
+{
+	struct placement_host room = {
+		.lease = { .state = HOST_LIVE },
+		.sandboxes = (unsigned)h->sandboxes,
+		.sandboxes_max = HOST_SANDBOXES_MAX,
+		.disk_known = true,
+		.disk_free_mb = UNLIMITED,
+	};
+
+	room.total.of[RESOURCE_MEMORY_MB] = promisable(h->capacity.memory_mb, share->memory);
+	room.total.of[RESOURCE_DISK_MB] = promisable(h->capacity.disk_mb, share->disk);
+	room.total.of[RESOURCE_CPU_MILLI] = promisable(h->capacity.cpus * 1000, share->cpu);
+	room.total.of[RESOURCE_PIDS] = UNLIMITED;
+	room.promised.of[RESOURCE_MEMORY_MB] = h->promised_memory_mb;
+	room.promised.of[RESOURCE_DISK_MB] = h->promised_disk_mb;
+	room.promised.of[RESOURCE_CPU_MILLI] = h->promised_cpu_milli;
+	return room;
 }

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "core/host-lease.h"
+#include "core/placement.h"
 #include "core/sandbox.h"
 #include "store/store.h"
 
@@ -18,6 +18,7 @@
 #define HOST_RUNTIMES_SIZE 64
 #define HOST_ARRIVALS_MAX  16 /* handed out at once */
 #define HOST_LATE_MAX      64 /* told at once, the latest first */
+#define HOST_SANDBOXES_MAX 10000
 
 struct host_capacity {
 	uint64_t cpus;
@@ -88,12 +89,22 @@ must_check int store_host_list(struct store *s, host_fn *on_row, void *arg, stru
  * order: they live, are not draining, and can be reached (or are the one who asks).
  */
 struct host_draw {
-	const char *image, *self;
-	const char *only; /* "": any */
+	const char *image; /* its name, or its digest */
+	const char *self;
+	const char *only; /* NULL or "": any */
 	uint32_t limit;
+	uint64_t lives_ms; /* only those whose lease lasts so long; 0: one that needs none, too */
 };
 must_check int store_hosts_draw(struct store *s, const struct host_draw *q, host_fn *on_row,
 				void *arg, struct err *e);
+
+/* How often what a host has may be promised; 0: promises of it are not counted. */
+struct host_share {
+	uint64_t memory, disk, cpu;
+};
+
+/* What it may promise as far as others know: it decides itself, when it is asked. */
+struct placement_host host_room(const struct host *h, const struct host_share *share);
 
 /* Whether it takes new sandboxes. ERR_NOT_FOUND, or ERR_CONFLICT for one that was removed. */
 must_check int store_host_drain(struct store *s, const char *id, bool draining, struct host *ret,
@@ -134,11 +145,17 @@ must_check int store_host_take(struct store *s, const struct host_taker *by,
 
 /*
  * Up to `limit` sandboxes of one lost host get a new generation on hosts that
- * live, state creating and due to be built. Those being deleted, and those that
+ * live, have their image and engine, and room for them: state creating and due
+ * to be built. For whom there is none waits. Those being deleted, and those that
  * failed, stay: only their host can tell about them.
  */
-must_check int store_hosts_replace(struct store *s, const struct host_taker *by, uint32_t limit,
-				   host_moved_fn *on_row, void *arg, struct err *e);
+struct host_replacement {
+	struct host_share share;
+	uint32_t limit;
+};
+must_check int store_hosts_replace(struct store *s, const struct host_taker *by,
+				   const struct host_replacement *how, host_moved_fn *on_row,
+				   void *arg, struct err *e);
 
 /* Some of those that came to this host; each is handed out once. */
 must_check int store_host_arrivals(struct store *s, const char *host, host_moved_fn *on_row,

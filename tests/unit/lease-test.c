@@ -139,7 +139,7 @@ TEST(every_cell_is_as_designed)
 			CHECK_INT(lease_deadline_ms(&l) == NEVER, l.state == LEASE_NONE);
 			if (l.state == LEASE_NONE && s != LEASE_NONE) /* only by observation */
 				CHECK(ev == LEASE_OWNED_ABSENT || ev == LEASE_ABSENT ||
-				      ev == LEASE_RELEASE);
+				      ev == LEASE_PROVEN);
 		}
 	}
 }

@@ -109,10 +109,11 @@ static void on_moved(const struct host_moved *m, void *arg)
 static struct moves replace(struct store *s, const char *by, uint64_t epoch)
 {
 	struct host_taker t = { .id = by, .epoch = epoch, .divisor = LONG };
+	struct host_replacement how = { .share = { .memory = 1 }, .limit = 5 };
 	struct moves moves = { 0 };
 	struct err e;
 
-	CHECK_OK(store_hosts_replace(s, &t, 5, on_moved, &moves, &e), &e);
+	CHECK_OK(store_hosts_replace(s, &t, &how, on_moved, &moves, &e), &e);
 	return moves;
 }
 
@@ -321,6 +322,14 @@ TEST(what_a_lost_host_ran_begins_anew_elsewhere)
 	CHECK_ERR(try_move(w.s, ID("1"), SANDBOX_CREATING, SANDBOX_READY, &e), &e, ERR_CONFLICT);
 }
 
+static void set_memory(struct world *w, const char *host, long mb)
+{
+	char sql[100];
+
+	snprintf(sql, sizeof(sql), "UPDATE host SET memory_mb = %ld WHERE id = '%s'", mb, host);
+	raw(w->sql, sql);
+}
+
 TEST(those_who_arrive_are_built_once)
 {
 	cleanup(world_done) struct world w = world_make();
@@ -330,10 +339,12 @@ TEST(those_who_arrive_are_built_once)
 	lose_h1(&w);
 	enlist(w.s, "h2", LONG);
 	enlist(w.s, "h3", LONG);
+	set_memory(&w, "h2", 8192);
+	set_memory(&w, "h3", 8192);
 	CHECK_INT(take(w.s, "h2", 1, SHORT), 1);
 	CHECK_INT(replace(w.s, "h2", 1).count, 2);
 	CHECK_OK(store_host_arrivals(w.s, "h2", on_moved, &moves, &e), &e);
-	CHECK_INT(moves.count, 1); /* dealt out in turn */
+	CHECK_INT(moves.count, 1); /* the less loaded gets the next */
 	CHECK_OK(store_host_arrivals(w.s, "h2", on_moved, &moves, &e), &e);
 	CHECK_INT(moves.count, 1);
 	CHECK_OK(store_host_arrivals(w.s, "h3", on_moved, &moves, &e), &e);
@@ -372,6 +383,61 @@ TEST(who_has_not_the_image_gets_nothing)
 	CHECK_INT(moves.count, 2);
 	CHECK_STR(moves.all[0].host, "h3");
 	CHECK_STR(moves.all[1].host, "h3");
+}
+
+TEST(who_has_no_room_gets_nothing_and_who_has_gets_what_fits)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct moves moves;
+	long each;
+
+	lose_h1(&w);
+	each = raw(w.sql, "SELECT memory_mb FROM sandbox LIMIT 1");
+	enlist(w.s, "h2", LONG);
+	enlist(w.s, "h3", LONG);
+	set_memory(&w, "h2", each - 1);
+	set_memory(&w, "h3", each);
+	CHECK_INT(take(w.s, "h2", 1, SHORT), 1);
+	moves = replace(w.s, "h2", 1);
+	CHECK_INT(moves.count, 1);
+	CHECK_STR(moves.all[0].host, "h3");
+	CHECK_INT(replace(w.s, "h2", 1).count, 0); /* the other one waits */
+	set_memory(&w, "h2", each);
+	moves = replace(w.s, "h2", 1);
+	CHECK_INT(moves.count, 1);
+	CHECK_STR(moves.all[0].host, "h2");
+}
+
+TEST(who_has_another_engine_gets_nothing)
+{
+	cleanup(world_done) struct world w = world_make();
+
+	lose_h1(&w);
+	enlist(w.s, "h2", LONG);
+	CHECK_INT(take(w.s, "h2", 1, SHORT), 1);
+	raw(w.sql, "UPDATE host SET runtimes = 'crun2 xcrun' WHERE id = 'h2'");
+	CHECK_INT(replace(w.s, "h2", 1).count, 0);
+	raw(w.sql, "UPDATE host SET runtimes = 'runsc crun' WHERE id = 'h2'");
+	CHECK_INT(replace(w.s, "h2", 1).count, 2);
+}
+
+/* What one lost host left and nobody takes keeps nobody else's waiting. */
+TEST(of_two_lost_hosts_the_second_does_not_wait_for_the_first)
+{
+	cleanup(world_done) struct world w = world_make();
+	int moved = 0;
+
+	lose_h1(&w);
+	enlist(w.s, "h3", SHORT);
+	raw(w.sql, "UPDATE sandbox SET host = 'h3' WHERE state = 'ready'");
+	raw(w.sql, "UPDATE sandbox SET memory_mb = 1000000 WHERE host = 'h1'");
+	wait_over();
+	enlist(w.s, "h2", LONG);
+	set_memory(&w, "h2", 4096);
+	CHECK_INT(take(w.s, "h2", 1, SHORT), 2);
+	for (int i = 0; i < 50 && moved == 0; i++)
+		moved = replace(w.s, "h2", 1).count;
+	CHECK_INT(moved, 1);
 }
 
 TEST(a_host_is_removed_when_it_is_lost_and_empty)

@@ -24,9 +24,10 @@ CheckFinding = TypedDict('CheckFinding', {
 
 Error = TypedDict('Error', {
     'code': Literal['invalid', 'unauthenticated', 'denied', 'not_found', 'conflict', 'too_large', 'limit', 'busy', 'timeout', 'unsupported', 'internal'],
-    'reason': Literal['no_such_file', 'exists', 'is_a_directory', 'not_a_directory', 'permission_denied', 'no_space', 'too_many_links', 'not_empty', 'read_only', 'not_a_file', 'name_too_long', 'auth_failed', 'no_such_repository', 'no_such_ref', 'target_exists', 'network', 'no_git', 'timed_out'],
+    'reason': Literal['no_such_file', 'exists', 'is_a_directory', 'not_a_directory', 'permission_denied', 'no_space', 'too_many_links', 'not_empty', 'read_only', 'not_a_file', 'name_too_long', 'auth_failed', 'no_such_repository', 'no_such_ref', 'target_exists', 'network', 'no_git', 'timed_out', 'cleanup_pending', 'another_command', 'another_instance'],
     'message': str,
     'remediation': str,
+    'retry_at': str,
     'request_id': str,
 }, total=False)
 
@@ -413,6 +414,43 @@ Context = TypedDict('Context', {
     'restarts': int,
     'created_at': str,
     'last_used_at': str,
+}, total=False)
+
+WrapperRequest = TypedDict('WrapperRequest', {
+    'argv': List[str],
+    'command': str,
+    'cwd': str,
+    'env': Dict[str, str],
+}, total=False)
+
+WrapperFact = TypedDict('WrapperFact', {
+    'instance': str,
+}, total=False)
+
+WrapperSettled = TypedDict('WrapperSettled', {
+    'instance': str,
+    'ok': bool,
+}, total=False)
+
+WrapperStop = TypedDict('WrapperStop', {
+    'instance': str,
+    'reason': Literal['readiness-failed', 'startup-failed', 'unhealthy-wrapper', 'terminal-failed', 'terminal-completed', 'terminal-ended', 'terminal-interrupted', 'idle-timeout', 'keep-warm-expired', 'user-interrupt', 'session-delete', 'unexpected-wrapper', 'observation-failed'],
+}, total=False)
+
+Wrapper = TypedDict('Wrapper', {
+    'sandbox': str,
+    'name': str,
+    'state': Literal['none', 'starting', 'ready', 'busy', 'warm', 'stop_needed', 'stopping', 'quarantined'],
+    'alive': Literal['present', 'absent', 'unknown'],
+    'instance': str,
+    'generation': int,
+    'exec': str,
+    'deadline_at': Optional[str],
+    'reason': str,
+    'attempts': int,
+    'last_error': str,
+    'created_at': str,
+    'receipt': Optional[Dict[str, Any]],
 }, total=False)
 
 CodeRequest = TypedDict('CodeRequest', {

@@ -32,11 +32,13 @@ export interface CheckFinding {
 export interface Error {
   code: 'invalid' | 'unauthenticated' | 'denied' | 'not_found' | 'conflict' | 'too_large' | 'limit' | 'busy' | 'timeout' | 'unsupported' | 'internal';
   /** A finer word than the code, where there is one; each area names its own. */
-  reason?: 'no_such_file' | 'exists' | 'is_a_directory' | 'not_a_directory' | 'permission_denied' | 'no_space' | 'too_many_links' | 'not_empty' | 'read_only' | 'not_a_file' | 'name_too_long' | 'auth_failed' | 'no_such_repository' | 'no_such_ref' | 'target_exists' | 'network' | 'no_git' | 'timed_out';
+  reason?: 'no_such_file' | 'exists' | 'is_a_directory' | 'not_a_directory' | 'permission_denied' | 'no_space' | 'too_many_links' | 'not_empty' | 'read_only' | 'not_a_file' | 'name_too_long' | 'auth_failed' | 'no_such_repository' | 'no_such_ref' | 'target_exists' | 'network' | 'no_git' | 'timed_out' | 'cleanup_pending' | 'another_command' | 'another_instance';
   /** What was wrong. */
   message: string;
   /** What to do about it. */
   remediation: string;
+  /** Of cleanup_pending: not before. */
+  retry_at?: string;
   /** Also in the logs. Empty if the request was not even HTTP. */
   request_id: string;
 }
@@ -521,6 +523,55 @@ export interface Context {
   restarts: number;
   created_at: string;
   last_used_at: string;
+}
+
+export interface WrapperRequest {
+  argv?: string[];
+  /** For /bin/sh -c. */
+  command?: string;
+  cwd?: string;
+  env?: Record<string, string>;
+}
+
+export interface WrapperFact {
+  /** Of which this is true; of another it is 409 `another_instance`. */
+  instance: string;
+}
+
+export interface WrapperSettled {
+  instance: string;
+  ok: boolean;
+}
+
+export interface WrapperStop {
+  /** Only this one; another is 409 `another_instance`. */
+  instance?: string;
+  reason?: 'readiness-failed' | 'startup-failed' | 'unhealthy-wrapper' | 'terminal-failed' | 'terminal-completed' | 'terminal-ended' | 'terminal-interrupted' | 'idle-timeout' | 'keep-warm-expired' | 'user-interrupt' | 'session-delete' | 'unexpected-wrapper' | 'observation-failed';
+}
+
+export interface Wrapper {
+  sandbox: string;
+  name: string;
+  state: 'none' | 'starting' | 'ready' | 'busy' | 'warm' | 'stop_needed' | 'stopping' | 'quarantined';
+  /** What the host saw just now. Not in lists. */
+  alive?: 'present' | 'absent' | 'unknown';
+  /** Empty: none. */
+  instance: string;
+  /** Only grows. */
+  generation: number;
+  /** The exec it runs as: its output, its exit. */
+  exec: string;
+  /** When something is done about it unasked. */
+  deadline_at: string | null;
+  /** Of the stop. */
+  reason: string;
+  /** To stop it. */
+  attempts: number;
+  /** What the last attempt saw. */
+  last_error: string;
+  created_at: string;
+  /** Of the last instance that was seen gone. */
+  receipt: Record<string, unknown> | null;
 }
 
 export interface CodeRequest {

@@ -13,9 +13,8 @@
 #include "store/image.h"
 #include "store/sandbox.h"
 
-#define DRAWN       8 /* hosts looked at; if none of them takes it, more are */
-#define DRAWN_MAX   100
-#define SANDBOX_MAX 10000
+#define DRAWN     8 /* hosts looked at; if none of them takes it, more are */
+#define DRAWN_MAX 100
 
 struct placing {
 	struct job job;
@@ -29,6 +28,7 @@ struct placing {
 	char tried[PLACING_TRIES][SANDBOX_HOST_SIZE];
 	size_t tries;
 	struct err why; /* what the last of them said */
+	bool nowhere;   /* nobody was asked: none takes it, and that is why */
 
 	/* One draw. */
 	struct placement_host rooms[DRAWN_MAX];
@@ -42,42 +42,24 @@ void placing_free(struct placing *p)
 	free(p);
 }
 
-#define UNLIMITED (UINT64_MAX / 4096)
-
-/*
- * What it may promise, as far as this host knows: it decides itself, when it is asked.
- * 0: it has not said yet, or it is not counted.
- */
-static uint64_t promisable(uint64_t has, uint64_t times)
+struct host_share placing_share(const struct berthd *b)
 {
-	return has == 0 || times == 0 || has > UNLIMITED / times ? UNLIMITED : has * times;
+	const struct berthd_settings *set = &b->settings;
+
+	return (struct host_share){ .memory = set->overcommit_memory,
+				    .disk = set->overcommit_disk,
+				    .cpu = set->overcommit_cpu };
 }
 
 static void take_row(const struct host *h, void *arg)
 {
 	struct placing *p = arg;
-	struct placement_host *room = &p->rooms[p->count];
-	const struct berthd_settings *set = &p->rq->reactor->berthd->settings;
+	struct host_share share = placing_share(p->rq->reactor->berthd);
 
 	for (size_t i = 0; i < p->tries; i++)
 		if (strcmp(p->tried[i], h->id) == 0)
 			return;
-	*room = (struct placement_host){
-		.lease = { .state = HOST_LIVE },
-		.sandboxes = (unsigned)h->sandboxes,
-		.sandboxes_max = SANDBOX_MAX,
-		.disk_known = true,
-		.disk_free_mb = UNLIMITED,
-	};
-	room->total.of[RESOURCE_MEMORY_MB] = promisable(h->capacity.memory_mb,
-							set->overcommit_memory);
-	room->total.of[RESOURCE_DISK_MB] = promisable(h->capacity.disk_mb, set->overcommit_disk);
-	room->total.of[RESOURCE_CPU_MILLI] = promisable(h->capacity.cpus * 1000,
-							set->overcommit_cpu);
-	room->total.of[RESOURCE_PIDS] = UNLIMITED;
-	room->promised.of[RESOURCE_MEMORY_MB] = h->promised_memory_mb;
-	room->promised.of[RESOURCE_DISK_MB] = h->promised_disk_mb;
-	room->promised.of[RESOURCE_CPU_MILLI] = h->promised_cpu_milli;
+	p->rooms[p->count] = host_room(h, &share);
 	memcpy(p->ids[p->count++], h->id, SANDBOX_HOST_SIZE);
 }
 
@@ -183,9 +165,17 @@ static void on_chosen(struct job *job)
 		return go(p, p->chosen);
 	if (p->tries > 0)
 		return request_fail(rq, &p->why);
-	if (p->may_exist && job->e.code == ERR_BUSY)
+	if (p->may_exist && job->e.code == ERR_BUSY) {
+		p->nowhere = true;
+		p->why = job->e;
 		return p->here(rq);
+	}
 	request_fail(rq, &job->e);
+}
+
+const struct err *placing_nowhere(const struct request *rq)
+{
+	return rq->placing && rq->placing->nowhere ? &rq->placing->why : NULL;
 }
 
 bool placing_refused(struct request *rq, const struct err *why)

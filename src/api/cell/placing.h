@@ -7,6 +7,7 @@
 #pragma once
 
 #include "api/request.h"
+#include "store/host.h"
 
 #define PLACING_TRIES 3
 
@@ -15,7 +16,13 @@ struct placing;
 /* Calls `here` if this host is to make it, or hands the request on. */
 void placing_begin(struct request *rq, void (*here)(struct request *rq));
 
+/* Why no host takes it: `here` may only find one that is there. NULL: it may make one. */
+const struct err *placing_nowhere(const struct request *rq);
+
 /* This host did not take it, and wrote nothing. True: another one is asked. */
 must_check bool placing_refused(struct request *rq, const struct err *why);
+
+/* How often what a host has may be promised. */
+struct host_share placing_share(const struct berthd *b);
 
 void placing_free(struct placing *p); /* NULL is fine */

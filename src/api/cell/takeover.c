@@ -5,13 +5,15 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/cell/placing.h"
 #include "api/life/change.h"
 #include "lib/crash.h"
 #include "lib/log.h"
 #include "lib/time.h"
 #include "store/host.h"
 
-#define AT_ONCE HOST_ARRIVALS_MAX
+#define AT_ONCE      HOST_ARRIVALS_MAX
+#define REPLACED_MAX 100 /* in one transaction; the rest in the next look */
 
 /* A row as it was first seen late, and when, by our own clock. */
 struct sighting {
@@ -133,11 +135,15 @@ static int run(struct job *job, struct store *s, struct err *e)
 		.epoch = t->epoch,
 		.divisor = t->divisor,
 	};
+	struct host_replacement how = {
+		.share = placing_share(t->reactor->berthd),
+		.limit = REPLACED_MAX,
+	};
 	struct arrivals a = { 0 };
 
 	if (take_late(t, s, &by, e) < 0)
 		return -1;
-	if (store_hosts_replace(s, &by, STORE_LIST_MAX, on_replaced, t, e) < 0)
+	if (store_hosts_replace(s, &by, &how, on_replaced, t, e) < 0)
 		return -1;
 	crash_point("cell.sandboxes-replaced");
 	if (store_host_arrivals(s, by.id, on_arrived, &a, e) < 0)

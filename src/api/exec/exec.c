@@ -151,7 +151,7 @@ static void finish(struct exec *x)
 	struct tail *client = take_ptr(x->client);
 	struct err e;
 
-	if (journal_end(x->journal, &x->exit, &x->use, &e) < 0)
+	if (journal_end(x->journal, &x->exit, &x->use, x->absent, &e) < 0)
 		log_event(LOG_ERROR, "an exec's end is not recorded", "exec",
 			  x->journal->head.ask.id, "sandbox", x->sandbox, "why", e.msg, NULL);
 	crash_point("exec.ended");
@@ -377,9 +377,7 @@ static void on_started(struct exec *x, uint32_t pid)
 
 	x->started = true;
 	x->retry_ms = RETRY_FIRST;
-	pthread_mutex_lock(&x->journal->lock);
-	x->journal->slot.pid = pid;
-	pthread_mutex_unlock(&x->journal->lock);
+	journal_start(x->journal, pid);
 	set_deadline(x);
 	exec_use_watch(x);
 	for (const struct errand *s = x->signals; s; s = s->next)
@@ -398,6 +396,8 @@ static void on_init_error(struct exec *x, const struct frame *f)
 		return reach_again(x);
 	if (x->attaching || x->started) {
 		x->gone = true;
+		/* Who served it is gone. If it ever ran, nobody has seen that it does not. */
+		x->absent = x->journal->slot.pid == 0;
 		return lost(x);
 	}
 	e.fix[0] = '\0';             /* what to do is not the guest's to say */
@@ -458,6 +458,7 @@ static void on_frame(void *data, const struct frame *f)
 		return nonsense(x, &e);
 	if (x->exit.kind == EXEC_OOM || x->exit.kind == EXEC_LOST)
 		return lost(x); /* not the guest's to say: the host looks for itself */
+	x->absent = true;
 	settle(x);
 }
 
@@ -542,8 +543,12 @@ static void on_way_again(void *data, struct init_way *way, const struct err *why
 	/* Its sandbox is gone, or its processes are, or it was started anew. */
 	x->gone = why ? why->code == ERR_NOT_FOUND || why->code == ERR_CONFLICT
 		      : way->generation != x->generation;
-	if (x->gone)
-		return x->telling ? leave(x) : lost(x);
+	if (x->gone && x->telling)
+		return leave(x);
+	if (x->gone) {
+		x->absent = true; /* with its sandbox's processes */
+		return lost(x);
+	}
 	if (!why)
 		x->line = line_open(x->reactor, take_fd(way->fd), &line_events, x);
 	if (!x->line)

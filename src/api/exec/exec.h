@@ -31,6 +31,7 @@ struct exec {
 	bool started, paused, ended;
 	bool busy;                              /* its sandbox is, because of this */
 	bool gone;                              /* there is nobody left to ask */
+	bool absent;                            /* and nothing left of what it started */
 	bool telling;                           /* its end is recorded; init is to hear that, */
 	bool leaving;                           /* and is being told */
 	bool unwanted;                          /* it is not to be started at all any more */

@@ -106,6 +106,11 @@ static bool has_ended(struct journal *j)
 	return v.slot.state != JOURNAL_RUNNING;
 }
 
+static bool can_forget(struct journal *j)
+{
+	return has_ended(j) && !journal_is_doubt(j);
+}
+
 int execs_forget_one(struct request *rq, struct store *s, struct buf *reply, struct err *e)
 {
 	struct journal *j;
@@ -114,12 +119,12 @@ int execs_forget_one(struct request *rq, struct store *s, struct buf *reply, str
 	(void)s;
 	if (execs_find(rq, &j, e) < 0)
 		return -1;
-	ended = has_ended(j);
+	ended = can_forget(j);
 	if (ended)
 		journal_remove(j);
 	journal_unref(j);
 	if (!ended) {
-		err_set(e, ERR_CONFLICT, "exec %s is running", rq->sub);
+		err_set(e, ERR_CONFLICT, "exec %s is running, or may be", rq->sub);
 		return err_fix(e, "Kill it first; what it said is kept until it has ended.");
 	}
 	json_open(reply, '{');
@@ -256,7 +261,7 @@ int execs_forget(struct request *rq, struct store *s, struct buf *reply, struct 
 	for (size_t i = 0; i < names.ids.len; i++) {
 		struct journal *j = open_one(rq, names.ids.items[i]);
 
-		if (j && has_ended(j)) {
+		if (j && can_forget(j)) {
 			journal_remove(j);
 			removed++;
 		}

@@ -28,6 +28,7 @@ void journal_slot_encode(struct buf *out, const struct journal_slot *s)
 	writer_u32(out, (uint32_t)exit.len);
 	buf_add(out, exit.data, exit.len);
 	exec_use_encode(out, &s->use);
+	writer_u8(out, s->gone);
 }
 
 void journal_begin_encode(struct buf *out, const struct journal_head *h,
@@ -90,6 +91,7 @@ int journal_slot_decode(struct bytes wire, struct journal_slot *ret, struct err 
 	s.recorded = reader_u64(&r);
 	record = reader_bytes(&r, reader_u32(&r));
 	s.use = exec_use_read(&r);
+	s.gone = reader_u8(&r) == 1;
 	if (r.bad || wire.len != JOURNAL_SLOT || s.state >= JOURNAL_STATE_COUNT)
 		return err_set(e, ERR_INTERNAL, "a journal's state cannot be read");
 	ended = s.state != JOURNAL_RUNNING;

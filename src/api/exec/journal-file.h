@@ -40,6 +40,7 @@ struct journal_slot {
 	uint64_t recorded;     /* bytes of both that are in the frames */
 	struct exec_exit exit;
 	struct exec_use use; /* of one that has ended */
+	bool gone;           /* EXEC_WHOLE: it was seen that nothing of it is left */
 };
 
 struct journal_head {

@@ -185,6 +185,11 @@ int journal_create(struct journals *js, struct journal_head *h, struct journal *
 		err_set(e, ERR_CONFLICT, "there is an exec %s already", h->ask.id);
 		return err_fix(e, "Choose another id, or give none.");
 	}
+	if (fd < 0 && (errno == ENOSPC || errno == EDQUOT)) {
+		err_set(e, ERR_LIMIT, "this host has no room for what the command will say");
+		err_fix(e, "Nothing was begun. An admin makes room, or lowers journal_host_bytes.");
+		return err_reason(e, "no_space", 507);
+	}
 	if (fd < 0)
 		return err_sys(e, errno, "make the journal %s", name);
 	crash_point("exec.journal-made");
@@ -375,12 +380,44 @@ void journal_resize(struct journal *j, const struct exec_size *size)
 	pthread_mutex_unlock(&j->lock);
 }
 
+void journal_start(struct journal *j, uint32_t pid)
+{
+	struct err ignored;
+	bool first;
+
+	pthread_mutex_lock(&j->lock);
+	first = j->slot.pid == 0;
+	j->slot.pid = pid;
+	pthread_mutex_unlock(&j->lock);
+	if (first && j->head.ask.flags & EXEC_WHOLE)
+		(void)!write_slot(j, &ignored); /* a full disk: then a loss is not a doubt */
+}
+
+void journal_gone(struct journal *j)
+{
+	struct err ignored;
+
+	pthread_mutex_lock(&j->lock); /* all of it, as in journal_resize() */
+	j->slot.gone = true;
+	(void)!write_slot(j, &ignored); /* then it stays in doubt, which is no lie */
+	pthread_mutex_unlock(&j->lock);
+}
+
+bool journal_is_doubt(struct journal *j)
+{
+	struct journal_view v;
+
+	journal_look(j, &v);
+	return j->head.ask.flags & EXEC_WHOLE && !v.slot.gone;
+}
+
 int journal_end(struct journal *j, const struct exec_exit *exit, const struct exec_use *use,
-		struct err *e)
+		bool gone, struct err *e)
 {
 	pthread_mutex_lock(&j->lock);
 	j->slot.exit = *exit;
 	j->slot.use = *use;
+	j->slot.gone |= gone;
 	j->slot.state = JOURNAL_ENDED;
 	j->slot.ended_ms = time_wall_ms();
 	pthread_mutex_unlock(&j->lock);
@@ -450,11 +487,13 @@ static int each_exec(struct journals *js, const char *sandbox, journal_fn fn, vo
 	const struct dirent *ent;
 	struct err ignored;
 
-	while (d && (ent = readdir(d)))
+	if (!d)
+		return errno == ENOENT ? 0 : -1;
+	while (errno = 0, (ent = readdir(d)))
 		if (exec_id_check(ent->d_name, &ignored) == 0 &&
 		    fn(data, sandbox, ent->d_name) < 0)
 			return -1;
-	return 0;
+	return errno == 0 ? 0 : -1;
 }
 
 int journals_each(struct journals *js, const char *sandbox, journal_fn fn, void *data)

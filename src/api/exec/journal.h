@@ -84,9 +84,18 @@ must_check int journal_save(struct journal *j, struct err *e); /* the counts, if
 /* A terminal's size, from any thread. */
 void journal_resize(struct journal *j, const struct exec_size *size);
 
-/* The terminal record. Then: init knows that it stands. */
+/* It runs. Of one that is EXEC_WHOLE that is written down: it decides what its loss means. */
+void journal_start(struct journal *j, uint32_t pid);
+
+/* It was seen that nothing is left of it, from any thread. */
+void journal_gone(struct journal *j);
+
+/* What is still the only trace of something that may be alive: not to be removed. */
+must_check bool journal_is_doubt(struct journal *j);
+
+/* The terminal record; `gone`: as in journal_gone(). Then: init knows that it stands. */
 must_check int journal_end(struct journal *j, const struct exec_exit *exit,
-			   const struct exec_use *use, struct err *e);
+			   const struct exec_use *use, bool gone, struct err *e);
 void journal_settle(struct journal *j);
 
 /* Before anything is appended again: count what the file holds, cut off what is half a frame. */
@@ -95,7 +104,7 @@ must_check int journal_recover(struct journal *j, struct err *e);
 /* Remove its file; who holds it can still read. */
 void journal_remove(struct journal *j);
 
-/* Every journal of a sandbox, or of all (NULL), on the disk. Stops at the first -1. */
+/* Every journal of a sandbox, or of all (NULL), on the disk. -1: stopped, or not all seen. */
 typedef int (*journal_fn)(void *data, const char *sandbox, const char *id);
 int journals_each(struct journals *js, const char *sandbox, journal_fn fn, void *data);
 

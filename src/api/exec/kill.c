@@ -12,165 +12,23 @@
 #include "api/exec/exec.h"
 #include "api/exec/execs.h"
 #include "api/exec/signal-name.h"
+#include "api/exec/strike.h"
 #include "api/life/once.h"
 #include "lib/crash.h"
 #include "lib/json.h"
 #include "lib/str.h"
 
-#define SEEN_MS   30000 /* for a tree that was killed to be seen gone */
 #define GRACE_MAX (3600 * 1000)
-
-/* What is asked. */
-struct blow {
-	uint32_t signum;
-	uint64_t grace_ms; /* then KILL; 0: no second blow */
-};
-
-/* One exec that is struck. */
-struct victim {
-	struct errand errand;
-	struct tail *tail; /* sees its end */
-	uv_timer_t timer;
-	struct blow blow;
-	bool sent, ended, failed, over;
-	int pending; /* the errand, and the timer's handle */
-	struct err e;
-	void (*done)(struct victim *v, void *data);
-	void *data;
-};
-
-static void victim_unref(struct victim *v)
-{
-	if (--v->pending > 0)
-		return;
-	journal_unref(v->errand.journal);
-	free(v);
-}
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-	victim_unref(handle->data);
-}
-
-/* It is decided: delivered, seen gone, or why not. */
-static void victim_over(struct victim *v)
-{
-	if (v->over)
-		return;
-	v->over = true;
-	tail_close(take_ptr(v->tail));
-	uv_close((uv_handle_t *)&v->timer, on_timer_closed);
-	v->done(v, v->data);
-}
-
-static void strike(struct victim *v, uint32_t signum)
-{
-	v->errand.signum = signum;
-	v->sent = true;
-	v->pending++;
-	errand_send(&v->errand);
-}
-
-static void on_late(uv_timer_t *timer)
-{
-	struct victim *v = timer->data;
-
-	v->failed = true;
-	err_set(&v->e, ERR_TIMEOUT, "exec %s was sent the signal, but its end was not seen",
-		v->errand.journal->head.ask.id);
-	victim_over(v);
-}
-
-static void on_grace_over(uv_timer_t *timer)
-{
-	struct victim *v = timer->data;
-
-	uv_timer_start(timer, on_late, SEEN_MS, 0);
-	if (v->sent) /* the first has not come back: it does not wait for a second */
-		return;
-	strike(v, SIGKILL);
-}
-
-static void on_delivered(struct errand *errand, const struct err *why)
-{
-	struct victim *v = container_of(errand, struct victim, errand);
-	bool wait = errand->signum == SIGKILL || v->blow.grace_ms > 0;
-
-	v->sent = false;
-	/* That it has ended is what the tail will say; it is no failure. */
-	if (!v->over && why && why->code != ERR_CONFLICT) {
-		v->failed = true;
-		v->e = *why;
-		victim_over(v);
-	} else if (!v->over && !wait) {
-		victim_over(v);
-	}
-	victim_unref(v);
-}
-
-static void on_started(struct tail *t, uint32_t pid)
-{
-	(void)t;
-	(void)pid;
-}
-
-static bool on_output(struct tail *t, enum frame_type type, uint8_t *data, size_t len)
-{
-	(void)t;
-	(void)type;
-	(void)data;
-	(void)len;
-	return false;
-}
-
-static void on_gap(struct tail *t, uint64_t bytes)
-{
-	(void)t;
-	(void)bytes;
-}
-
-static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
-{
-	struct victim *v = t->data;
-
-	(void)exit;
-	(void)why; /* a journal has a record */
-	v->ended = true;
-	victim_over(v);
-}
-
-static const struct tail_events sink = { on_started, on_output, on_gap, NULL, on_finished };
-
-static void victim_begin(struct reactor *r, struct journal *j, const struct blow *b,
-			 void (*done)(struct victim *, void *), void *data)
-{
-	struct victim *v = xcalloc(1, sizeof(*v));
-
-	v->errand = (struct errand){ .from = r, .journal = journal_ref(j), .done = on_delivered };
-	v->blow = *b;
-	v->done = done;
-	v->data = data;
-	v->pending = 1;
-	uv_timer_init(&r->loop, &v->timer);
-	v->timer.data = v;
-	v->tail = tail_new(r, &sink, v);
-	tail_follow(v->tail, j, UINT64_MAX);
-	if (b->grace_ms > 0)
-		uv_timer_start(&v->timer, on_grace_over, b->grace_ms, 0);
-	else
-		uv_timer_start(&v->timer, on_late, SEEN_MS, 0);
-	strike(v, b->signum);
-}
 
 /* ---- what is asked ---- */
 
-static int read_blow(const struct json *body, struct blow *b, struct err *e)
+static int read_blow(const struct json *body, struct exec_blow *b, struct err *e)
 {
 	const struct json *signal = body ? json_get(body, "signal") : NULL;
 	int64_t grace = body ? json_get_int(body, "grace_ms") : 0;
 	char text[32];
 
-	*b = (struct blow){ .signum = SIGKILL };
+	*b = (struct exec_blow){ .signum = SIGKILL };
 	if (grace < 0 || grace > GRACE_MAX)
 		return err_set(e, ERR_INVALID, "grace_ms must be 0 to %d", GRACE_MAX);
 	b->grace_ms = (uint64_t)grace;
@@ -197,7 +55,7 @@ struct scope;
 struct killing {
 	struct request *rq;
 	struct once *once; /* NULL: it came without a key */
-	struct blow blow;
+	struct exec_blow blow;
 	struct journal *one;       /* NULL: all in the scope */
 	const struct scope *scope; /* and its name, if it has one */
 	char name[EXEC_ID_SIZE];
@@ -273,13 +131,13 @@ static void killing_end(struct killing *k)
 	once_answer(k->once, 200, &count, on_stored, k);
 }
 
-static void on_struck(struct victim *v, void *data)
+static void on_struck(void *data, const struct err *why)
 {
 	struct killing *k = data;
 
-	if (v->failed) {
+	if (why) {
 		k->failed = true;
-		k->e = v->e;
+		k->e = *why;
 	} else {
 		k->killed++;
 	}
@@ -337,7 +195,7 @@ static void strike_one(void *data, struct journal *j)
 	if (v.slot.state != JOURNAL_RUNNING || !is_in_scope(k, j))
 		return;
 	k->left++;
-	victim_begin(k->rq->reactor, j, &k->blow, on_struck, k);
+	exec_strike(k->rq->reactor, j, &k->blow, on_struck, k);
 }
 
 static void killing_act(struct killing *k)
@@ -345,7 +203,7 @@ static void killing_act(struct killing *k)
 	k->left = 1; /* until all are struck */
 	if (k->one) {
 		k->left++;
-		victim_begin(k->rq->reactor, k->one, &k->blow, on_struck, k);
+		exec_strike(k->rq->reactor, k->one, &k->blow, on_struck, k);
 	} else {
 		journals_running(&k->rq->reactor->berthd->journals, k->rq->param, strike_one, k);
 	}

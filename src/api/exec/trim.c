@@ -62,14 +62,16 @@ static bool remove_ended(struct journals *js, const struct one *o)
 	struct journal_view v;
 	struct journal *j;
 	struct err ignored;
+	bool over;
 
 	if (journal_find(js, o->sandbox, o->id, &j, &ignored) < 0)
 		return false;
 	journal_look(j, &v);
-	if (v.slot.state == JOURNAL_SETTLED)
+	over = v.slot.state == JOURNAL_SETTLED && !journal_is_doubt(j);
+	if (over)
 		journal_remove(j);
 	journal_unref(j);
-	return v.slot.state == JOURNAL_SETTLED;
+	return over;
 }
 
 size_t journals_trim(struct journals *js, uint64_t limit)

@@ -12,6 +12,7 @@
 #include "api/life/limits.h"
 #include "api/life/reconcile.h"
 #include "api/request.h"
+#include "api/wrapper/look.h"
 #include "core/alarm.h"
 #include "lib/crash.h"
 #include "lib/log.h"
@@ -167,6 +168,8 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 			c->step.action = ACT_NONE; /* the ladder stands, and ends it: deletion.c */
 			return 0;
 		}
+		if (c->ev == EV_ABSENT && i == 0) /* later it may be of another life */
+			look_none_left(c->reactor->berthd, c->sb.id);
 		if (i > 0)
 			c->read_mono_ms = time_mono_ms();
 		move = (struct sandbox_move){
@@ -330,6 +333,8 @@ static void broken(struct change *c, const struct err *why)
 	if (is_taken_up_later(c, why))
 		return c->done(c, why);
 	c->why = *why;
+	if (!c->woken && why->code == ERR_NOT_FOUND) /* here, by now; there is such an image */
+		err_set(&c->why, ERR_BUSY, "%s", why->msg);
 	err_wrap(&c->why, "sandbox %s could not be started", c->sb.id);
 	if (c->use.key[0])
 		err_fix(&c->why, "This is its key's answer for good: try again with a new one.");

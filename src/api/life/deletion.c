@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/wrapper/look.h"
 #include "lib/crash.h"
 #include "lib/json.h"
 #include "lib/log.h"
@@ -179,6 +180,7 @@ static int erase(struct job *job, struct store *s, struct err *e)
 	if (store_sandbox_erase(s, &end, &c->tomb, e) < 0)
 		return -1;
 	crash_point("life.erased");
+	look_none_left(c->reactor->berthd, c->sb.id);
 	c->sb.state = SANDBOX_GONE;
 	c->sb.reason[0] = '\0';
 	c->wrote = true;

@@ -1,0 +1,31 @@
+/*
+ * What is there of a wrapper, seen from outside it.
+ *
+ * A sandbox that has no processes has no wrapper: berth-node says so, and nothing is
+ * woken for that. In one that runs, the execs that carry the wrapper's name count, by
+ * their journals: one that runs is present; one that was seen ended, all of it, is
+ * absent; one that was lost while it ran is unknown until its sandbox's processes end.
+ */
+#pragma once
+
+#include "api/berthd.h"
+#include "core/wrapper.h"
+
+struct look {
+	struct wrapper_observation seen;
+	struct strv running; /* the execs that are present */
+};
+
+void look_done(struct look *l);
+
+/* On a worker: by the journals of a sandbox that is ready, as it was just read. */
+void look_at_execs(struct berthd *b, const struct sandbox *sb, const char *name,
+		   struct look *ret);
+
+/* Of any other: by what berth-node saw of it. */
+void look_at_sandbox(const struct node_observation *o, struct look *ret);
+
+/* On a worker: a sandbox's processes were seen gone, and its wrappers with them. */
+void look_none_left(struct berthd *b, const char *sandbox);
+
+const char *wrapper_seen_name(enum wrapper_seen s);

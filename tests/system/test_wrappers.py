@@ -1,0 +1,240 @@
+"""Wrappers: an agent's process tree under a durable lease; at most one of a name alive, and its end proven."""
+import time
+
+from client import ApiError
+from marks import limit, only
+from server import wait_until
+from test_check import sql
+from test_lifecycle import together
+
+DIVISOR = 100
+DEV_ENV = {"BERTH_TIMER_DIVISOR": str(DIVISOR)}
+SLEEPER = {"command": "sleep 1000"}
+
+
+def make(s, **more):
+    return s.api.create(memory_mb=128, disk_mb=64, **more)
+
+
+def put(s, box, body=SLEEPER, name="main"):
+    return s.api.call("PUT", f"/v1/sandboxes/{box}/wrappers/{name}", body)
+
+
+def get(s, box, name="main"):
+    return s.api.get(f"/v1/sandboxes/{box}/wrappers/{name}")
+
+
+def say(s, box, verb, w, **more):
+    body = {"instance": w["instance"], **more} if w else more
+    return s.api.call("POST", f"/v1/sandboxes/{box}/wrappers/main/{verb}", body)
+
+
+def refused(call, status, reason):
+    try:
+        call()
+    except ApiError as e:
+        assert (e.status, e.body.get("reason")) == (status, reason), e
+        return e.body
+    raise AssertionError(f"not refused: {status} {reason}")
+
+
+def becomes(s, box, **want):
+    def there():
+        w = get(s, box)
+        return w if all(w[k] == v for k, v in want.items()) else None
+    return wait_until(there, 30, f"wrapper {want}")
+
+
+def stopped(s, box):
+    """An answer of a stop: at once, or when its alarm has seen to it."""
+    return becomes(s, box, state="none", alive="absent")
+
+
+def sleeps(s, box):
+    return sorted(s.api.exec(box, "pidof sleep | wc -w").out.split())
+
+
+def exec_of(s, box, w):
+    return s.api.get(f"/v1/sandboxes/{box}/execs/{w['exec']}")
+
+
+def test_the_same_instance_is_given_again_and_shows_its_marks(s):
+    box = make(s)
+    status, w, _ = s.api.request("PUT", f"/v1/sandboxes/{box}/wrappers/main", SLEEPER)
+    assert (status, w["state"], w["alive"], w["generation"]) == (201, "starting", "present", 1), w
+    pid = exec_of(s, box, w)["pid"]
+    env = s.api.exec(box, f"tr '\\0' '\\n' < /proc/{pid}/environ").out.decode().split("\n")
+    assert f"BERTH_WRAPPER_INSTANCE={w['instance']}" in env and "BERTH_WRAPPER_GENERATION=1" in env, env
+    status, again, _ = s.api.request("PUT", f"/v1/sandboxes/{box}/wrappers/main", SLEEPER)
+    assert (status, again["instance"], again["exec"]) == (200, w["instance"], w["exec"]), again
+    refused(lambda: put(s, box, {"command": "sleep 1001"}), 409, "another_command")
+    other = put(s, box, SLEEPER, "other")
+    assert other["instance"] != w["instance"] and other["alive"] == "present", other
+    names = [x["name"] for x in s.api.get(f"/v1/sandboxes/{box}/wrappers")["wrappers"]]
+    assert names == ["main", "other"], names
+    s.api.delete(box)
+    refused(lambda: get(s, box), 404, None)
+
+
+@limit(120)
+def test_many_who_ask_at_once_get_one(s):
+    box = make(s)
+    url = f"/v1/sandboxes/{box}/wrappers/main"
+    got = together(20, lambda i: s.api.request("PUT", url, SLEEPER)[:2])
+    assert sorted(status for status, _ in got) == [200] * 19 + [201], got
+    assert len({w["instance"] for _, w in got}) == 1, got
+    assert sleeps(s, box) == [b"1"]
+    s.api.delete(box)
+
+
+def test_work_keeps_it_and_failed_work_ends_it(s):
+    box = make(s)
+    w = put(s, box)
+    assert say(s, box, "accepted", w)["state"] == "busy"
+    refused(lambda: say(s, box, "accepted", {"instance": "wi_other"}), 409, "another_instance")
+    time.sleep(2)  # longer than any look at a busy one
+    assert get(s, box)["state"] == "busy"
+    assert say(s, box, "settled", w, ok=True)["state"] == "warm"
+    again = put(s, box)
+    assert (again["state"], again["instance"]) == ("starting", w["instance"]), again
+    say(s, box, "accepted", w)
+    say(s, box, "settled", w, ok=False)
+    gone = stopped(s, box)
+    assert gone["receipt"]["instance"] == w["instance"] and exec_of(s, box, w)["state"] == "ended", gone
+    assert put(s, box)["generation"] == 2
+    s.api.delete(box)
+
+
+TREE = ("trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep 1000' & (sh -c 'sleep 1000 &' &) ; "
+        "while :; do sleep 1000; done")
+
+
+def test_a_stop_ends_the_whole_tree_and_proves_it(s):
+    box = make(s)
+    w = put(s, box, {"command": TREE})
+    wait_until(lambda: sleeps(s, box) == [b"3"], 30, "the tree")
+    s.api.call("DELETE", f"/v1/sandboxes/{box}/wrappers/main")
+    gone = stopped(s, box)
+    assert (gone["receipt"]["instance"], gone["receipt"]["generation"]) == (w["instance"], 1), gone
+    assert sleeps(s, box) == [b"0"]
+    status, again, _ = s.api.request("DELETE", f"/v1/sandboxes/{box}/wrappers/main")
+    assert status in (200, 202) and stopped(s, box), again
+    s.api.delete(box)
+
+
+def test_what_it_leaves_when_it_ends_by_itself_is_ended_too(s):
+    box = make(s)
+    w = put(s, box, {"command": "setsid sleep 1000 & sleep 1000 & exit 3"})
+    becomes(s, box, alive="absent")
+    ended = exec_of(s, box, w)
+    assert (ended["kind"], ended["exit_code"]) == ("exited", 3), ended
+    assert sleeps(s, box) == [b"0"]
+    again = put(s, box, {"command": "sleep 1000"})
+    assert again["generation"] == 2 and again["alive"] == "present", again
+    s.api.delete(box)
+
+
+@limit(120)
+def test_every_state_has_its_end(s):
+    box = make(s)
+    w = put(s, box)
+    assert say(s, box, "ready", w)["state"] == "ready"
+    stopped(s, box)  # it was given nothing
+    w = put(s, box)
+    say(s, box, "settled", w, ok=True)
+    assert stopped(s, box)["receipt"]["instance"] == w["instance"]  # kept warm for so long
+    w = put(s, box)
+    say(s, box, "accepted", w)
+    s.api.call("POST", f"/v1/sandboxes/{box}/execs/{w['exec']}/kill", {})
+    assert stopped(s, box)["receipt"]["generation"] == 3  # it was busy, and is seen gone
+    w = put(s, box)
+    assert stopped(s, box)["receipt"]["generation"] == 4  # it was never heard of
+    s.api.delete(box)
+
+
+def test_a_foreign_one_is_ended_before_another_starts(s):
+    box = make(s)
+    s.api.call("POST", f"/v1/sandboxes/{box}/exec", {"id": "wr.main.77.wi_foreign", "background": True, **SLEEPER})
+    body = refused(lambda: put(s, box), 409, "cleanup_pending")
+    assert body["retry_at"], body
+    stopped(s, box)
+    assert sleeps(s, box) == [b"0"]
+    assert put(s, box)["generation"] == 78
+    s.api.delete(box)
+
+
+def test_a_command_that_cannot_start_leaves_no_lease(s):
+    box = make(s)
+    try:
+        put(s, box, {"argv": ["/no/such/program"]})
+    except ApiError as e:
+        assert e.status == 404, e
+    assert get(s, box)["state"] == "none"
+    assert put(s, box)["generation"] == 2
+    s.api.delete(box)
+
+
+def test_a_sandbox_that_sleeps_proves_absence_and_sleeps_on(s):
+    box = make(s)
+    w = put(s, box)
+    s.api.call("POST", f"/v1/sandboxes/{box}/sleep")
+    assert get(s, box)["alive"] == "absent"
+    gone = stopped(s, box)
+    assert gone["receipt"]["seen"] == "its sandbox has no processes", gone
+    assert s.api.get("/v1/sandboxes/" + box)["state"] == "asleep"
+    again = put(s, box)
+    assert again["generation"] == 2 and again["instance"] != w["instance"], again
+    assert sleeps(s, box) == [b"1"]
+    s.api.delete(box)
+
+
+@limit(120)
+def test_the_daemons_may_be_killed_meanwhile(s):
+    box = make(s)
+    w = put(s, box)
+    say(s, box, "accepted", w)
+    s.kill("berthd")
+    s.wait_healthy()
+    again = put(s, box)
+    assert (again["instance"], again["state"]) == (w["instance"], "busy"), again
+    assert sleeps(s, box) == [b"1"]
+    s.kill("berth-node", "berthd")
+    s.wait_healthy()
+    assert get(s, box)["alive"] == "present"
+    s.api.call("POST", f"/v1/sandboxes/{box}/wrappers/main/stop", {"reason": "user-interrupt"})
+    stopped(s, box)
+    s.api.delete(box)
+
+
+@limit(120)
+@only("crun")
+def test_one_that_was_lost_is_unknown_until_its_sandbox_ends(s):
+    box = make(s)
+    w = put(s, box, {"command": "sleep 1000 & trap '' HUP; sleep 1; kill -9 $PPID; sleep 1000"})
+    becomes(s, box, alive="unknown")
+    assert sleeps(s, box) == [b"2"]  # and rightly so
+    refused(lambda: put(s, box), 409, "cleanup_pending")
+    wait_until(lambda: get(s, box)["attempts"] > 1, 30, "attempts")
+    refused(lambda: put(s, box), 409, "cleanup_pending")
+    becomes(s, box, state="quarantined")
+    refused(lambda: put(s, box), 409, "cleanup_pending")
+    s.api.call("POST", f"/v1/sandboxes/{box}/sleep")
+    s.api.call("POST", f"/v1/sandboxes/{box}/wake")
+    again = put(s, box)
+    assert again["generation"] == 2 and again["instance"] != w["instance"], again
+    s.api.delete(box)
+
+
+@limit(120)
+@only("crun")
+def test_a_lease_that_cannot_be_read_starts_nothing(s):
+    box = make(s)
+    put(s, box)
+    sql(s, "ALTER TABLE wrapper DROP CONSTRAINT wrapper_state_check")
+    sql(s, f"UPDATE wrapper SET state = 'redy' WHERE sandbox_id = '{box}'")
+    refused(lambda: put(s, box), 409, "cleanup_pending")
+    assert get(s, box)["state"] == "quarantined" and sleeps(s, box) == [b"1"]
+    s.api.call("DELETE", f"/v1/sandboxes/{box}/wrappers/main")
+    stopped(s, box)
+    assert put(s, box)["generation"] == 2
+    s.api.delete(box)
