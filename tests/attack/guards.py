@@ -77,7 +77,6 @@ AWAY = {
     "options of sockets": [(SECCOMP, "	OPTIONS(SOL_SOCKET),\n", '	{ "setsockopt", 0, 0, { { 0 } } },\n')],
     "flags of clone": [(SECCOMP, '{ "clone",  0, 1, { { 0, SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS, 0 } } },', '{ "clone", 0, 0, { { 0 } } },'),
                        (SECCOMP, '{ "clone3", ENOSYS, 0, { { 0 } } },', '{ "clone3", 0, 0, { { 0 } } },')],
-    "gVisor's own network": [("src/node/runtime.c", '"--network=sandbox"', '"--network=host"')],
 }
 
 # What is taken away together, on which engine, and who must get through.
@@ -108,15 +107,41 @@ GUARDS = [
     (["init is not dumpable"], "crun", "init-ptrace init-memory init-memory-read init-descriptors init-environment"),
     (["descriptors are closed"], "crun", "leaked-descriptor"),
     (["ids of its own"], "crun", "id-range"),
-    (["no mount of the host's"], "crun", "host-file api-read-link api-write-link api-write-swap control-sockets"),
+    (["no mount of the host's"], "crun", "host-file api-read-link api-write-link control-sockets"),
     (["no device of the host's"], "crun", "devices"),
-    (["gVisor's own network", "network namespace"], "runsc", "host-tcp"),
     (["memory limit", "disk quota", "size of /dev/shm"], "runsc", "memory-bomb disk-bomb shm-bomb"),
     (["no mount of the host's"], "runsc", "host-file api-read-link"),
 ]
 
 # Who was never seen through here, by the reason.
 CANNOT = {name: why for why, names in {
+    "this kernel has no modules, no kexec, no x32 and no ports":
+        "abi-x32 delete-module finit-module init-module ioperm iopl kexec kexec-file modprobe-path",
+    "this kernel does not have the hole":
+        "dirty-cow dirty-pipe",
+    "this machine does not have the file or the device, even for its root":
+        "acpi binfmt cgroup-limit cgroup-procs cgroup-release-agent console debugfs kcore kmsg-write latency-stats mem- "
+        "device port-device posix-memory powercap release-agent sched-debug scsi scsi-disk sysrq uevent-helper "
+        "userfault-device vhost-device virtual-disk",
+    "nothing outside answers: this machine has no network beyond itself":
+        "dns dns-tunnel host-services ipv6 multicast quic",
+    "the kernel has a limit of its own here":
+        "core-limit files-limit icmp icmp6 id-map oom-score realtime",
+    "the machine was too busy for one box to use a whole CPU":
+        "cpu-bomb",
+    "without a pid namespace berth-init would be among the host's processes, with the right to kill them":
+        "environments processes signal trace",
+    "what is looked at from outside is that the neighbour answers, and it did":
+        "inode-bomb output-bomb tree-bomb",
+    "files are handled inside the box: there is no way on the host to break":
+        "api-write-swap host-paths init-root shared-file tree-hard-link tree-link tree-up working-directory",
+    "it is what runsc is: without it the engine is crun":
+        "host-kernel",
+    "the engines resolve below the root, and berth-image unpacks in a chroot":
+        "image-console image-dev image-dev-null image-etc image-hard-link image-init image-init-file image-link-parent "
+        "image-proc image-pts image-sys image-through image-up wake-link",
+    "the program is in use, a mount point, and belongs to nobody inside":
+        "init-executable init-overwrite init-replace",
 }.items() for name in names.split()}
 
 
