@@ -120,8 +120,8 @@ CANNOT = {name: why for why, names in {
     "this kernel does not have the hole":
         "dirty-cow dirty-pipe",
     "this machine does not have the file or the device, even for its root":
-        "acpi binfmt cgroup-limit cgroup-procs cgroup-release-agent console debugfs kcore kmsg-write latency-stats mem- "
-        "device port-device posix-memory powercap release-agent sched-debug scsi scsi-disk sysrq uevent-helper "
+        "acpi binfmt cgroup-limit cgroup-procs cgroup-release-agent console debugfs kcore kmsg-write latency-stats "
+        "mem-device port-device posix-memory powercap release-agent sched-debug scsi scsi-disk sysrq uevent-helper "
         "userfault-device vhost-device virtual-disk",
     "nothing outside answers: this machine has no network beyond itself":
         "dns dns-tunnel host-services ipv6 multicast quic",
