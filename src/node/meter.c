@@ -191,11 +191,12 @@ static uint64_t memory_now(const struct allocation *a)
 }
 
 /* Memory and swap together must never be less than memory: which goes first depends. */
-static int limit_memory_v1(const struct allocation *a, uint64_t bytes, struct err *e)
+static int limit_memory_v1(const struct allocation *a, const struct node_limits *from,
+			   uint64_t bytes, struct err *e)
 {
 	static const char *const files[] = { "memory.limit_in_bytes",
 					     "memory.memsw.limit_in_bytes" };
-	bool more = bytes > a->spec.limits.memory_bytes;
+	bool more = bytes > from->memory_bytes;
 	char text[24];
 
 	snprintf(text, sizeof(text), "%" PRIu64, bytes);
@@ -229,14 +230,36 @@ static int limit_memory_v2(const struct allocation *a, uint64_t bytes, struct er
 	return poke(a, "memory", "memory.max", text, e);
 }
 
-static int limit_cpu(const struct allocation *a, uint32_t milli, struct err *e)
+static int limit_memory(const struct allocation *a, const struct node_limits *from,
+			const struct node_limits *to, struct err *e)
 {
-	uint64_t quota = (uint64_t)milli * CPU_PERIOD / 1000;
+	if (a->node->cgroups.mode == CGROUP_V2)
+		return limit_memory_v2(a, to->memory_bytes, e);
+	return limit_memory_v1(a, from, to->memory_bytes, e);
+}
+
+static int limit_cpu(const struct allocation *a, const struct node_limits *from,
+		     const struct node_limits *to, struct err *e)
+{
+	uint64_t quota = (uint64_t)to->cpu_milli * CPU_PERIOD / 1000;
 	bool v2 = a->node->cgroups.mode == CGROUP_V2;
 	char text[48];
 
-	snprintf(text, sizeof(text), v2 ? "%" PRIu64 " %d" : "%" PRIu64, quota, CPU_PERIOD);
+	(void)from;
+	snprintf(text, sizeof(text), "%" PRIu64, quota);
+	if (v2)
+		snprintf(text, sizeof(text), "%" PRIu64 " %d", quota, CPU_PERIOD);
 	return poke(a, "cpu", v2 ? "cpu.max" : "cpu.cfs_quota_us", text, e);
+}
+
+static int limit_pids(const struct allocation *a, const struct node_limits *from,
+		      const struct node_limits *to, struct err *e)
+{
+	char text[16];
+
+	(void)from;
+	snprintf(text, sizeof(text), "%u", runtime_pids(a->runtime, to->pids));
+	return poke(a, "pids", "pids.max", text, e);
 }
 
 static int limit_files_once(const struct allocation *a, uint32_t files, struct err *e)
@@ -259,9 +282,10 @@ static int limit_files_once(const struct allocation *a, uint32_t files, struct e
 	return 0;
 }
 
-static int limit_files(const struct allocation *a, uint32_t files, struct err *e)
+static int limit_files(const struct allocation *a, const struct node_limits *from,
+		       const struct node_limits *to, struct err *e)
 {
-	if (files == a->spec.limits.open_files)
+	if (to->open_files == from->open_files)
 		return 0;
 	if (!a->runtime->pid_is_init) {
 		err_set(e, ERR_UNSUPPORTED, "%s cannot change open_files of a sandbox that runs",
@@ -269,22 +293,40 @@ static int limit_files(const struct allocation *a, uint32_t files, struct err *e
 		return err_fix(e, "Let it sleep first: then it holds from when it wakes.");
 	}
 	for (int i = 0; i < ROUNDS; i++)
-		if (limit_files_once(a, files, e) < 0)
+		if (limit_files_once(a, to->open_files, e) < 0)
 			return -1;
 	return 0;
 }
 
-int meter_limit(const struct allocation *a, const struct node_limits *l, struct err *e)
+static int limit_disk(const struct allocation *a, const struct node_limits *from,
+		      const struct node_limits *to, struct err *e)
 {
-	bool v2 = a->node->cgroups.mode == CGROUP_V2;
-	char pids[16];
+	(void)from;
+	return pool_limit(&a->node->pool, a->name, to->disk_bytes, e);
+}
 
-	snprintf(pids, sizeof(pids), "%u", runtime_pids(a->runtime, l->pids));
-	/* What can be refused comes first: then nothing was changed yet. */
-	if (limit_files(a, l->open_files, e) < 0 ||
-	    (v2 ? limit_memory_v2 : limit_memory_v1)(a, l->memory_bytes, e) < 0 ||
-	    limit_cpu(a, l->cpu_milli, e) < 0 || poke(a, "pids", "pids.max", pids, e) < 0)
+static int (*const steps[])(const struct allocation *a, const struct node_limits *from,
+			    const struct node_limits *to, struct err *e) = {
+	limit_memory,
+	limit_files,
+	limit_cpu,
+	limit_pids,
+	limit_disk,
+};
+
+/* All of them, or as it was. */
+int meter_limit(const struct allocation *a, const struct node_limits *to, struct err *e)
+{
+	const struct node_limits *from = &a->spec.limits;
+	struct err ignored;
+
+	for (size_t i = 0; i < array_len(steps); i++) {
+		if (steps[i](a, from, to, e) == 0)
+			continue;
+		while (i-- > 0)
+			(void)!steps[i](a, to, from, &ignored);
 		return -1;
-	crash_point("node.cgroup-limited");
-	return pool_limit(&a->node->pool, a->name, l->disk_bytes, e);
+	}
+	crash_point("node.limited");
+	return 0;
 }

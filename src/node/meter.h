@@ -27,4 +27,4 @@ uint64_t meter_host_cpu_us(const struct cgroup_host *h);
  * Change the limits of one that runs. It waits for memory to be given back: call it
  * in a task. ERR_CONFLICT if it holds more than it may from now on.
  */
-must_check int meter_limit(const struct allocation *a, const struct node_limits *l, struct err *e);
+must_check int meter_limit(const struct allocation *a, const struct node_limits *to, struct err *e);

@@ -1,4 +1,6 @@
 /* limit: other limits for one that is there; of one that does not run, from its next start. */
+#include <sys/wait.h>
+
 #include "lib/crash.h"
 #include "node/meter.h"
 #include "node/node.h"
@@ -44,7 +46,8 @@ static void on_changed(struct task *task, int status)
 	if (status == 0)
 		return keep(a);
 	process_log_error(a, "change its limits", status, &e);
-	e.code = ERR_CONFLICT; /* nothing is broken: it cannot be so */
+	/* Refused: it cannot be so, and is as it was. Cut short: nobody knows how far it came. */
+	e.code = WIFEXITED(status) ? ERR_CONFLICT : ERR_BUSY;
 	end(a, &e);
 }
 
