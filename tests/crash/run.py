@@ -27,9 +27,10 @@ sys.path.insert(0, str(HERE))
 
 import cell_scenarios  # noqa: E402
 import scenarios  # noqa: E402
+import wrapper_scenarios  # noqa: E402
 from world import TOP, Violation, World, build_rootfs  # noqa: E402
 
-ALL = {**scenarios.ALL, **cell_scenarios.ALL}
+ALL = {**scenarios.ALL, **wrapper_scenarios.ALL, **cell_scenarios.ALL}
 
 COUNT_MAX = 2     # the first two times a process passes a point
 SLICE_SCENARIOS = 10
