@@ -126,8 +126,15 @@ class WrapperLost(Wrapper):
                 raise
         demand(not insist(refused), "launched beside one that may be alive")
         for verb in ("sleep", "wake"):
-            insist(lambda: w.api.call("POST", f"/v1/sandboxes/{box}/{verb}"))
+            insist(lambda: self.change(w, box, verb))
         return self.launch(w, box)
+
+    def change(self, w, box, verb):
+        """An engine that was killed is told as such, and the sandbox as failed: it can be woken."""
+        status, body, _ = w.api.request("POST", f"/v1/sandboxes/{box}/{verb}")
+        if status in (500, 503, 504):
+            raise ApiError(503, body)
+        demand(status == 200, f"{verb}: {status} {body}")
 
     def verify(self, w, thing, told):
         box, got = thing
