@@ -148,6 +148,22 @@ def test_what_is_wrong_with_a_request_is_said(c):
         assert e.status == 400, e
 
 
+def test_where_no_host_takes_it_only_one_that_is_there_is_found(c):
+    there = c.hosts[0].api.call("POST", "/v1/sandboxes", {"image": "base", "name": "there"})
+    for h in c.hosts:
+        c.hosts[0].api.call("POST", f"/v1/hosts/{h.name}/drain")
+    try:
+        for h in c.hosts:
+            assert h.api.request("POST", "/v1/sandboxes", {"image": "base", "name": "there"})[:2] == (200, there)
+            status, body, headers = h.api.request("POST", "/v1/sandboxes", {"image": "base", "name": "not-there"})
+            assert (status, body["code"]) == (503, "busy") and headers["Retry-After"], body
+        assert len(c.rows()) == 1
+    finally:
+        for h in c.hosts:
+            c.hosts[0].api.call("POST", f"/v1/hosts/{h.name}/undrain")
+    assert c.hosts[1].api.request("POST", "/v1/sandboxes", {"image": "base", "name": "not-there"})[0] == 201
+
+
 def test_a_draining_host_takes_nothing_new(c):
     there = c.hosts[0].api.create(host="h2")
     assert c.hosts[2].api.call("POST", "/v1/hosts/h2/drain")["state"] == "draining"

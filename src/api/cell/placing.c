@@ -28,6 +28,7 @@ struct placing {
 	char tried[PLACING_TRIES][SANDBOX_HOST_SIZE];
 	size_t tries;
 	struct err why; /* what the last of them said */
+	bool nowhere;   /* nobody was asked: none takes it, and that is why */
 
 	/* One draw. */
 	struct placement_host rooms[DRAWN_MAX];
@@ -164,9 +165,17 @@ static void on_chosen(struct job *job)
 		return go(p, p->chosen);
 	if (p->tries > 0)
 		return request_fail(rq, &p->why);
-	if (p->may_exist && job->e.code == ERR_BUSY)
+	if (p->may_exist && job->e.code == ERR_BUSY) {
+		p->nowhere = true;
+		p->why = job->e;
 		return p->here(rq);
+	}
 	request_fail(rq, &job->e);
+}
+
+const struct err *placing_nowhere(const struct request *rq)
+{
+	return rq->placing && rq->placing->nowhere ? &rq->placing->why : NULL;
 }
 
 bool placing_refused(struct request *rq, const struct err *why)

@@ -332,6 +332,8 @@ static void broken(struct change *c, const struct err *why)
 	if (is_taken_up_later(c, why))
 		return c->done(c, why);
 	c->why = *why;
+	if (!c->woken && why->code == ERR_NOT_FOUND) /* here, by now; there is such an image */
+		err_set(&c->why, ERR_BUSY, "%s", why->msg);
 	err_wrap(&c->why, "sandbox %s could not be started", c->sb.id);
 	if (c->use.key[0])
 		err_fix(&c->why, "This is its key's answer for good: try again with a new one.");

@@ -37,6 +37,7 @@ struct change {
 	bool full;                       /* of a new one: its host has no room for it */
 	bool cleared;                    /* of a new one: leftovers were looked for already */
 	bool found;                      /* of a new one: it was there already */
+	const struct err *nowhere;       /* of a new one: why none may be made; NULL: it may */
 	struct idempotency_use use;      /* of a new one; an empty key: it came without */
 	bool used_before;                /* that key was, and nothing was written */
 	struct step step;

@@ -350,6 +350,10 @@ int intent_write(struct change *c, struct store *s, struct err *e)
 		c->found = n == 1;
 		if (c->found)
 			return take_key(c, s, e);
+		if (c->nowhere) {
+			*e = *c->nowhere;
+			return -1;
+		}
 		n = store_sandbox_insert(s, &intent, &c->sb, e);
 		c->wrote = n == 0;
 		c->used_before = n == 1;

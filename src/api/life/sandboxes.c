@@ -156,6 +156,7 @@ static void create_here(struct request *rq)
 	id_random(random, ID_RANDOM_CHARS);
 	sandbox_id_make(c->sb.id, rq->reactor->berthd->settings.cell, random);
 	memcpy(c->sb.owner, rq->key.owner, sizeof(c->sb.owner));
+	c->nowhere = placing_nowhere(rq);
 	c->data = rq;
 	room_measure(rq->reactor, rq->id, on_room, c);
 }

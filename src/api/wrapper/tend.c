@@ -142,7 +142,9 @@ static void write_receipt(struct tend *t)
 	json_str(&out, "instance", i->id);
 	json_int(&out, "generation", (int64_t)i->generation);
 	json_str(&out, "exec", exec);
-	json_str(&out, "seen", t->sb.state == SANDBOX_READY ? "no exec of its name runs" : "its sandbox has no processes");
+	json_str(&out, "seen",
+		 t->sb.state == SANDBOX_READY ? "no exec of its name runs"
+					      : "its sandbox has no processes");
 	buf_adds(&out, "}");
 	(void)!str_copy(t->w.receipt, sizeof(t->w.receipt), buf_str(&out));
 }
