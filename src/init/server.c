@@ -197,6 +197,12 @@ static enum hub_word take_id(struct server *s, struct server_operation *op, cons
 	return HUB_YES;
 }
 
+static enum hub_word leave(struct server_operation *op)
+{
+	op->id[0] = '\0';
+	return HUB_YES;
+}
+
 static void on_hub(struct server *s, struct server_operation *op)
 {
 	struct hub_packet p, answer = { 0 };
@@ -214,6 +220,8 @@ static void on_hub(struct server *s, struct server_operation *op)
 		answer.word = give(s, &p, fd);
 	else if (p.word == HUB_TAKE && p.attach.id[0])
 		answer.word = take_id(s, op, p.attach.id);
+	else if (p.word == HUB_LEAVE)
+		answer.word = leave(op);
 	close_fd(&fd);
 	(void)!hub_send(op->hub, &answer, -1); /* it asks one thing at a time: there is room */
 }

@@ -26,6 +26,7 @@
 #define KILL_WAIT_NS 10000000 /* between two blows, if no child ended sooner */
 #define DEAF_MS      1000     /* between looks whether the shell still listens */
 #define STARTS_MAX   3        /* that fail one after another: then the shell is gone */
+#define LEAVE_MS     5000     /* for pid 1 to say that we have left */
 
 enum phase {
 	PHASE_STARTING, /* until it says "ready" */
@@ -578,6 +579,33 @@ static void end_all(struct shell *s)
 	kill_tree(s);
 }
 
+/*
+ * No more connections for us, and the name is free. Those that are on their way
+ * come before pid 1's answer, and must not be closed without a word.
+ */
+static void leave(struct shell *s)
+{
+	struct hub_packet p = { .word = HUB_LEAVE };
+	struct err e;
+	int n, fd;
+
+	if (s->hub < 0 || hub_send(s->hub, &p, -1) < 0)
+		return;
+	err_set(&e, ERR_NOT_FOUND, "there is no shell %s", s->q.name);
+	do {
+		struct pollfd wait = { s->hub, POLLIN };
+		cleanup(peer_close) struct peer late = { .fd = -1 };
+
+		fd = -1;
+		n = poll(&wait, 1, LEAVE_MS) > 0 ? hub_receive(s->hub, &p, &fd) : -1;
+		if (fd >= 0) {
+			peer_open(&late, fd);
+			peer_refuse(&late, &e);
+		}
+	} while (n >= 0 && p.word != HUB_YES);
+	fd_end(&s->hub);
+}
+
 static void on_hub(struct shell *s)
 {
 	struct hub_packet p;
@@ -595,6 +623,7 @@ static void on_hub(struct shell *s)
 		return tell_state(s, fd);
 	case SHELL_END:
 		end_all(s);
+		leave(s);
 		return tell_state(s, fd);
 	}
 	close_fd(&fd);
@@ -702,6 +731,7 @@ void shell_serve(struct peer *p, const struct frame *request, int hub)
 		tell_state(&s, fd);
 		while (!s.ending)
 			turn(&s);
+		leave(&s);
 		err_set(&e, ERR_CONFLICT, "the shell %s has ended", s.q.name);
 		while (s.count > 0)
 			job_refuse(&s, s.count - 1, &e);

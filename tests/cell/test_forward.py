@@ -195,6 +195,37 @@ def test_a_host_cut_off_in_the_middle_leaves_no_success(c):
     c.hosts[0].join()
 
 
+def test_a_host_cut_off_in_the_middle_of_a_file_leaves_the_old_one_or_the_new(c):
+    ident, far = box_on(c, c.hosts[0])
+    where, size = f"/v1/sandboxes/{ident}/files?path=/root/f", 8 << 20
+    assert far.request("PUT", where, b"o" * size)[0] == 201
+    up, down = far.connect(), far.connect()
+    up.putrequest("PUT", where)
+    for name, value in far.headers({"Content-Length": str(size)}).items():
+        up.putheader(name, value)
+    up.endheaders()
+    up.send(b"n" * (size // 2))
+    down.request("GET", where, headers=far.headers())
+    answer = down.getresponse()
+    assert answer.status == 200 and answer.read(1000) == b"o" * 1000
+    c.hosts[0].cut_off()
+    try:
+        up.send(b"n" * (size // 2))
+        r = up.getresponse()
+        assert r.status in (503, 504), (r.status, r.read())
+    except (ConnectionError, http.client.HTTPException):
+        pass  # it was cut for the client, too: that is no success either
+    try:
+        assert len(answer.read()) == size - 1000  # what was under way already; all of it, or not whole
+    except (ConnectionError, http.client.HTTPException):
+        pass
+    up.close()
+    down.close()
+    c.hosts[0].join()
+    wait_until(lambda: far.request("GET", where)[0] == 200, 60, "it is reached again")
+    assert far.request("GET", where)[1] == b"o" * size
+
+
 def test_a_full_upload_goes_through(c):
     """A body of a size nobody told before, slower than it could be."""
     ident, far = box_on(c, c.hosts[0])

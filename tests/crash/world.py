@@ -11,10 +11,11 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/system"))
 
 from client import Api, ApiError  # noqa: E402,F401
+from marks import SLOW  # noqa: E402
 from server import Server, build_rootfs, leftovers  # noqa: E402,F401
 
 DIVISOR = 20
-SETTLE = float(os.environ.get("BERTH_CRASH_SETTLE", 45))  # seconds for everything to be as it should be again
+SETTLE = float(os.environ.get("BERTH_CRASH_SETTLE", 45 * SLOW))  # seconds for everything to be as it should be again
 CUT = (OSError, http.client.HTTPException, ValueError)  # the answer did not come
 
 

@@ -23,17 +23,18 @@ import server as servers  # noqa: E402
 
 TYPESCRIPT, PYTHON = TOP / "sdk/typescript", TOP / "sdk/python"
 SYSTEM_PYTHON = "/usr/bin/python3"
+LIMIT = 600 + 5 * int(os.environ.get("BERTH_SDK_CASES", "40"))  # seconds for one file of tests
 
 
 def env_of(s):
     return {**os.environ, **s.env, "BERTH_IMAGE": "base", "PYTHONPATH": str(PYTHON), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def run(s, *argv, cwd=TOP, limit=600):
+def run(s, *argv, cwd=TOP):
     try:
-        return subprocess.run([str(a) for a in argv], cwd=cwd, env=env_of(s), timeout=limit).returncode == 0
+        return subprocess.run([str(a) for a in argv], cwd=cwd, env=env_of(s), timeout=LIMIT).returncode == 0
     except subprocess.TimeoutExpired:
-        print(f"{argv[0]}: not done after {limit} s")
+        print(f"{argv[0]}: not done after {LIMIT} s")
         return False
 
 

@@ -6,6 +6,7 @@ import socket
 import urllib.parse
 
 import nodeproto
+from marks import SLOW
 
 
 class ApiError(Exception):
@@ -18,7 +19,7 @@ class ApiError(Exception):
 class Api:
     """One key at one server. Every call has a connection of its own, so threads may share it."""
 
-    def __init__(self, port, key, timeout=90, address="127.0.0.1"):
+    def __init__(self, port, key, timeout=90 * SLOW, address="127.0.0.1"):
         self.port, self.key, self.timeout, self.address = port, key, timeout, address
 
     def connect(self):

@@ -1,4 +1,7 @@
 """What a test may say about itself."""
+import os
+
+SLOW = int(os.environ.get("BERTH_TEST_SLOW", "1"))  # times slower than a machine: an emulated one
 
 
 class TestTimeout(BaseException):  # not to be caught by a test's own `except Exception`
@@ -24,7 +27,7 @@ def limit(seconds):
 
 
 def limit_of(test):
-    return getattr(test, "limit", 60)
+    return getattr(test, "limit", 60) * SLOW
 
 
 def runtimes_of(test, module):

@@ -24,7 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import server as servers  # noqa: E402
-from marks import Skip, TestTimeout, limit_of, runtimes_of  # noqa: E402
+from marks import SLOW, Skip, TestTimeout, limit_of, runtimes_of  # noqa: E402
 
 
 FLAKY_MAX = 3
@@ -76,7 +76,7 @@ class Run:
             if again:
                 self.failed.remove(name)  # it is one failure
             self.fail(name, traceback.format_exc())
-            signal.alarm(60)
+            signal.alarm(60 * SLOW)
             try:
                 s.tidy()
             except TestTimeout:
@@ -105,7 +105,7 @@ class Run:
         module = sys.modules[stem]
         s = self.open(module, stem.removeprefix("test_"))
         try:
-            signal.alarm(120)
+            signal.alarm(120 * SLOW)
             s.start()
             code, _, err = s.berth("image", "import", "base", str(s.rootfs))
             assert code == 0, err

@@ -12,6 +12,7 @@ import tarfile
 import time
 
 from client import Api
+from marks import SLOW
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 START_LIMIT, STOP_LIMIT = 60, 60
@@ -34,7 +35,7 @@ def free_port():
 
 
 def wait_until(true, seconds, what):
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * SLOW
     while True:
         found = true()
         if found:

@@ -219,9 +219,10 @@ def test_w17_a_shell_that_is_not_there_is_not_there(s):
         refused(lambda: s.api.call("DELETE", sh.path + "/nobody"), 404)
         a, b = s.api.call("POST", sh.path, {})["name"], s.api.call("POST", sh.path)["name"]
         assert a != b and [x["name"] for x in s.api.get(sh.path)["shells"]] == sorted([a, b, "work"])
-        s.api.call("DELETE", f"{sh.path}/{a}")
-        refused(lambda: sh.box.exec("true", shell=a), 404)
-        s.api.call("POST", sh.path, {"name": a})  # the name is free again
+        for _ in range(8):
+            s.api.call("DELETE", f"{sh.path}/{a}")
+            refused(lambda: sh.box.exec("true", shell=a), 404)
+            s.api.call("POST", sh.path, {"name": a})  # the name is free again
         assert sh.box.exec("echo hi", shell=a).out == b"hi\n"
 
 

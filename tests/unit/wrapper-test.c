@@ -38,7 +38,8 @@ TEST(an_id_that_says_nothing_is_still_of_the_name)
 
 TEST(a_name_has_few_letters)
 {
-	static const char *const bad[] = { "", "a.b", "a b", "a/b", "seventeen-letters", "\xc3\xa4" };
+	static const char *const bad[] = { "", "a.b", "a b", "a/b", "seventeen-letters",
+					   "\xc3\xa4" };
 	struct err e;
 
 	CHECK_OK(wrapper_name_check("Main_1-x", &e), &e);

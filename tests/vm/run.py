@@ -152,14 +152,14 @@ def main():
     parser.add_argument("--crash", default="build-crash")
     parser.add_argument("--work", default="build/vm")
     parser.add_argument("--full", action="store_true")
-    parser.add_argument("--limit", type=int, default=0, help="seconds; 1500, or 5400 with --full")
+    parser.add_argument("--limit", type=int, default=0, help="seconds; 1500, or 9000 with --full")
     args = parser.parse_args()
     work = pathlib.Path(args.work).resolve()
     work.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     image = disk(work, args)
     print(f"booting after {time.monotonic() - began:.0f} s", flush=True)
-    said = boot(work, image, args.limit or (5400 if args.full else 1500))
+    said = boot(work, image, args.limit or (9000 if args.full else 1500))
     image.unlink(missing_ok=True)
     failed = [line for line in said if line.startswith("VM FAIL")]
     for line in said:

@@ -1,5 +1,6 @@
 """A command in the background."""
 import base64
+import re
 
 from .client import random_id
 from .errors import ProcessExitedBeforeReadyError, ProcessReadyTimeoutError
@@ -90,7 +91,7 @@ class Process:
         return self._wait({"for": "exit"}, timeout)
 
     def wait_for_log(self, pattern, timeout=None):
-        text = pattern if isinstance(pattern, str) else f"/{pattern.pattern}/"
+        text = pattern if isinstance(pattern, str) else f"/{pattern.pattern}/{'i' if pattern.flags & re.IGNORECASE else ''}"
         return self._wait({"for": "log", "pattern": text}, timeout)
 
     def wait_for_port(self, port, timeout=None):

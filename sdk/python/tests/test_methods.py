@@ -52,7 +52,7 @@ class Methods(WithBox):
         p = self.box.start_process("echo ready; echo oops >&2; sleep 300", process_id="server-1")
         self.assertEqual((p.id, p.status), ("server-1", "running"))
         p.wait_for_log("ready", timeout=30)
-        p.wait_for_log(re.compile("oo+ps"), timeout=30)
+        p.wait_for_log(re.compile("^OO+ps$", re.IGNORECASE), timeout=30)
         self.assertEqual([x.id for x in self.box.list_processes()], ["server-1"])
         self.assertIsNone(self.box.get_process("nobody"))
         self.assertEqual(self.box.get_process_logs("server-1"), ("ready\n", "oops\n"))

@@ -103,7 +103,7 @@ export class Process {
 
   /** A text, or a regular expression, in what it writes. */
   async waitForLog(pattern: string | RegExp, timeout?: number): Promise<{ line: string }> {
-    const text = typeof pattern === 'string' ? pattern : `/${pattern.source}/`;
+    const text = typeof pattern === 'string' ? pattern : `/${pattern.source}/${pattern.ignoreCase ? 'i' : ''}`;
     await this.#wait({ for: 'log', pattern: text, timeout_ms: timeout });
     const { stdout, stderr } = await this.getLogs();
     const found = (line: string): boolean => (typeof pattern === 'string' ? line.includes(pattern) : pattern.test(line));

@@ -86,7 +86,7 @@ test('processes: start, list, get, logs, stream, kill, cleanup', async () => {
   assert.ok(p.pid > 0);
   await assert.rejects(box.startProcess('true', { processId: 'server-1' }), berth.ConflictError);
   assert.equal((await p.waitForLog('ready', 30_000)).line, 'ready');
-  await p.waitForLog(/oo+ps/, 30_000);
+  await p.waitForLog(/^OO+ps$/i, 30_000);
   assert.deepEqual((await box.listProcesses()).map((x) => x.id), ['server-1']);
   assert.equal((await box.getProcess('server-1')).command, p.command);
   assert.equal(await box.getProcess('nobody'), null);

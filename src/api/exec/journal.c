@@ -185,6 +185,11 @@ int journal_create(struct journals *js, struct journal_head *h, struct journal *
 		err_set(e, ERR_CONFLICT, "there is an exec %s already", h->ask.id);
 		return err_fix(e, "Choose another id, or give none.");
 	}
+	if (fd < 0 && (errno == ENOSPC || errno == EDQUOT)) {
+		err_set(e, ERR_LIMIT, "this host has no room for what the command will say");
+		err_fix(e, "Nothing was begun. An admin makes room, or lowers journal_host_bytes.");
+		return err_reason(e, "no_space", 507);
+	}
 	if (fd < 0)
 		return err_sys(e, errno, "make the journal %s", name);
 	crash_point("exec.journal-made");

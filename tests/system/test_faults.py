@@ -1,0 +1,132 @@
+"""Whoever dies, hangs or is full in the middle: the caller is told the truth, and within its time."""
+import contextlib
+import http.client
+import os
+import signal
+import subprocess
+
+from client import ApiError
+from marks import limit, only
+from server import wait_until
+from test_files import Upload, put, read, reason, url
+from test_journal import begin, follow, get, in_parallel, path, wait_end
+
+
+@contextlib.contextmanager
+def frozen(s, box):
+    """As a host does that lost its lease, or a machine that swaps: nothing inside answers."""
+    pids = s.cgroup_pids(box.id)
+    [os.kill(p, signal.SIGSTOP) for p in pids]
+    try:
+        yield
+    finally:
+        [os.kill(p, signal.SIGCONT) for p in pids]
+
+
+def never_a_success(call):
+    """What was told: an error, or an end that nobody saw."""
+    try:
+        r = call()
+    except ApiError as e:
+        assert e.status in (503, 504), e
+        return e.status
+    assert r["kind"] in ("lost", "timed_out") and r["exit_code"] is None, r
+    return r["kind"]
+
+
+@limit(180)
+def test_a_frozen_guest_keeps_nobody_waiting(s):
+    """A command begun before and one after, each with a limit; on crun also a kill, a read and a write."""
+    with s.box() as b:
+        put(b, "/root/f", b"old")
+        before = begin(s, b.id, "sleep 7777", timeout_ms=2000)["id"]
+        told = {}
+
+        def tell(name, call):
+            told[name] = never_a_success(call)
+        with frozen(s, b):
+            calls = [lambda: tell("before", lambda: wait_end(s, b.id, before, 60)),
+                     lambda: tell("after", lambda: b.exec("echo x > /root/f", timeout_ms=1000))]
+            if s.runtime == "crun":
+                calls += [lambda: tell("kill", lambda: s.api.call("POST", path(b.id, before, "/kill"), {})),
+                          lambda: tell("read", lambda: read(b, "/root/f")),
+                          lambda: tell("write", lambda: put(b, "/root/g", b"new"))]
+            in_parallel(calls)
+        assert told.get("kill", "lost") in ("lost", 504) and told["before"] == "lost", told
+        wait_until(lambda: b.sh("ps -o args | grep -c '[s]leep 7777' || true") == "0\n", 40, "what had a limit is gone")
+        assert b.sh("echo lives") == "lives\n"
+
+
+@limit(120)
+def test_init_killed_in_the_middle_of_a_write_leaves_the_old_file(s):
+    with s.box() as b:
+        put(b, "/root/f", b"old")
+        up = Upload(s, b, "/root/f", 10_000_000, 5_000_000)
+        down = s.api.connect()
+        b.sh("dd if=/dev/zero of=/root/big bs=1M count=40 2>/dev/null")
+        down.request("GET", url(b, "/root/big"), headers=s.api.headers())
+        answer = down.getresponse()
+        answer.read(1000)
+        os.kill(s.init_pid(b.id), signal.SIGKILL)
+        try:
+            said = up.finish()
+        except OSError:
+            said = b""
+        assert b" 503 " in said.split(b"\r\n")[0] or not said, said
+        try:
+            assert len(answer.read()) < 40 << 20, "a whole file, of a sandbox that died"
+        except (http.client.IncompleteRead, ConnectionError):
+            pass
+        down.close()
+        wait_until(lambda: s.api.get("/v1/sandboxes/" + b.id)["state"] == "failed", 30, "seen dead")
+        s.api.call("POST", f"/v1/sandboxes/{b.id}/wake")
+        assert read(b, "/root/f") == b"old"
+        left = set(b.sh("ls -A /root").split()) - {"big", "f"}
+        assert not left or s.runtime == "runsc", left  # gVisor has no files without a name
+
+
+@only("crun")
+def test_berth_node_killed_in_the_middle_hurts_no_stream_and_no_write(s):
+    with s.box() as b:
+        up = Upload(s, b, "/root/f", 10_000_000, 5_000_000)
+        ident = begin(s, b.id, "seq 50000; sleep 1; seq 50000")["id"]
+        s.kill("berth-node")
+        assert b" 201 " in up.finish().split(b"\r\n")[0]
+        out, _, end, _, _ = follow(s, b.id, ident)
+        assert out == b"".join(b"%d\n" % n for n in range(1, 50001)) * 2 and end["exit_code"] == 0, end
+        s.wait_healthy()
+        assert read(b, "/root/f") == b"n" * 10_000_000
+
+
+@contextlib.contextmanager
+def small_journals(s, kb):
+    """The place of the journals as a disk of this size, for a berthd that begins anew."""
+    where = f"{s.dir}/state/journal"
+    owner = os.stat(where)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kb}k,mode=700,uid={owner.st_uid},gid={owner.st_gid}", "none", where], check=True)
+    try:
+        s.kill("berthd")
+        s.wait_healthy()
+        yield where
+    finally:
+        subprocess.run(["umount", "-l", where], check=True)
+        s.kill("berthd")
+        s.wait_healthy()
+
+
+@only("crun")
+@limit(120)
+def test_a_disk_that_is_full_of_journals_is_told_and_no_end_is_lost(s):
+    with s.box() as b, small_journals(s, 400) as where:
+        ident = begin(s, b.id, "seq 100000; echo end >&2; exit 3")["id"]
+        end = wait_end(s, b.id, ident)
+        assert (end["kind"], end["exit_code"], end["stdout_bytes"]) == ("exited", 3, 588895), end
+        out, _, _, gap, _ = follow(s, b.id, ident)
+        assert 0 < gap <= 588899 - len(out) and b"".join(b"%d\n" % n for n in range(1, 100001)).startswith(out), (gap, len(out))
+        with open(where + "/fill", "wb", buffering=0) as f, contextlib.suppress(OSError):
+            while f.write(b"x" * 4096):
+                pass
+        status, why = reason(b.exec, "touch /root/ran")
+        assert (status, why) == (507, "no_space"), (status, why)
+        assert reason(read, b, "/root/ran") == (404, "no_such_file")  # what was refused did not run
+        assert get(s, b.id, ident)["exit_code"] == 3
