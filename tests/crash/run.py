@@ -27,9 +27,10 @@ sys.path.insert(0, str(HERE))
 import cell_scenarios  # noqa: E402
 import inside_scenarios  # noqa: E402
 import scenarios  # noqa: E402
+import wrapper_scenarios  # noqa: E402
 from world import TOP, Violation, World, alone, build_rootfs  # noqa: E402
 
-ON_ONE_HOST = {**scenarios.ALL, **inside_scenarios.ALL}
+ON_ONE_HOST = {**scenarios.ALL, **inside_scenarios.ALL, **wrapper_scenarios.ALL}
 ALL = {**ON_ONE_HOST, **cell_scenarios.ALL}
 
 # Points that no scenario need pass, and why.
