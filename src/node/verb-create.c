@@ -207,7 +207,7 @@ void verb_create(struct call *c)
 	struct allocation *a = allocation_find(&c->node->all, c->ask.create.sandbox);
 	struct task_work work = { .run = make_disk, .on_done = on_disk_made };
 
-	if (a && a->spec.generation < c->ask.create.generation && !a->call)
+	if (a && a->spec.generation < c->ask.create.generation)
 		return allocation_supersede(a, c);
 	a = work.data = create(c, &e);
 	if (!a)

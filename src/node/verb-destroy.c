@@ -198,10 +198,28 @@ static void destroy(struct allocation *a)
 	on_look(&w->timer);
 }
 
+/* What is under way is cut short; it ends, and then this begins. */
+static void wait_for_its_end(struct allocation *a, struct call *c)
+{
+	struct err e;
+
+	if (a->waiting) {
+		err_set(&e, ERR_BUSY, "%s is being destroyed already", a->spec.sandbox);
+		return call_fail(c, &e);
+	}
+	a->waiting = c;
+	if (a->task && a->phase != PHASE_DESTROYING)
+		task_kill(a->task);
+	cgroup_kill(&a->node->cgroups, a->name);
+}
+
 void allocation_supersede(struct allocation *a, struct call *by)
 {
-	struct call *own = xcalloc(1, sizeof(*own)); /* answered to nobody */
+	struct call *own;
 
+	if (a->call)
+		return wait_for_its_end(a, by);
+	own = xcalloc(1, sizeof(*own)); /* answered to nobody */
 	own->node = a->node;
 	own->verb = NODE_DESTROY;
 	own->fd = -1;
@@ -235,17 +253,8 @@ void verb_destroy(struct call *c)
 
 	if (find_or_record(c, &a, &e) < 0)
 		return call_fail(c, &e);
-	if (a->call && a->waiting) {
-		err_set(&e, ERR_BUSY, "%s is being destroyed already", a->spec.sandbox);
-		return call_fail(c, &e);
-	}
-	if (a->call) { /* cut short what is under way; it ends, and then this begins */
-		a->waiting = c;
-		if (a->task && a->phase != PHASE_DESTROYING)
-			task_kill(a->task);
-		cgroup_kill(&a->node->cgroups, a->name);
-		return;
-	}
+	if (a->call)
+		return wait_for_its_end(a, c);
 	a->call = c;
 	destroy(a);
 }

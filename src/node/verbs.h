@@ -24,7 +24,7 @@ struct call *allocation_release(struct allocation *a);
  */
 void allocation_go_on(struct call *waited, const struct err *why);
 
-/* Nothing is under way on it: it is destroyed, then the create of a later generation begins. */
+/* It is destroyed, then the create of a later generation begins. */
 void allocation_supersede(struct allocation *a, struct call *by);
 
 /* A verb may begin on it only if no other is under way. */

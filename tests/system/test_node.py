@@ -90,8 +90,10 @@ def test_a_stale_generation_is_refused_and_touches_nothing(s):
 
 def test_a_later_generation_takes_the_place_of_an_earlier_one(s):
     node = connect(s)
+    old = make(s, node, "sb_n5", generation=2)
     old = make(s, node, "sb_n5", generation=3)
-    new = make(s, node, "sb_n5", generation=4)
+    node.send("destroy", **old)  # also while it is being destroyed
+    new = make(s, connect(s), "sb_n5", generation=4)
     assert PRESENCE[node.call("observe", **old)["presence"]] == "absent"
     assert node.call("observe", **new)["ready"] == 1
     assert "generation" in refused(node.call, "create", **old, image=image(s, node), runtime=s.runtime, **SIZES)

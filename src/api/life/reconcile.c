@@ -149,7 +149,7 @@ static void on_ended(void *data, const union node_any *record, int *fd, const st
 	(void)fd;
 	crash_point("life.rest-ended");
 	if (why || record->observation.process != PRESENCE_ABSENT)
-		return finished(p); /* not seen gone: the next use, or sweep, looks again */
+		return not_now(p); /* not seen gone */
 	change(p, EV_ABSENT, "its processes ended");
 }
 
@@ -177,7 +177,7 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 	(void)fd;
 	crash_point("life.looked-at");
 	if (why || o->process == PRESENCE_UNKNOWN)
-		return finished(p);
+		return not_now(p);
 	p->seen = *o;
 	if (p->sb.state == SANDBOX_READY && o->ready) {
 		places_put(&p->rc->reactor->berthd->places, &p->sb);
@@ -401,6 +401,10 @@ static void next(struct reconcile *rc)
 static void take_row(const struct sandbox *sb, void *arg)
 {
 	struct reconcile *rc = arg;
+	struct moment at = {
+		.now_ms = sb->read_ms,
+		.divisor = (unsigned)rc->reactor->berthd->settings.timer_divisor,
+	};
 
 	places_put(&rc->reactor->berthd->places, sb);
 	/* They come in the order of strcmp(), and the dot is before all that is in an id. */
@@ -409,6 +413,8 @@ static void take_row(const struct sandbox *sb, void *arg)
 		add(rc, &rc->found, sb, look);
 	else if (sb->stop.state == STOP_STOPPING)
 		add(rc, &rc->found, sb, give_up);
+	else if (stop_is_misdated(&sb->stop, &at))
+		add(rc, &rc->found, sb, climb);
 }
 
 static void take_due(const struct sandbox *sb, void *arg)
