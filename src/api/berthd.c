@@ -167,6 +167,7 @@ int berthd_open(struct berthd *b, struct err *e)
 	turns_init(&b->turns);
 	peers_init(&b->peers);
 	changing_init(&b->changing);
+	changing_init(&b->keys_at_work);
 	addresses_init(&b->addresses);
 	pthread_mutex_init(&b->room.lock, NULL);
 	if (journals_open(&b->journals, b->settings.state_dir, b->settings.journal_exec_bytes, e) <

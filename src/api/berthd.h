@@ -59,7 +59,7 @@ struct berthd {
 		uv_timer_t timer;
 	} room; /* what this host has: api/life/room.h */
 	struct peers peers;
-	struct changing changing;
+	struct changing changing, keys_at_work;
 	struct busy busy;
 	struct turns turns; /* of wrappers */
 	struct reactor reactors[BERTHD_LOOPS_MAX];

@@ -53,15 +53,18 @@ int account_become(const struct account *a)
 
 struct strv daemon_environment(void)
 {
+	/* What tests say to daemons, and to what is loaded into them. */
+	static const char *const kept[] = { "BERTH_", "ASAN_OPTIONS=", "UBSAN_OPTIONS=",
+					    "LD_PRELOAD=", "FAKETIME", "NO_FAKE_STAT=" };
 	struct strv env = { 0 };
 
 	strv_add(&env, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 	strv_add(&env, "LANG=C.UTF-8");
 	strv_add(&env, "HOME=/");
 	for (char **v = environ; v && *v; v++)
-		if ((str_starts(*v, "BERTH_") && !str_starts(*v, "BERTH_API_KEY=")) ||
-		    str_starts(*v, "ASAN_OPTIONS=") || str_starts(*v, "UBSAN_OPTIONS="))
-			strv_add(&env, *v);
+		for (size_t i = 0; i < array_len(kept); i++)
+			if (str_starts(*v, kept[i]) && !str_starts(*v, "BERTH_API_KEY="))
+				strv_add(&env, *v);
 	return env;
 }
 

@@ -231,6 +231,14 @@ static bool is_stale(const struct stop *s, const struct stop_input *in, const st
 	return false;
 }
 
+/* Jitter adds less than the delay itself. */
+bool stop_is_misdated(const struct stop *s, const struct moment *at)
+{
+	uint64_t longest = 2 * constant_ms(CONSTANT_STOP_BACKOFF_5, at->divisor);
+
+	return s->state == STOP_NEEDED && s->next_ms > moment_add(at->now_ms, longest);
+}
+
 static int refuse_early(const struct stop *s, const struct stop_input *in,
 			const struct moment *at, struct err *e)
 {
@@ -238,7 +246,7 @@ static int refuse_early(const struct stop *s, const struct stop_input *in,
 		return 0;
 	if (in->attempt == 0)
 		return err_set(e, ERR_INVALID, "an attempt needs an id that is not 0");
-	if (in->event == STOP_BEGIN && at->now_ms < s->next_ms)
+	if (in->event == STOP_BEGIN && at->now_ms < s->next_ms && !stop_is_misdated(s, at))
 		return err_set(e, ERR_CONFLICT, "the next attempt to stop it is in %" PRIu64 " ms",
 			       s->next_ms - at->now_ms);
 	if (in->event == STOP_RECHECK && s->attempt && at->now_ms < s->deadline_ms &&

@@ -87,6 +87,9 @@ must_check int stop_apply(struct stop *s, const struct stop_input *in, const str
 /* When something is to be done about it, from the record alone; NEVER: not at all. */
 uint64_t stop_deadline_ms(const struct stop *s);
 
+/* Its next attempt is further away than one can be: the clock was set back. It is due. */
+bool stop_is_misdated(const struct stop *s, const struct moment *at);
+
 /* The event to apply at that time. False if nothing is waited for. */
 must_check bool stop_due(const struct stop *s, enum stop_event *ret);
 

@@ -49,14 +49,19 @@ class Daemon:
 
     def __init__(self, argv, log, namespace=None, user=None):
         inside = ["nsenter", f"--net={namespace}", "--"] if namespace else []
-        self.argv = [*inside, *(as_user(user) if user else []), *map(str, argv)]
+        self.way, self.command = [*inside, *(as_user(user) if user else [])], [*map(str, argv)]
         self.log, self.process, self.env, self.told = log, None, {}, False
+
+    @property
+    def argv(self):
+        """The environment is for the daemon alone, not for who starts it."""
+        return [*self.way, "env", *(f"{k}={v}" for k, v in self.env.items()), *self.command]
 
     def start(self):
         self.told = False
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
-                                            preexec_fn=die_with_parent, env={**os.environ, **self.env})
+                                            preexec_fn=die_with_parent)
         return self
 
     @property

@@ -3,8 +3,8 @@ import threading
 import time
 
 from cell_world import CellWorld, StandbyWorld
-from scenarios import Scenario, swallow
-from world import CUT, ApiError, demand, insist, until
+from scenarios import Scenario, answer, swallow
+from world import CUT, demand, insist, until
 
 
 class CellScenario(Scenario):
@@ -62,6 +62,64 @@ class HostBack(CellScenario):
                f"it was lost: {w.rows()}")
 
 
+class HostRestarted(CellScenario):
+    """Its berthd is killed and begins again, as a member of the cell: its sandboxes are the same processes."""
+
+    def prepare(self, w):
+        ident = self.create(w, "h1", host="h1")
+        return ident, w.c.hosts[0].pids(ident)
+
+    def act(self, w, thing):
+        h1 = w.c.hosts[0]
+        h1.kill("berthd")
+        until(lambda: w.is_healthy(h1), 20, 0.1)
+
+    def verify(self, w, thing, told):
+        demand(set(thing[1]) <= set(w.c.hosts[0].pids(thing[0])), f"it is another process now: {w.rows()}")
+
+
+class HostDrained(CellScenario):
+    """What was told to take nothing new takes nothing, until it is told otherwise."""
+
+    def act(self, w, thing):
+        h1 = w.c.hosts[0]
+        answer(h1, "POST", "/v1/hosts/h1/drain", fine=(200,))
+        made = [self.create(w, name) for name in ("h1", "h2")]
+        answer(h1, "POST", "/v1/hosts/h1/undrain", fine=(200,))
+        return made
+
+    def verify(self, w, thing, told):
+        demand({r[1] for r in w.rows() if r[0] in told} == {"h2"}, f"a drained host took one: {w.rows()}")
+        demand(insist(lambda: w.c.hosts[1].api.get("/v1/hosts/h1"))["state"] == "live", "it is still drained")
+        self.create(w, "h2", host="h1")
+
+
+class HostRemoved(CellScenario):
+    """Lost with a sandbox of which nobody but it can tell, and removed from the cell; then it comes back, with nothing."""
+
+    def prepare(self, w):
+        ident = self.create(w, "h1", host="h1")
+        w.c.primary.sql(f"UPDATE sandbox SET state = 'failed', reason = 'as a test' WHERE id = '{ident}'")
+        return ident
+
+    def act(self, w, thing):
+        h1, h2 = w.c.hosts
+        h1.cut_off()
+        try:
+            return until(lambda: answer(h2, "DELETE", "/v1/hosts/h1")[0] in (200, 404), 40, 0.2)
+        finally:
+            h1.join()
+            until(lambda: not h1.pids(thing), 40, 0.1)
+            h1.kill("berthd")  # begun again, with an empty house, it is a new host
+            until(lambda: w.is_healthy(h1), 40, 0.1)
+
+    def verify(self, w, thing, told):
+        demand(told, "a lost host cannot be removed")
+        receipt = insist(lambda: w.c.hosts[1].api.get(f"/v1/sandboxes/{thing}/receipt"))["receipt"]
+        demand(receipt["process"] == "unknown", f"nobody looked, and the receipt says {receipt}")
+        demand(until(lambda: not w.c.hosts[0].pids(thing)), "it runs on the host that was removed")
+
+
 class Forwarded(CellScenario):
     """Asked of a host that has not got it, with a key: one sandbox, one answer."""
 
@@ -69,13 +127,7 @@ class Forwarded(CellScenario):
         return w.unique("k")
 
     def act(self, w, thing):
-        def ask():
-            status, body, _ = w.c.hosts[0].api.request("POST", "/v1/sandboxes", {"image": "base", "host": "h2"},
-                                                       {"Idempotency-Key": thing})
-            if status in (503, 504):
-                raise ApiError(503, body)
-            return status, body
-        status, body = insist(ask)
+        status, body = answer(w.c.hosts[0], "POST", "/v1/sandboxes", {"image": "base", "host": "h2"}, thing)
         if status == 201:
             swallow(lambda: w.c.hosts[0].api.exec(body["id"], "true"))
         return status, body
@@ -137,6 +189,9 @@ def post_to(h, key):
 ALL = {
     "host-loss": HostLoss,
     "host-back": HostBack,
+    "host-restarted": HostRestarted,
+    "host-drained": HostDrained,
+    "host-removed": HostRemoved,
     "forwarded": Forwarded,
     "failover": Failover,
 }

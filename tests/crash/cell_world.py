@@ -37,16 +37,22 @@ class CellWorld:
         self.twice, self.made, self.ending = [], 0, False
         subprocess.run(["ip", "link", "del", "br0"], stderr=subprocess.DEVNULL)
         try:
+            for p in self.c.postgres:
+                p.daemon.env = self.clock(p.name)
             self.c.start()
             self.c.import_image()
             for h in self.c.hosts:  # from now on with orders
-                h.node.env = h.berthd.env = {"BERTH_CRASH_DIR": str(self.orders)}
+                h.node.env = h.berthd.env = {"BERTH_CRASH_DIR": str(self.orders), **self.clock(h.name)}
                 h.restart()
         except AssertionError as why:
             raise Violation(f"no cell: {why}") from None
         self.threads = [threading.Thread(target=t, daemon=True) for t in (self.supervise, self.watch)]
         for t in self.threads:
             t.start()
+
+    def clock(self, name):
+        """What gives the daemons of a machine a clock of their own."""
+        return {}
 
     def supervise(self):
         while not self.ending:

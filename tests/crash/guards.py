@@ -71,11 +71,36 @@ GUARDS = {
         "a deletion removes the cgroups, and looks whether they are gone",
         ["delete"], "src/node/verb-destroy.c",
         "	if (cgroup_remove(&a->node->cgroups, a->name, e) < 0)\n		return -1;\n", ""),
+    "lost-is-not-gone": (
+        "a wrapper whose end nobody saw is unknown, and nothing starts beside it",
+        ["wrapper-lost:wrapper.authorised"], "src/api/wrapper/look.c",
+        "else if (!v.slot.gone)", "else if (v.slot.state == JOURNAL_RUNNING)"),
+    "one-wrapper": (
+        "who asks for a wrapper looks first, and is given the one that is there",
+        ["wrapper:wrapper.spawned"], "src/api/wrapper/look.c",
+        "	o->count++;\n", "	return 0;\n	o->count++;\n"),
     "deletion-goes-on": (
         "a deletion that was begun is taken up again by itself",
         ["delete-cut-off:life.deletion-written"], "src/api/life/reconcile.c",
         "	if (sb->state == SANDBOX_DELETING)\n		add(rc, &rc->found, sb, climb);",
         "	if (sb->state == SANDBOX_DELETING)\n		(void)climb;"),
+    "alarm-comes-again": (
+        "an alarm that rang for a berthd that died rings again",
+        ["idle:life.alarm-rang"], "src/api/life/reconcile.c",
+        "#define DUE_AGAIN_MS   30000", "#define DUE_AGAIN_MS   86400000"),
+    "not-under-way-for-ever": (
+        "of a key whose request died with berthd it is told that nobody knows, not that it is under way",
+        ["files:life.once-taken"], "src/api/life/once.c",
+        "	if (changing_has(at_work, o->name))\n", "	if (changing_has(at_work, o->name) || true)\n"),
+    "shell-with-everything": (
+        "a shell is told as ended when all that it began is gone",
+        ["shell"], "src/api/shell/shells.c",
+        "	shell_guest_ask(&way, FRAME_SHELL_END, s->name, on_ended, s);",
+        "	(void)way;\n	on_ended(s, NULL, NULL);"),
+    "drained-takes-none": (
+        "a host that was told to take nothing new takes nothing",
+        ["host-drained"], "src/store/host.c",
+        "AND c.host = h.id AND NOT h.draining AND h.lost_at", "AND c.host = h.id AND h.lost_at"),
 }
 
 

@@ -36,6 +36,17 @@ def post(w, path, body, key=None):
     return w.api.request("POST", path, body, {"Idempotency-Key": key} if key else None)
 
 
+def answer(w, method, path, body=None, key=None, fine=None, again=(503, 504)):
+    """(status, body), asked for until there is one; of those that are fine, if they are named."""
+    def once():
+        status, told, _ = w.api.request(method, path, body, {"Idempotency-Key": key} if key else None)
+        if status in again:
+            raise ApiError(503, told)
+        demand(fine is None or status in fine, f"{method} {path}: {status} {told}")
+        return status, told
+    return insist(once)
+
+
 class Create(Scenario):
     """No key: what was acknowledged is there; what was cut off may be."""
 
@@ -57,14 +68,7 @@ class CreateOnce(Scenario):
 
     def act(self, w, thing):
         key = w.unique("k")
-
-        def ask():
-            status, body, _ = post(w, "/v1/sandboxes", {"image": "base"}, key)
-            if status == 503:
-                raise ApiError(status, body)
-            return status, body
-        first = insist(ask)
-        insist(ask)
+        first, _ = (answer(w, "POST", "/v1/sandboxes", {"image": "base"}, key, again=(503,)) for _ in range(2))
         return key, first
 
     def verify(self, w, thing, told):
@@ -79,6 +83,20 @@ class CreateOnce(Scenario):
             w.works(body["id"])
 
 
+class CreateLeft(CreateOnce):
+    """A create that nobody works on any more is taken up by whoever asks for it with its key."""
+
+    def prepare(self, w):
+        key = w.unique("k")
+        ident = answer(w, "POST", "/v1/sandboxes", {"image": "base"}, key, fine=(201,))[1]["id"]
+        w.sql(f"UPDATE idempotency SET status = NULL, response = NULL WHERE key = '{key}'; UPDATE sandbox SET "
+              f"state = 'creating', deadline_at = now() + interval '3 seconds' WHERE id = '{ident}'")
+        return key
+
+    def act(self, w, thing):
+        return thing, answer(w, "POST", "/v1/sandboxes", {"image": "base"}, thing, again=(503,))
+
+
 class Delete(Scenario):
     """Asked for until it is proven."""
 
@@ -87,13 +105,9 @@ class Delete(Scenario):
 
     def ask(self, w, ident, key=None):
         def once():
-            status, body, _ = w.api.request("DELETE", "/v1/sandboxes/" + ident, None,
-                                            {"Idempotency-Key": key} if key else None)
-            if status == 503:
-                raise ApiError(status, body)
-            demand(status in (200, 202), f"delete of one that was there: {status} {body}")
+            body = answer(w, "DELETE", "/v1/sandboxes/" + ident, None, key, fine=(200, 202), again=(503,))[1]
             return body if body["state"] == "gone" else None
-        return until(lambda: insist(once))
+        return until(once)
 
     def act(self, w, thing):
         return self.ask(w, thing)
@@ -128,6 +142,20 @@ class DeleteCutOff(Delete):
             demand(until(lambda: state() in ("gone", "ready", "failed")), f"half deleted for ever: {state()}")
 
 
+class DeleteLater(Delete):
+    """berth-node hangs and is killed, so the first attempt proves nothing; the next one does."""
+
+    def act(self, w, thing):
+        node = w.s.pid("berth-node")
+        os.kill(node, signal.SIGSTOP)
+        t = threading.Thread(target=swallow, args=(lambda: w.api.delete(thing),))
+        t.start()
+        until(lambda: insist(lambda: w.api.get("/v1/sandboxes/" + thing))["state"] != "ready", 20)
+        swallow(lambda: os.kill(node, signal.SIGKILL))
+        t.join()
+        return self.ask(w, thing)
+
+
 class DeleteWhileCreating(Scenario):
     def act(self, w, thing):
         made = []
@@ -149,119 +177,6 @@ class DeleteWhileCreating(Scenario):
         t.join()
 
 
-class Exec(Scenario):
-    """What is told of a command is what it did; the sandbox lives on."""
-
-    def prepare(self, w):
-        ident = w.api.create()
-        return ident, w.s.init_pid(ident)
-
-    def act(self, w, thing):
-        try:
-            return w.api.exec(thing[0], "echo out; echo err >&2; exit 7", timeout_ms=20000)
-        except CUT + (ApiError,):
-            return None
-
-    def verify(self, w, thing, told):
-        ident, pid = thing
-        if told is not None and told.kind == "exited":
-            demand((told.exit_code, told.out, told.err) == (7, b"out\n", b"err\n"), f"it lies: {dict(told)}")
-        elif told is not None:
-            demand(told.kind in ("lost", "killed"), f"it lies: {dict(told)}")
-            demand(told.exit_code is None, f"an exit code out of nothing: {dict(told)}")
-        w.works(ident)
-        demand(w.s.init_pid(ident) == pid, "it is another process now")
-
-
-class ExecOnce(Scenario):
-    """With a key, until there is an answer: it ran at most once, and what is told of it is true."""
-    options = {"keep": True}
-    SCRIPT = "echo x >> /root/ran; for i in 1 2 3; do echo line $i; done; echo end >&2; exit 5"
-
-    def prepare(self, w):
-        ident = w.api.create()
-        return ident, w.s.init_pid(ident), w.unique("e")
-
-    def ask(self, w, thing):
-        def once():
-            status, body, _ = post(w, f"/v1/sandboxes/{thing[0]}/exec",
-                                   {"command": self.SCRIPT, "timeout_ms": 20000, **self.options}, thing[2])
-            if status == 503:
-                raise ApiError(status, body)
-            demand(status in (200, 202), f"exec: {status} {body}")
-            return body
-        return insist(once)
-
-    def act(self, w, thing):
-        return self.ask(w, thing)
-
-    def end_of(self, w, ident, told):
-        """The exec's record and its output, read afterwards."""
-        path = f"/v1/sandboxes/{ident}/execs/{told['id']}"
-        x = until(lambda: [e for e in [insist(lambda: w.api.get(path))] if e["state"] == "ended"], 30)
-        demand(x, f"it never ends: {insist(lambda: w.api.get(path))}")
-        return x[0], insist(lambda: w.api.get(path + "/output"))
-
-    def verify(self, w, thing, told):
-        ident, pid, _ = thing
-        x, output = self.end_of(w, ident, told)
-        again = self.ask(w, thing)
-        demand(again["id"] == told["id"], f"the key ran another one: {told} {again}")
-        ran = insist(lambda: w.api.exec(ident, "cat /root/ran || true")).out
-        demand(ran in (b"", b"x\n"), f"it ran {ran.count(b'x')} times")
-        if x["kind"] == "exited":
-            demand((x["exit_code"], output["stdout"], output["stderr"]) == (5, "line 1\nline 2\nline 3\n", "end\n"),
-                   f"it lies: {x} {output}")
-            demand(ran == b"x\n", "an end is told of what never ran")
-        else:
-            demand(x["kind"] in ("lost", "killed") and x["exit_code"] is None, f"it lies: {x}")
-        demand(w.s.init_pid(ident) == pid, "it is another process now")
-
-
-class ExecBackground(ExecOnce):
-    """berthd is killed while it runs: it goes on, and not a byte of it is lost."""
-    options = {"background": True}
-    SCRIPT = "echo x >> /root/ran; for i in 1 2 3; do echo line $i; sleep 0.2; done; echo end >&2; exit 5"
-
-    def act(self, w, thing):
-        told = self.ask(w, thing)
-        swallow(lambda: os.kill(w.s.pid("berthd"), signal.SIGKILL))
-        until(w.s.healthy, 20)
-        self.end_of(w, thing[0], told)
-        return told
-
-    def verify(self, w, thing, told):
-        x, _ = self.end_of(w, thing[0], told)
-        demand(x["kind"] == "exited" or told["state"] == "ended", f"it was told as running, and lost: {x}")
-        super().verify(w, thing, told)
-
-
-class WriteFile(Scenario):
-    """With a key, until there is an answer: the file is whole."""
-
-    def prepare(self, w):
-        return w.api.create(), w.unique("f")
-
-    def act(self, w, thing):
-        ident, key = thing
-
-        def once():
-            status, body, _ = w.api.request("PUT", f"/v1/sandboxes/{ident}/files?path=/root/f", key * 5000,
-                                            {"Idempotency-Key": key})
-            if status == 503:
-                raise ApiError(status, body)
-            demand(status in (200, 201), f"write: {status} {body}")
-            return body
-        return insist(once)
-
-    def verify(self, w, thing, told):
-        ident, key = thing
-        data = insist(lambda: w.api.request("GET", f"/v1/sandboxes/{ident}/files?path=/root/f"))[1]
-        demand(data == (key * 5000).encode(), f"acknowledged, and it has {len(data)} bytes")
-        names = insist(lambda: w.api.exec(ident, "ls -A /root")).out
-        demand(names == b"f\n", f"more than the file is left: {names}")
-
-
 class Sleep(Scenario):
     """Put to sleep until it sleeps, then used: what was on its disk is there."""
 
@@ -271,12 +186,7 @@ class Sleep(Scenario):
         return ident, text
 
     def act(self, w, thing):
-        def put_to_sleep():
-            status, body, _ = post(w, f"/v1/sandboxes/{thing[0]}/sleep", None)
-            if status in (503, 504):
-                raise ApiError(503, body)
-            demand(status == 200, f"sleep: {status} {body}")
-        insist(put_to_sleep)
+        answer(w, "POST", f"/v1/sandboxes/{thing[0]}/sleep", fine=(200,))
         return self.read(w, thing[0])
 
     def read(self, w, ident):
@@ -300,15 +210,10 @@ class Identity(Scenario):
     """Asked for by identity until there is an answer, more than once: one sandbox."""
 
     def prepare(self, w):
-        return {"org": "o", "user": w.unique("u"), "session": "s"}
+        return {"org": "o", "user": "u", "session": w.unique("s")}
 
     def ask(self, w, thing):
-        def once():
-            status, body, _ = post(w, "/v1/sandboxes", {"image": "base", "identity": thing})
-            if status in (503, 504):
-                raise ApiError(503, body)
-            return status, body
-        return insist(once)
+        return answer(w, "POST", "/v1/sandboxes", {"image": "base", "identity": thing})
 
     def act(self, w, thing):
         first = self.ask(w, thing)
@@ -320,6 +225,83 @@ class Identity(Scenario):
         demand(len(boxes) <= 1, f"one identity has {len(boxes)}: {boxes}")
         if told[0] in (200, 201):
             demand(boxes[0]["id"] == told[1]["id"], f"{told}, and there is {boxes}")
+
+
+class Idle(Sleep):
+    """Nobody uses it, so it sleeps by itself; then it is used."""
+
+    def prepare(self, w):
+        ident, text = super().prepare(w)
+        insist(lambda: w.api.call("PATCH", "/v1/sandboxes/" + ident, {"sleep_after_ms": 1000}))
+        return ident, text
+
+    def act(self, w, thing):
+        def sleeps():
+            return insist(lambda: w.api.get("/v1/sandboxes/" + thing[0]))["state"] != "ready"
+        demand(until(sleeps), "nobody uses it, and it does not sleep")
+        return self.read(w, thing[0])
+
+
+class Aged(Scenario):
+    """Older than a sandbox may get: it is deleted, and that is proven."""
+
+    def prepare(self, w):
+        ident = w.api.create()
+        w.sql(f"UPDATE sandbox SET created_at = now() - interval '2 days' WHERE id = '{ident}'")
+        return ident
+
+    def act(self, w, thing):
+        w.sql(f"UPDATE sandbox SET deadline_at = now() WHERE id = '{thing}'")
+        until(lambda: self.gone(w, thing), 20)
+
+    def gone(self, w, ident):
+        return insist(lambda: w.api.get("/v1/sandboxes/" + ident))["state"] == "gone"
+
+    def verify(self, w, thing, told):
+        demand(until(lambda: self.gone(w, thing)), f"too old, and there: {w.boxes()}")
+        demand(thing not in str(w.left()), f"gone, and left: {w.left()}")
+
+
+class Patch(Scenario):
+    """Changed until it is told as changed: the record is what was told."""
+
+    def prepare(self, w):
+        return w.api.create(labels={"was": "here"})
+
+    def act(self, w, thing):
+        return answer(w, "PATCH", "/v1/sandboxes/" + thing, {"labels": {"is": "new"}, "keep_alive": True}, fine=(200,))[1]
+
+    def verify(self, w, thing, told):
+        box = insist(lambda: w.api.get("/v1/sandboxes/" + thing))
+        demand(box["labels"] == told["labels"] == {"is": "new"} and box["keep_alive"], f"told {told}, and it is {box}")
+        demand([b["id"] for b in insist(lambda: w.api.get("/v1/sandboxes?selector=is=new"))["sandboxes"]] == [thing],
+               "its label does not find it")
+
+
+class Policy(Scenario):
+    """Added, asked for by identity, removed: what was decided stays, and no policy does."""
+
+    def prepare(self, w):
+        return w.unique("o")
+
+    def ask(self, w, thing, session):
+        identity = {"org": thing, "user": "u", "session": thing + session}
+        return answer(w, "POST", "/v1/sandboxes", {"image": "base", "identity": identity})
+
+    def act(self, w, thing):
+        row = {"scope": "org", "subject": thing, "isolation": "shared"}
+        answer(w, "POST", "/v1/policies", row, fine=(201, 409))
+        told = [self.ask(w, thing, session) for session in ("a", "b")]
+        for p in insist(lambda: w.api.get("/v1/policies"))["policies"]:
+            answer(w, "DELETE", f"/v1/policies/{p['id']}", fine=(200, 404))
+        return told
+
+    def verify(self, w, thing, told):
+        left = insist(lambda: w.api.get("/v1/policies"))["policies"]
+        demand(not left, f"removed, and listed: {left}")
+        if all(status in (200, 201) for status, _ in told):
+            again = [self.ask(w, thing, session)[1]["id"] for session in ("b", "a")]
+            demand(len({body["id"] for _, body in told} | set(again)) == 1, f"shared, and they are {told} {again}")
 
 
 class InitDies(Scenario):
@@ -400,13 +382,7 @@ class Unfinished(Scenario):
         _, key, node = thing
         os.kill(w.s.pid("berthd"), signal.SIGKILL)
         os.kill(node, signal.SIGCONT)
-
-        def ask():
-            status, body, _ = post(w, "/v1/sandboxes", {"image": "base"}, key)
-            if status == 503:
-                raise ApiError(status, body)
-            return status, body
-        return insist(ask)
+        return answer(w, "POST", "/v1/sandboxes", {"image": "base"}, key, again=(503,))
 
     def verify(self, w, thing, told):
         victim, key, _ = thing
@@ -468,6 +444,9 @@ class Broken(Scenario):
         demand(until(put_back), "the image's files are gone")
 
 
+HELPER_KILLED = (500, 503, 504)
+
+
 def small_tar(text, name="etc-name"):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
@@ -482,15 +461,7 @@ class ImageImport(Scenario):
 
     def act(self, w, thing):
         name = w.unique("img")
-        tar = small_tar(name)
-
-        def put():
-            status, body, _ = w.api.request("PUT", "/v1/images/" + name, tar)
-            if status in (500, 503, 504):  # a helper that was killed: again
-                raise ApiError(503, body)
-            demand(status == 201, f"import: {status} {body}")
-            return body
-        return name, insist(put)
+        return name, answer(w, "PUT", "/v1/images/" + name, small_tar(name), fine=(201,), again=HELPER_KILLED)[1]
 
     def verify(self, w, thing, told):
         name, image = told
@@ -529,12 +500,7 @@ class ImageRemove(Scenario):
         return name
 
     def act(self, w, thing):
-        def remove():
-            status, body, _ = w.api.request("DELETE", "/v1/images/" + thing)
-            if status in (500, 503, 504):
-                raise ApiError(503, body)
-            demand(status in (200, 404), f"remove: {status} {body}")
-        insist(remove)
+        answer(w, "DELETE", "/v1/images/" + thing, fine=(200, 404), again=HELPER_KILLED)
 
     def verify(self, w, thing, told):
         names = [i["name"] for i in insist(lambda: w.api.get("/v1/images"))["images"]]
@@ -551,16 +517,8 @@ class ImageAgain(Scenario):
         return tar
 
     def act(self, w, thing):
-        def until_done(method, body, fine):
-            def once():
-                status, told, _ = w.api.request(method, "/v1/images/again", body)
-                if status in (500, 503, 504):
-                    raise ApiError(503, told)
-                demand(status in fine, f"{method}: {status} {told}")
-                return told
-            return insist(once)
-        until_done("DELETE", None, (200, 404))
-        return until_done("PUT", thing, (201,))
+        answer(w, "DELETE", "/v1/images/again", fine=(200, 404), again=HELPER_KILLED)
+        return answer(w, "PUT", "/v1/images/again", thing, fine=(201,), again=HELPER_KILLED)[1]
 
     def verify(self, w, thing, told):
         files = os.listdir(f"{w.images_dir()}/{told['digest'].removeprefix('sha256:')}/rootfs")
@@ -571,16 +529,18 @@ class ImageAgain(Scenario):
 ALL = {
     "create": Create,
     "create-once": CreateOnce,
-    "exec": Exec,
-    "exec-once": ExecOnce,
-    "exec-background": ExecBackground,
-    "write-file": WriteFile,
+    "create-left": CreateLeft,
     "delete": Delete,
     "delete-once": DeleteOnce,
     "delete-cut-off": DeleteCutOff,
+    "delete-later": DeleteLater,
     "delete-while-creating": DeleteWhileCreating,
     "sleep": Sleep,
+    "idle": Idle,
+    "aged": Aged,
+    "patch": Patch,
     "identity": Identity,
+    "policy": Policy,
     "init-dies": InitDies,
     "adopt-berthd": AdoptByBerthd,
     "adopt-node": AdoptByNode,

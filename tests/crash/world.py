@@ -11,12 +11,22 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/system"))
 
 from client import Api, ApiError  # noqa: E402,F401
+import images  # noqa: E402
 from marks import SLOW  # noqa: E402
 from server import Server, build_rootfs, leftovers  # noqa: E402,F401
 
 DIVISOR = 20
 SETTLE = float(os.environ.get("BERTH_CRASH_SETTLE", 45 * SLOW))  # seconds for everything to be as it should be again
 CUT = (OSError, http.client.HTTPException, ValueError)  # the answer did not come
+
+
+def alone():
+    """A network and shared memory of its own for this process and everything it starts."""
+    if not os.environ.get("BERTH_CRASH_INSIDE"):
+        os.execvpe("unshare", ["unshare", "--net", "--mount", sys.executable, *sys.argv],
+                   {**os.environ, "BERTH_CRASH_INSIDE": "1"})
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", "/dev/shm"], check=True)
 
 
 class Violation(Exception):
@@ -64,6 +74,7 @@ class World:
         self.orders.mkdir(mode=0o777)
         self.orders.chmod(0o777)
         self.s = Server(build, "crun", work / f"w{number}")
+        self.s.work = work
         self.s.dev_env = {"BERTH_CRASH_DIR": str(self.orders), "BERTH_TIMER_DIVISOR": str(DIVISOR)}
         self.made = 0
         self.s.start()
@@ -74,6 +85,9 @@ class World:
     def import_base(self):
         code, _, err = self.s.berth("image", "import", "base", str(self.work / "base.tar"))
         demand(code == 0, f"import: {err}")
+
+    def image(self, *programs):
+        return images.have(self.s, *programs)
 
     def unique(self, prefix):
         self.made += 1

@@ -143,6 +143,19 @@ TEST(an_attempt_before_its_time_is_refused_with_the_time)
 	CHECK_ERR(stop_apply(&s, &in, &early, &action, &e), &e, ERR_INVALID);
 }
 
+/* X19: it would be waited for as long as the clock was set back. */
+TEST(a_clock_that_was_set_back_delays_no_attempt)
+{
+	struct stop s = in_state(STOP_NEEDED);
+	struct moment back = at(T0 - 3600000), as_planned = at(T0 - 120000);
+
+	CHECK(stop_is_misdated(&s, &back));
+	CHECK(!stop_is_misdated(&s, &as_planned));
+	CHECK_INT(feed(&s, STOP_BEGIN, 9, T0 - 3600000), STOP_ACT_END);
+	CHECK_INT(s.state, STOP_STOPPING);
+	CHECK(!stop_is_misdated(&s, &back));
+}
+
 /* LS-5: in no state, and for no kind of answer. */
 TEST(an_answer_of_another_attempt_changes_nothing)
 {

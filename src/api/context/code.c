@@ -72,7 +72,7 @@ static void go(struct request *rq)
 		code_json(rq, &ask);
 }
 
-/* A key that was used before: the code has run, and is not run again. */
+/* A key that was used before: the code ran, or may have, and is not run again. */
 struct once {
 	struct job job;
 	struct request *rq;
@@ -97,7 +97,9 @@ static void on_key_taken(struct job *job)
 		return request_fail(rq, &job->e);
 	if (!o->again)
 		return go(rq);
-	err_set(&e, ERR_CONFLICT, "this Idempotency-Key has run its code; the answer is not kept");
+	err_set(&e, ERR_CONFLICT,
+		"this Idempotency-Key was used before, and its code is not run a second time; how "
+		"the first time ended is not kept");
 	err_fix(&e, "Look at what the context holds now; take a new key to run it again.");
 	request_fail(rq, &e);
 }

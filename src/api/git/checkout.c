@@ -182,11 +182,14 @@ static void on_finished(struct tail *t, const struct exec_exit *exit, const stru
 		git_failure((int)exit->code, buf_str(&k->out[1]), &k->why);
 		return on_swept(k);
 	}
-	if (exit->kind == EXEC_TIMED_OUT)
+	if (exit->kind == EXEC_TIMED_OUT) {
 		git_timed_out(&k->ask, &k->why);
-	else
-		err_set(&k->why, ERR_BUSY, "git was ended in the middle: %s",
+	} else {
+		err_set(&k->why, ERR_TIMEOUT, "git was ended in the middle: %s",
 			exec_kind_name(exit->kind));
+		err_fix(&k->why, "Look whether it is there; if not, send it again, without the "
+				 "Idempotency-Key it had.");
+	}
 	sweep_and_fail(k);
 }
 

@@ -3,13 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/sandbox.h"
 #include "lib/str.h"
 
 struct changing_entry {
-	char id[SANDBOX_ID_SIZE];
 	unsigned count;
 	struct changing_entry *next;
+	char id[];
 };
 
 void changing_init(struct changing *c)
@@ -33,8 +32,8 @@ void changing_add(struct changing *c, const char *id)
 	pthread_mutex_lock(&c->lock);
 	at = find(c, id);
 	if (!*at) {
-		*at = xcalloc(1, sizeof(**at));
-		memcpy((*at)->id, id, strnlen(id, SANDBOX_ID_SIZE - 1));
+		*at = xcalloc(1, sizeof(**at) + strlen(id) + 1);
+		memcpy((*at)->id, id, strlen(id));
 	}
 	(*at)->count++;
 	pthread_mutex_unlock(&c->lock);

@@ -1,5 +1,6 @@
 #include "api/life/once.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ int once_new(struct request *rq, struct once **ret, struct err *e)
 	o->use = use;
 	o->rq = rq;
 	o->hash = hash_new();
+	snprintf(o->name, sizeof(o->name), "%s %s", use.owner, use.key);
 	once_add(o, rq->x->query, strlen(rq->x->query));
 	once_add(o, "\n", 1);
 	once_add(o, buf_str(&rq->body), rq->body.len);
@@ -32,6 +34,8 @@ void once_free(struct once *o)
 {
 	if (!o)
 		return;
+	if (o->taken)
+		changing_remove(&o->rq->reactor->berthd->keys_at_work, o->name);
 	hash_free(o->hash);
 	free(o);
 }
@@ -60,22 +64,34 @@ static void submit(struct once *o, int (*run)(struct job *, struct store *, stru
 	worker_submit(&o->rq->reactor->berthd->workers, &o->job);
 }
 
-static int run_take(struct job *job, struct store *s, struct err *e)
+static int take(struct once *o, struct store *s, struct err *e)
 {
-	struct once *o = container_of(job, struct once, job);
-
 	if (store_idempotency_claim(s, &o->use, o->rq->param, &o->again, e) < 0)
 		return -1;
 	crash_point("life.once-taken");
 	if (o->again && store_idempotency_get(s, &o->use, &o->first, e) < 0)
 		return -1;
 	o->taken = !o->again || (o->first.status == 0 && o->repeat);
-	if (o->taken || o->first.status != 0)
-		return 0;
-	err_set(e, ERR_BUSY, "the first request with this Idempotency-Key is under way, or nobody "
-			     "saw how it ended");
-	return err_fix(e, "Send it again in a second; if this stays, look at what is there, and "
-			  "use a new key for what is still to be done.");
+	return 0;
+}
+
+static int run_take(struct job *job, struct store *s, struct err *e)
+{
+	struct once *o = container_of(job, struct once, job);
+	struct changing *at_work = &o->rq->reactor->berthd->keys_at_work;
+	int n;
+
+	changing_add(at_work, o->name); /* before it is taken: whoever is second sees the first */
+	n = take(o, s, e);
+	if (!o->taken)
+		changing_remove(at_work, o->name);
+	if (n < 0 || o->taken || o->first.status != 0)
+		return n;
+	if (changing_has(at_work, o->name))
+		return err_set(e, ERR_BUSY,
+			       "the first request with this Idempotency-Key is under way");
+	err_set(e, ERR_TIMEOUT, "nobody saw how the first request with this Idempotency-Key ended");
+	return err_fix(e, "Look at what is there, and use a new key for what is still to be done.");
 }
 
 void once_take(struct once *o, void (*next)(void *data, const struct err *why),

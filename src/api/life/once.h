@@ -7,7 +7,7 @@
  * An operation that failed has changed nothing, and gives its key back. One
  * whose end nobody saw keeps it: what may be done twice (a write of the same
  * bytes, a KILL) is then simply done again; of anything else we say that we do
- * not know.
+ * not know (504).
  */
 #pragma once
 
@@ -17,6 +17,8 @@
 
 struct once {
 	struct idempotency_use use;
+	/* Owner and key. */
+	char name[SANDBOX_OWNER_SIZE + IDEMPOTENCY_KEY_SIZE];
 	struct hash *hash; /* of query and body, until all of it is there */
 	struct request *rq;
 	struct job job;

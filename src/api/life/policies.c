@@ -95,6 +95,7 @@ int policies_remove(struct request *rq, struct store *s, struct buf *reply, stru
 		return err_set(e, ERR_INVALID, "a policy's id is a number");
 	if (store_policy_remove(s, id, &gone, e) < 0)
 		return -1;
+	crash_point("life.policy-removed");
 	policy_json(reply, &gone);
 	return 0;
 }

@@ -401,6 +401,10 @@ static void next(struct reconcile *rc)
 static void take_row(const struct sandbox *sb, void *arg)
 {
 	struct reconcile *rc = arg;
+	struct moment at = {
+		.now_ms = sb->read_ms,
+		.divisor = (unsigned)rc->reactor->berthd->settings.timer_divisor,
+	};
 
 	places_put(&rc->reactor->berthd->places, sb);
 	/* They come in the order of strcmp(), and the dot is before all that is in an id. */
@@ -409,6 +413,8 @@ static void take_row(const struct sandbox *sb, void *arg)
 		add(rc, &rc->found, sb, look);
 	else if (sb->stop.state == STOP_STOPPING)
 		add(rc, &rc->found, sb, give_up);
+	else if (stop_is_misdated(&sb->stop, &at))
+		add(rc, &rc->found, sb, climb);
 }
 
 static void take_due(const struct sandbox *sb, void *arg)
