@@ -97,7 +97,7 @@ class Run:
     def open(self, module, stem):
         options = getattr(module, "DEV_OPTIONS", [])
         s = servers.Server(self.args.build, self.args.runtime, self.work / stem, options)
-        s.dev_env = getattr(module, "DEV_ENV", {})
+        s.dev_env, s.prefix = getattr(module, "DEV_ENV", {}), getattr(module, "DEV_PREFIX", [])
         s.work, s.rootfs = self.work, self.work / "rootfs.tar"
         return s
 
