@@ -16,7 +16,7 @@ import tempfile
 import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ["src/api/berthd", "src/node/berth-node", "src/cli/berth", "src/init/berth-init", "src/image/berth-image"]
+PROGRAMS = ["src/api/berthd", "src/node/berth-node", "src/egress/berth-egress", "src/cli/berth", "src/init/berth-init", "src/image/berth-image"]
 
 # name: (what it guards, scenario[:point]..., file, search, replace)
 GUARDS = {
