@@ -10,6 +10,7 @@
 #include "lib/json.h"
 
 /* clang-format off */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): `member` names a place, and is no value */
 #define LIMITS_FIELD_(name, record, member, limit) \
 	{ name, JSON_INT, offsetof(struct record, member.of[limit]), sizeof(int64_t), false }
 #define LIMITS_FIELDS(record, member) \
