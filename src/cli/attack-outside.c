@@ -346,7 +346,7 @@ static struct attack_entry entry_of(const char *path, const char *target)
 static void image_tar(const struct trial *t, struct buf *out)
 {
 	struct attack_entry entries[8] = {
-		{ TAR_FILE, ATTACK_PROBE + 1, .bytes = t->attack->program.data,
+		{ TAR_FILE, &ATTACK_PROBE[1], .bytes = t->attack->program.data,
 		  .len = t->attack->program.len },
 		{ TAR_DIRECTORY, "tmp" },
 	};

@@ -125,9 +125,10 @@ static int make_image(struct attack *a, struct err *e)
 	const struct attack_entry entries[] = {
 		{ TAR_DIRECTORY, "tmp" },
 		{ TAR_DIRECTORY, "root" },
+		{ TAR_DIRECTORY, "mnt" },
 		{ TAR_DIRECTORY, "etc" },
 		{ TAR_FILE, "etc/shared", .bytes = "of the image", .len = 12 },
-		{ TAR_FILE, ATTACK_PROBE + 1, .bytes = a->program.data, .len = a->program.len },
+		{ TAR_FILE, &ATTACK_PROBE[1], .bytes = a->program.data, .len = a->program.len },
 	};
 	cleanup(buf_done) struct buf tar = buf_make(IMAGE_MAX);
 	char name[16];

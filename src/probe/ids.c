@@ -109,10 +109,10 @@ static long try_capset(struct attempt *a)
 		uint32_t version;
 		int pid;
 	} head = { CAP_MAGIC, 0 };
-	uint32_t all[6] = { UINT32_MAX, UINT32_MAX, 0, 0x1ff, 0x1ff, 0 };
+	uint32_t admin[6] = { 1U << CAP_SYS_ADMIN_, 1U << CAP_SYS_ADMIN_ };
 
 	(void)a;
-	return syscall(SYS_capset, &head, all);
+	return syscall(SYS_capset, &head, admin);
 }
 
 /* A copy of ourselves with rights of its own, run by nobody: what is it then? */
@@ -124,7 +124,7 @@ static long run_copy(struct attempt *a, const char *path, const void *rights, si
 	pid_t pid;
 
 	if (copy_self(path) < 0)
-		return probe_say(a, 0, "could not be tried: %s", strerror(errno));
+		return probe_say(a, PROBE_UNKNOWN, "could not be tried: %s", strerror(errno));
 	if (rights && setxattr(path, "security.capability", rights, len, 0) < 0)
 		return -1;
 	if (chmod(path, mode) < 0)
@@ -139,7 +139,7 @@ static long run_copy(struct attempt *a, const char *path, const void *rights, si
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) ||
 	    WEXITSTATUS(status) > 1)
-		return probe_say(a, 0, "could not be tried");
+		return probe_say(a, PROBE_UNKNOWN, "could not be tried");
 	if (WEXITSTATUS(status) == 1)
 		return probe_say(a, 0, "it has more rights than who ran it");
 	return probe_say(a, probe_refused(EPERM), "it has no more rights than who ran it");
@@ -201,7 +201,7 @@ const struct probe probe_ids[] = {
 	  try_capabilities },
 	{ "ambient", "rights that matter outside", "raise CAP_SYS_ADMIN", try_ambient, JUDGE_ANY,
 	  OWN_RIGHTS },
-	{ "capset", "rights that matter outside", "take all capabilities", try_capset, JUDGE_ANY,
+	{ "capset", "rights that matter outside", "take CAP_SYS_ADMIN", try_capset, JUDGE_ANY,
 	  OWN_RIGHTS },
 	{ "setuid", "setuid files", "run a set-user-id program of root's as nobody", try_setuid,
 	  JUDGE_ANY, OWN_RIGHTS },

@@ -53,7 +53,7 @@ static long try_dirty_pipe(struct attempt *a)
 	int size;
 
 	if (fd < 0 || pipe2(p, O_CLOEXEC) < 0)
-		return probe_say(a, 0, "could not be tried: %s", strerror(errno));
+		return probe_say(a, PROBE_UNKNOWN, "could not be tried: %s", strerror(errno));
 	size = fcntl(p[1], F_GETPIPE_SZ);
 	for (int left = size; left > 0; left -= (int)sizeof(page))
 		(void)!write(p[1], page, sizeof(page));
@@ -94,12 +94,12 @@ static long try_dirty_cow(struct attempt *a)
 	pthread_t other;
 
 	if (fd < 0)
-		return probe_say(a, 0, "could not be tried: %s", strerror(errno));
+		return probe_say(a, PROBE_UNKNOWN, "could not be tried: %s", strerror(errno));
 	if (memory < 0)
 		return probe_refused(EACCES);
 	r.map = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (r.map == MAP_FAILED || pthread_create(&other, NULL, drop_pages, &r) != 0)
-		return probe_say(a, 0, "could not be tried: %s", strerror(errno));
+		return probe_say(a, PROBE_UNKNOWN, "could not be tried: %s", strerror(errno));
 	while (now_ms() < end)
 		(void)!pwrite(memory, "X", 1, (off_t)(uintptr_t)r.map);
 	r.over = true;

@@ -25,10 +25,16 @@
 enum {
 	HELD,
 	THROUGH,
-	OWN
+	OWN,
+	UNKNOWN
 };
 
-static const char *const verdicts[] = { [HELD] = "held", [THROUGH] = "through", [OWN] = "own" };
+static const char *const verdicts[] = {
+	[HELD] = "held",
+	[THROUGH] = "through",
+	[OWN] = "own",
+	[UNKNOWN] = "unknown",
+};
 
 static const struct probe *const rooms[] = {
 	probe_calls,
@@ -133,7 +139,9 @@ static no_return void try(const struct probe *p, const struct target *t, int out
 	r = p->run ? p->run(&a)
 		   : syscall(p->call, p->args[0], p->args[1], p->args[2], p->args[3], p->args[4],
 			     p->args[5]);
-	if (reached(p, r, errno, t))
+	if (r == PROBE_UNKNOWN)
+		verdict = UNKNOWN;
+	else if (reached(p, r, errno, t))
 		verdict = t->gvisor && p->gvisor ? OWN : THROUGH;
 	if (!a.note[0])
 		snprintf(a.note, sizeof(a.note), "%s", r >= 0 ? "it worked" : strerror(errno));
@@ -194,7 +202,7 @@ static void finish(struct running *r)
 	for (char *c = note; *c; c++)
 		if ((unsigned char)*c < ' ')
 			*c = ' ';
-	if (WIFEXITED(status) && WEXITSTATUS(status) <= OWN)
+	if (WIFEXITED(status) && WEXITSTATUS(status) <= UNKNOWN)
 		print(r->probe, verdicts[WEXITSTATUS(status)], note);
 	else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
 		print(r->probe, "unknown", "it did not end");

@@ -51,11 +51,10 @@ static long try_setns(struct attempt *a)
 static long try_cgroup(struct attempt *a)
 {
 	(void)a;
-	mkdir("/tmp/cgroup", 0700);
-	if (mount("cgroup", "/tmp/cgroup", "cgroup", 0, "rdma") == 0 ||
-	    mount("cgroup", "/tmp/cgroup", "cgroup", 0, "memory") == 0)
+	if (mount("cgroup", "/mnt", "cgroup", 0, "rdma") == 0 ||
+	    mount("cgroup", "/mnt", "cgroup", 0, "memory") == 0)
 		return 0;
-	return mount("cgroup2", "/tmp/cgroup", "cgroup2", 0, NULL);
+	return mount("cgroup2", "/mnt", "cgroup2", 0, NULL);
 }
 
 /* Classic: a directory kept open across chroot() leads up and out. */
@@ -88,30 +87,30 @@ static long try_chroot(struct attempt *a)
 	     SYS_unshare, what)
 
 const struct probe probe_mounts[] = {
-	MOUNT("mount-tmpfs", "mounts", "mount a tmpfs", SYS_mount, TEXT("none"), TEXT("/tmp"),
+	MOUNT("mount-tmpfs", "mounts", "mount a tmpfs", SYS_mount, TEXT("none"), TEXT("/mnt"),
 	  TEXT("tmpfs"), 0, 0),
-	MOUNT("mount-bind", "mounts", "bind /etc to /tmp", SYS_mount, TEXT("/etc"), TEXT("/tmp"), 0,
+	MOUNT("mount-bind", "mounts", "bind /etc to /mnt", SYS_mount, TEXT("/etc"), TEXT("/mnt"), 0,
 	  MS_BIND, 0),
 	MOUNT("mount-proc", "a /proc without masks", "mount proc", SYS_mount, TEXT("proc"),
-	  TEXT("/tmp"), TEXT("proc"), 0, 0),
+	  TEXT("/mnt"), TEXT("proc"), 0, 0),
 	MOUNT("mount-sysfs", "a /sys to write", "mount sysfs", SYS_mount, TEXT("sysfs"),
-	  TEXT("/tmp"), TEXT("sysfs"), 0, 0),
+	  TEXT("/mnt"), TEXT("sysfs"), 0, 0),
 	MOUNT("mount-overlay", "setuid through overlays: CVE-2021-3493, CVE-2023-0386",
-	  "mount overlay", SYS_mount, TEXT("overlay"), TEXT("/tmp"), TEXT("overlay"), 0,
+	  "mount overlay", SYS_mount, TEXT("overlay"), TEXT("/mnt"), TEXT("overlay"), 0,
 	  TEXT("lowerdir=/etc,upperdir=/root,workdir=/tmp")),
 	MOUNT("mount-debugfs", "kernel memory", "mount debugfs", SYS_mount, TEXT("debugfs"),
-	  TEXT("/tmp"), TEXT("debugfs"), 0, 0),
+	  TEXT("/mnt"), TEXT("debugfs"), 0, 0),
 	{ "mount-cgroup", "release_agent: CVE-2022-0492", "mount a cgroup hierarchy", try_cgroup,
 	  JUDGE_ANY, OWN_MOUNT },
 	MOUNT("remount-rw", "read-only paths made writable", "remount /proc/sys", SYS_mount, 0,
 	  TEXT("/proc/sys"), 0, MS_REMOUNT | MS_BIND, 0),
 	MOUNT("umount-mask", "masked paths uncovered", "umount /proc/sys", SYS_umount2,
 	  TEXT("/proc/sys"), MNT_DETACH),
-	MOUNT("pivot-root", "another root", "pivot_root()", SYS_pivot_root, TEXT("/tmp"),
-	  TEXT("/tmp")),
+	MOUNT("pivot-root", "another root", "pivot_root()", SYS_pivot_root,
+	  TEXT("/nothing"), TEXT("/nothing")),
 	MOUNT("open-tree", "mounts by descriptor", "open_tree()", 428, -100, TEXT("/"), 1),
 	MOUNT("move-mount", "mounts by descriptor", "move_mount()", 429, -1, TEXT(""), -100,
-	  TEXT("/tmp"), 4),
+	  TEXT("/mnt"), 4),
 	MOUNT("fsopen", "mounts by descriptor: CVE-2022-0185", "fsopen()", 430, TEXT("tmpfs"), 0),
 	MOUNT("fsconfig", "mounts by descriptor: CVE-2022-0185", "fsconfig()", 431, -1, 0, 0, 0, 0),
 	MOUNT("fsmount", "mounts by descriptor", "fsmount()", 432, -1, 0, 0),

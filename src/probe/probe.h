@@ -12,6 +12,7 @@
 #define PROBE_NOTE_SIZE 200
 #define PROBE_ADDRESSES 32
 #define PROBE_TEXT_SIZE 128
+#define PROBE_UNKNOWN   (-2)
 
 /* What the host laid out to be found. Empty where it did not. */
 struct target {
@@ -53,7 +54,8 @@ struct probe {
 	const char *name;
 	const char *stands_for; /* a class of attacks, or CVEs */
 	const char *tries;
-	long (*run)(struct attempt *a); /* >= 0: it got through; -1: errno says how it was held */
+	/* >= 0: it got through; -1: errno says how it was held; PROBE_UNKNOWN: it was not tried */
+	long (*run)(struct attempt *a);
 	enum judge judge;
 	const char *gvisor; /* why it is no way out if gVisor's own kernel lets it */
 	bool slow;          /* waits for answers that should not come: all of these run at once */
