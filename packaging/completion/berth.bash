@@ -25,6 +25,13 @@ _berth()
 		[policy add]="--isolation --profile --runtime"
 		[policy ls]=""
 		[policy rm]=""
+		[network show]=""
+		[network set]="--file"
+		[network lock]=""
+		[network events]=""
+		[secret set]="--host --header --method --path"
+		[secret ls]=""
+		[secret rm]=""
 		[profile ls]=""
 		[profile add]=""
 		[profile rm]=""
@@ -48,7 +55,8 @@ _berth()
 		[[ $word == -* ]] && continue
 		command=${command:+$command }$word
 		[[ -v options[$command] ]] && break
-		[[ $command == image || $command == key || $command == policy || $command == profile || $command == host ]] || break
+		[[ $command == image || $command == key || $command == policy || $command == profile || $command == host ||
+			$command == network || $command == secret ]] || break
 	done
 	if [[ -n $command && -v options[$command] ]]; then
 		[[ $cur == -* ]] && COMPREPLY=($(compgen -W "${options[$command]} $common" -- "$cur"))

@@ -3,6 +3,9 @@
 #include "api/check/check.h"
 #include "api/context/code.h"
 #include "api/context/contexts.h"
+#include "api/egress/network.h"
+#include "api/egress/secrets.h"
+#include "api/egress/security.h"
 #include "api/events.h"
 #include "api/exec/exec.h"
 #include "api/exec/execs.h"
@@ -88,6 +91,10 @@ static const struct route routes[] = {
 	{ "POST",   "/v1/sandboxes/{}/wrappers/{}/stop", ROLE_USER, true, NULL, wrappers_stop },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
 	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
+	{ "GET",    "/v1/sandboxes/{}/network", ROLE_USER,  false, network_get, NULL },
+	{ "PUT",    "/v1/sandboxes/{}/network", ROLE_USER,  true,  NULL, network_put },
+	{ "POST",   "/v1/sandboxes/{}/network/lock", ROLE_USER, false, NULL, network_lock },
+	{ "GET",    "/v1/sandboxes/{}/security", ROLE_USER, false, security_list, NULL },
 	{ "POST",   "/v1/sandboxes/{}/contexts", ROLE_USER, true, NULL, contexts_create },
 	{ "GET",    "/v1/sandboxes/{}/contexts", ROLE_USER, false, contexts_list, NULL },
 	{ "GET",    "/v1/sandboxes/{}/contexts/{}", ROLE_USER, false, contexts_get, NULL },
@@ -100,6 +107,9 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/policies",            ROLE_ADMIN,  false, policies_list, NULL },
 	{ "POST",   "/v1/policies",            ROLE_ADMIN,  true,  policies_add, NULL },
 	{ "DELETE", "/v1/policies/{}",         ROLE_ADMIN,  false, policies_remove, NULL },
+	{ "GET",    "/v1/secrets",             ROLE_USER,   false, secrets_list, NULL },
+	{ "PUT",    "/v1/secrets/{}",          ROLE_USER,   true,  secrets_put, NULL },
+	{ "DELETE", "/v1/secrets/{}",          ROLE_USER,   false, secrets_remove, NULL },
 	{ "GET",    "/v1/profiles",            ROLE_USER,   false, profiles_list, NULL },
 	{ "GET",    "/v1/profiles/{}",         ROLE_USER,   false, profiles_get, NULL },
 	{ "POST",   "/v1/profiles",            ROLE_ADMIN,  true,  profiles_put, NULL },

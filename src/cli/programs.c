@@ -25,6 +25,7 @@ static const struct {
 } rooms[] = {
 	{ "berthd",		"api" },
 	{ "berth-node",		"node" },
+	{ "berth-egress",	"egress" },
 	{ "berth-init",		"init" },
 	{ "berth-image",	"image" },
 	{ "berth-probe",	"probe" },

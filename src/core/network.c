@@ -56,7 +56,7 @@ static bool label_ok(const char *s, size_t len)
 int network_host_check(const char *host, struct err *e)
 {
 	const char *name = strncmp(host, "*.", 2) == 0 ? host + 2 : host;
-	const char *last = name;
+	const char *last;
 	size_t labels = 0;
 	uint32_t address;
 

@@ -43,9 +43,8 @@ static void door_close(struct door *d)
 
 static void on_connection(struct door *d)
 {
-	struct sockaddr_in from, to;
-
 	for (int i = 0; i < TURN_MAX; i++) {
+		struct sockaddr_in from = { 0 }, to = { 0 };
 		socklen_t from_len = sizeof(from), to_len = sizeof(to);
 		int flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
 		int fd = accept4(d->fd, (struct sockaddr *)&from, &from_len, flags); /* CLOEXEC */
@@ -230,8 +229,7 @@ static void on_node(uv_poll_t *poll, int status, int events)
 		return;
 	}
 	g->door_count++;
-	log_event(LOG_INFO, "a door is open", "kind",
-		  g->doors[g->door_count - 1]->datagrams ? "udp" : "tcp", NULL);
+	log_event(LOG_INFO, "a door is open", NULL);
 }
 
 static int dial(const char *path, struct err *e)

@@ -12,9 +12,9 @@
 
 /* clang-format off */
 const struct setting egress_settings_table[] = {
-	SETTING(CONFIG_STR, egress_settings, socket, "/run/berth/egress.sock",
+	SETTING(CONFIG_STR, egress_settings, socket, "/run/berth-egress/policy.sock",
 		"The Unix socket berthd tells policies through."),
-	SETTING(CONFIG_STR, egress_settings, node_socket, "/run/berth/node-egress.sock",
+	SETTING(CONFIG_STR, egress_settings, node_socket, "/run/berth/egress.sock",
 		"The Unix socket of berth-node that hands over what sandboxes reach."),
 	SETTING(CONFIG_STR, egress_settings, resolver, "",
 		"Who is asked for names: addresses with ports, a comma between them; empty: the "

@@ -693,6 +693,9 @@ void exec_attach_serve(struct peer *p, const struct frame *request, int hub)
 		return; /* our end of it closes, the other process has its own */
 	if (answer == HUB_NO)
 		err_set(&e, ERR_NOT_FOUND, "nobody runs exec %s", packet.attach.id);
+	else if (answer == HUB_TORN)
+		err_set(&e, ERR_CONFLICT, "nobody runs exec %s; who ran it may have been killed",
+			packet.attach.id);
 	else
 		err_set(&e, ERR_BUSY, "exec %s takes no connection now", packet.attach.id);
 	peer_refuse(p, &e);

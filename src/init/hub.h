@@ -6,7 +6,7 @@
  *   operation -> pid 1   TAKE id            I run this exec from now on
  *   operation -> pid 1   GIVE id, offsets   this connection is for who runs it
  *   operation -> pid 1   LEAVE              I run nothing any more: the name is free
- *   pid 1 -> operation   YES | NO | BUSY    the answer to each
+ *   pid 1 -> operation   YES | NO | TORN | BUSY  the answer to each
  *   pid 1 -> operation   GIVE               a connection for you
  *
  * An id that was asked for in vain is spent: whoever then comes to TAKE it is
@@ -24,6 +24,7 @@ enum hub_word {
 	HUB_LEAVE,
 	HUB_YES,
 	HUB_NO,
+	HUB_TORN, /* nobody runs it; but who ran some exec was killed, and left who knows what */
 	HUB_BUSY, /* it is there, but takes no more connections now */
 };
 

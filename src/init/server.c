@@ -140,10 +140,16 @@ static void take_connection(struct server *s)
 	refuse(conn, ERR_LIMIT, "the sandbox has no room for another process");
 }
 
-static void forget(struct server *s, pid_t pid)
+static bool is_exec(const char *id)
+{
+	return id[0] && id[0] != '.'; /* that is a shell's */
+}
+
+static void forget(struct server *s, pid_t pid, int status)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (s->operations[i].pid == pid) {
+			s->torn |= WIFSIGNALED(status) && is_exec(s->operations[i].id);
 			close_fd(&s->operations[i].hub);
 			s->operations[i] = s->operations[--s->count];
 			return;
@@ -176,11 +182,11 @@ static enum hub_word give(struct server *s, const struct hub_packet *p, int fd)
 		return HUB_YES;
 	if (to)
 		return HUB_BUSY; /* or it has just ended, and will be reaped */
-	if (p->attach.id[0] == '.')
+	if (!is_exec(p->attach.id))
 		return HUB_NO; /* a shell's name may be used again */
 	memcpy(s->spent[s->spent_next], p->attach.id, EXEC_ID_SIZE);
 	s->spent_next = (s->spent_next + 1) % SERVER_SPENT_MAX;
-	return HUB_NO;
+	return s->torn ? HUB_TORN : HUB_NO;
 }
 
 static enum hub_word take_id(struct server *s, struct server_operation *op, const char *id)
@@ -223,10 +229,11 @@ static void on_hub(struct server *s, struct server_operation *op)
 /* True if there is nobody left at all. */
 static bool reap(struct server *s)
 {
+	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-		forget(s, pid);
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		forget(s, pid, status);
 	return pid < 0 && errno == ECHILD;
 }
 

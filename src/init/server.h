@@ -28,6 +28,8 @@ struct server {
 	size_t count;
 	struct server_operation operations[SERVER_OPERATIONS_MAX];
 
+	bool torn; /* who ran an exec was killed: what it started may be alive */
+
 	/* Ids that were asked for in vain: the last so many. A ring. */
 	char spent[SERVER_SPENT_MAX][EXEC_ID_SIZE];
 	size_t spent_next;

@@ -152,6 +152,11 @@ void ca_done(struct ca *ca)
 	*ca = (struct ca){ 0 };
 }
 
+void ca_hash(const struct ca *ca, char out[CA_HASH_SIZE])
+{
+	snprintf(out, CA_HASH_SIZE, "%08lx", X509_subject_name_hash(ca->cert) & 0xffffffffUL);
+}
+
 int ca_pem(const struct ca *ca, struct buf *out, struct err *e)
 {
 	BIO *bio = BIO_new(BIO_s_mem());

@@ -19,7 +19,9 @@ struct ca {
 must_check int ca_make(const char *seed, const char *sandbox, struct ca *ret, struct err *e);
 void ca_done(struct ca *ca);
 
-/* Its certificate, as it goes into a trust store. */
+/* Its certificate, as it goes into a trust store, and the name it has in a directory of them. */
+#define CA_HASH_SIZE 9
+void ca_hash(const struct ca *ca, char out[CA_HASH_SIZE]);
 must_check int ca_pem(const struct ca *ca, struct buf *out, struct err *e);
 
 /* A certificate of this CA for that name and key. */

@@ -92,11 +92,11 @@ static bool set_add_named(struct bytes_set *s, char name)
 
 static void set_fold(struct bytes_set *s)
 {
-	for (uint8_t c = 'a'; c <= 'z'; c++) {
-		uint8_t large = (uint8_t)(c - 'a' + 'A');
+	for (unsigned i = 0; i < 26; i++) {
+		uint8_t small = (uint8_t)('a' + i), large = (uint8_t)('A' + i);
 
-		if (set_has(s, c) || set_has(s, large)) {
-			set_add(s, c);
+		if (set_has(s, small) || set_has(s, large)) {
+			set_add(s, small);
 			set_add(s, large);
 		}
 	}

@@ -2,10 +2,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -29,6 +31,7 @@
 #define CONFIG_MAX     (512 * 1024)
 #define START_LIMIT_MS 30000
 #define HELLO_LIMIT_MS 30000
+#define INIT_ARGS_MAX  8
 #define OPEN_FILES_MAX 65536
 
 /*
@@ -118,8 +121,23 @@ static void add_home(struct strv *env)
 	strv_add(env, "HOME=/root");
 }
 
+/* What berth-init is started with. */
+static void init_args(const struct allocation *a, const char *args[INIT_ARGS_MAX])
+{
+	size_t n = 0;
+
+	for (; a->runtime->init_args[n] && n < INIT_ARGS_MAX - 3; n++)
+		args[n] = a->runtime->init_args[n];
+	if (a->spec.trust[0]) {
+		args[n++] = "--trust";
+		args[n++] = a->spec.trust;
+	}
+	args[n] = NULL;
+}
+
 static int write_config(struct allocation *a, struct err *e)
 {
+	const char *args[INIT_ARGS_MAX];
 	cleanup(buf_done) struct buf text = buf_make(CONFIG_MAX);
 	cleanup(image_config_done) struct image_config image = { 0 };
 	cleanup(close_fd) int dir = -1;
@@ -134,7 +152,7 @@ static int write_config(struct allocation *a, struct err *e)
 		.socket_dir = a->runtime->passes_socket ? NULL : STAGE "/sock",
 		.env = &image.env,
 		.cwd = image.cwd,
-		.args = a->runtime->init_args,
+		.args = args,
 		.filter = buf_str(&a->node->filter),
 		.first_id = allocation_first_id(a),
 		.memory_bytes = a->spec.limits.memory_bytes,
@@ -146,6 +164,7 @@ static int write_config(struct allocation *a, struct err *e)
 	if (image_read_config(a->node, a->spec.image, &image, e) < 0)
 		return -1;
 	add_home(&image.env);
+	init_args(a, args);
 	if (!cgroup_path(&a->node->cgroups, a->name, cgroup, sizeof(cgroup)))
 		return err_set(e, ERR_INVALID, "cgroup path of %s is too long", a->name);
 	bundle_write(&text, &b);
@@ -316,13 +335,22 @@ static int stage(const struct allocation *a, struct err *e)
 	return bind_mount(STAGE "/rootfs/.berth/sock", STAGE "/sock", true, e);
 }
 
-/* In the child that becomes the engine. */
+/*
+ * In the child that becomes the engine. In the sandbox's cgroup it may be frozen
+ * at any moment; if berth-node dies then, the next one needs the lock that the
+ * child has, too. So it dies with berth-node until it has let go of it.
+ */
 static int prepare_engine(void *arg)
 {
+	const struct allocation *a = arg;
 	struct err e;
 
-	if (stage(arg, &e) == 0) {
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != a->node->pid)
+		_exit(126);
+	if (stage(a, &e) == 0) {
 		crash_point("node.rootfs-mounted");
+		close(a->node->lock_fd);
+		(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
 		return 0;
 	}
 	dprintf(STDERR_FILENO, "%s\n", e.msg);

@@ -44,6 +44,7 @@ static const struct field create_fields[] = {
 	FIELD(FIELD_STR, node_create, image),
 	FIELD(FIELD_STR, node_create, runtime),
 	LIMIT_FIELDS(node_create, limits.),
+	FIELD(FIELD_STR, node_create, trust),
 	FIELD(FIELD_U32, node_create, keep_disk),
 	{ 0 }
 };

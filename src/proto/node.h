@@ -18,6 +18,7 @@
 #define NODE_REQUEST_SIZE  40 /* the HTTP request this is done for */
 #define NODE_RUNTIME_SIZE  16
 #define NODE_REFERENCE_MAX 512
+#define NODE_TRUST_SIZE    2048
 
 enum node_verb {
 	NODE_NONE,
@@ -102,6 +103,8 @@ struct node_create {
 	char image[NODE_DIGEST_SIZE];
 	char runtime[NODE_RUNTIME_SIZE];
 	struct node_limits limits;
+	/* a certificate the box is to trust, behind its hash; empty: none */
+	char trust[NODE_TRUST_SIZE];
 	uint32_t keep_disk; /* 1: it was stopped: the disk it had must be there, and stays */
 };
 

@@ -23,6 +23,8 @@ static const struct statement put = { "usage-put",
 	"memory_looks = usage.memory_looks + excluded.memory_looks, seen_at = now()" };
 
 #define SUM(column) "coalesce(sum(" column "), 0)::bigint"
+/* What was sent is counted by berth-egress, for a sandbox's whole life. */
+#define SENT(column) "coalesce(" column ", 0)::bigint"
 #define USAGE_SELECT \
 	"SELECT u.sandbox_id AS sandbox, max(u.owner) AS owner, max(u.host) AS host, " \
 	"max(u.profile) AS profile, " \
@@ -32,18 +34,22 @@ static const struct statement put = { "usage-put",
 	"(sum(u.memory_sum_mb) * 1048576 / greatest(sum(u.memory_looks), 1))::bigint " \
 	"AS memory_average_bytes, max(u.disk_peak_bytes) AS disk_peak_bytes, " \
 	"max(u.pids_peak) AS pids_peak, " SUM("u.oom_kills") " AS oom_kills, " \
-	SUM("u.connections") " AS connections, " SUM("u.requests") " AS requests, " \
-	SUM("u.bytes_out") " AS bytes_out " \
-	"FROM usage u WHERE ($1::text IS NULL OR u.owner = $1) AND "
+	SENT("max(n.connections)") " AS connections, " SENT("max(n.requests)") " AS requests, " \
+	SENT("max(n.bytes_out)") " AS bytes_out " \
+	"FROM usage u LEFT JOIN sandbox_network n USING (sandbox_id) " \
+	"WHERE ($1::text IS NULL OR u.owner = $1) AND "
 static const struct statement get = { "usage-get",
 	USAGE_SELECT "u.sandbox_id = $2 GROUP BY u.sandbox_id" };
 static const struct statement list = { "usage-list",
 	USAGE_SELECT "u.sandbox_id > $2 GROUP BY u.sandbox_id ORDER BY u.sandbox_id "
 	"LIMIT $3::bigint" };
+#define TOTAL(column) \
+	"(SELECT " SUM("n." column) " FROM sandbox_network n " \
+	"WHERE $1::text IS NULL OR n.owner = $1)"
 static const struct statement totals = { "usage-totals",
 	"SELECT count(DISTINCT sandbox_id) AS sandboxes, " SUM("cpu_us") " AS cpu_us, "
-	SUM("connections") " AS connections, " SUM("requests") " AS requests, "
-	SUM("bytes_out") " AS bytes_out FROM usage WHERE ($1::text IS NULL OR owner = $1)" };
+	TOTAL("connections") " AS connections, " TOTAL("requests") " AS requests, "
+	TOTAL("bytes_out") " AS bytes_out FROM usage WHERE ($1::text IS NULL OR owner = $1)" };
 
 static const struct column columns[] = {
 	COLUMN(COLUMN_STR, usage, sandbox),

@@ -79,6 +79,14 @@ GUARDS = {
         "what ends is not let into the router any more",
         ["delete"], "src/node/verbs.c",
         "	if (live_remove(&a->node->router.rules, a->slot, &e) < 0)", "	if (false)"),
+    "lost-is-not-gone": (
+        "a wrapper whose end nobody saw is unknown, and nothing starts beside it",
+        ["wrapper-lost:wrapper.authorised"], "src/api/wrapper/look.c",
+        "else if (!v.slot.gone)", "else if (v.slot.state == JOURNAL_RUNNING)"),
+    "one-wrapper": (
+        "who asks for a wrapper looks first, and is given the one that is there",
+        ["wrapper:wrapper.spawned"], "src/api/wrapper/look.c",
+        "	o->count++;\n", "	return 0;\n	o->count++;\n"),
     "deletion-goes-on": (
         "a deletion that was begun is taken up again by itself",
         ["delete-cut-off:life.deletion-written"], "src/api/life/reconcile.c",

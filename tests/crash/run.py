@@ -27,9 +27,10 @@ sys.path.insert(0, str(HERE))
 import cell_scenarios  # noqa: E402
 import inside_scenarios  # noqa: E402
 import scenarios  # noqa: E402
+import wrapper_scenarios  # noqa: E402
 from world import TOP, Violation, World, alone, build_rootfs  # noqa: E402
 
-ON_ONE_HOST = {**scenarios.ALL, **inside_scenarios.ALL}
+ON_ONE_HOST = {**scenarios.ALL, **inside_scenarios.ALL, **wrapper_scenarios.ALL}
 ALL = {**ON_ONE_HOST, **cell_scenarios.ALL}
 
 # Points that no scenario need pass, and why.
@@ -144,17 +145,16 @@ class Run:
             if not self.play(ALL[name](), (point, count, who)):
                 self.missed.append(combination)
                 return False
-            self.done += 1
             self.hit.add(point)
-            if self.done % DEEP_EVERY == 0:
+            if self.world and self.done % DEEP_EVERY == 0:
                 self.world.deep_look()
             if self.args.verbose:
                 self.say(f"ok    {label} ({time.monotonic() - start:.1f} s)")
         except KeyboardInterrupt:
             raise
         except BaseException as why:
-            self.done += 1
             self.accuse(label, str(why) if isinstance(why, Violation) else traceback.format_exc())
+        self.done += 1
         return True
 
     def accuse(self, label, text):

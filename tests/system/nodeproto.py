@@ -19,7 +19,7 @@ OBSERVATION = [("sandbox", "s"), ("generation", "Q"), ("presence", "I"), ("proce
 IMAGE = [("digest", "s"), ("bytes", "Q"), ("phase", "s"), ("done", "Q"), ("total", "Q")]
 FIELDS = {  # verb: request, part, reply
     "image": ([("request", "s"), ("op", "I"), ("source", "s"), ("digest", "s")], IMAGE, IMAGE),
-    "create": (TARGET + [("image", "s"), ("runtime", "s")] + LIMITS + [("keep_disk", "I")], None, OBSERVATION),
+    "create": (TARGET + [("image", "s"), ("runtime", "s")] + LIMITS + [("trust", "s"), ("keep_disk", "I")], None, OBSERVATION),
     "start": (TARGET, None, OBSERVATION),
     "observe": (TARGET, None, OBSERVATION),
     "connect": (TARGET, None, USAGE),

@@ -97,12 +97,13 @@ class Run:
     def open(self, module, stem):
         options = getattr(module, "DEV_OPTIONS", [])
         s = servers.Server(self.args.build, self.args.runtime, self.work / stem, options)
-        s.dev_env = getattr(module, "DEV_ENV", {})
+        s.dev_env, s.prefix = getattr(module, "DEV_ENV", {}), getattr(module, "DEV_PREFIX", [])
         s.work, s.rootfs = self.work, self.work / "rootfs.tar"
         return s
 
     def file(self, stem, tests):
         module = sys.modules[stem]
+        getattr(module, "set_up", lambda: None)()
         s = self.open(module, stem.removeprefix("test_"))
         try:
             signal.alarm(120 * SLOW)
@@ -120,6 +121,7 @@ class Run:
             self.fail(f"{stem}: the server", traceback.format_exc() + s.said())
         finally:
             self.sweep(stem, s)
+            getattr(module, "tear_down", lambda: None)()
 
     def end(self, stem, s):
         """Ctrl-C, and then nothing may be there."""

@@ -73,7 +73,7 @@ def build_rootfs(path, probe=None):
 class Server:
     def __init__(self, build, runtime, directory, options=()):
         self.build, self.runtime, self.dir = pathlib.Path(build).resolve(), runtime, str(directory)
-        self.options, self.dev_env = list(options), {}
+        self.options, self.dev_env, self.prefix = list(options), {}, []
         self.port = free_port()
         self.process = None
         self.cli = str(self.build / "src/cli/berth")
@@ -83,7 +83,7 @@ class Server:
     def start(self):
         log = open(self.dir + ".log", "ab")
         self.process = subprocess.Popen(
-            [self.cli, "dev", "--dir", self.dir, "--listen", f"127.0.0.1:{self.port}", "--runtime", self.runtime,
+            [*self.prefix, self.cli, "dev", "--dir", self.dir, "--listen", f"127.0.0.1:{self.port}", "--runtime", self.runtime,
              "--pool-size", "4g", *self.options],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent,
             env={**os.environ, **self.dev_env})

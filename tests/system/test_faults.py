@@ -11,6 +11,8 @@ from server import wait_until
 from test_files import Upload, put, read, reason, url
 from test_journal import begin, follow, get, in_parallel, path, wait_end
 
+DEV_PREFIX = ["unshare", "-m", "--propagation", "private"]
+
 
 @contextlib.contextmanager
 def frozen(s, box):
@@ -100,16 +102,18 @@ def test_berth_node_killed_in_the_middle_hurts_no_stream_and_no_write(s):
 
 @contextlib.contextmanager
 def small_journals(s, kb):
-    """The place of the journals as a disk of this size, for a berthd that begins anew."""
+    """The place of the journals as a disk of this size, for a berthd that begins anew; seen by this server alone."""
     where = f"{s.dir}/state/journal"
     owner = os.stat(where)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kb}k,mode=700,uid={owner.st_uid},gid={owner.st_gid}", "none", where], check=True)
+    there = ["nsenter", "-m", "-t", str(s.process.pid)]
+    subprocess.run([*there, "mount", "-t", "tmpfs", "-o", f"size={kb}k,mode=700,uid={owner.st_uid},gid={owner.st_gid}", "none", where],
+                   check=True)
     try:
         s.kill("berthd")
         s.wait_healthy()
-        yield where
+        yield f"/proc/{s.process.pid}/root{where}"
     finally:
-        subprocess.run(["umount", "-l", where], check=True)
+        subprocess.run([*there, "umount", "-l", where], check=True)
         s.kill("berthd")
         s.wait_healthy()
 

@@ -210,7 +210,7 @@ def test_the_daemons_may_be_killed_meanwhile(s):
 @only("crun")
 def test_one_that_was_lost_is_unknown_until_its_sandbox_ends(s):
     box = make(s)
-    w = put(s, box, {"command": "sleep 1000 & trap '' HUP; sleep 1; kill -9 $PPID; sleep 1000"})
+    w = put(s, box, {"command": "sleep 1000 & trap '' HUP; kill -9 $PPID; sleep 1000"})
     becomes(s, box, alive="unknown")
     assert sleeps(s, box) == [b"2"]  # and rightly so
     refused(lambda: put(s, box), 409, "cleanup_pending")

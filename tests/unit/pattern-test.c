@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/buf.h"
 #include "test.h"
 
 static bool is_in(const struct pattern *p, const char *text, size_t piece)
@@ -133,18 +134,18 @@ TEST(what_took_for_ever_takes_no_time)
 static const char *const pieces[] = { "a", "b", "a", ".", "(", ")", "|",
 				      "a*", "b+", "(a|b)?", "^", "$", "[ab]" };
 
-static void random_text(char *to, size_t n, const char *const *from, size_t count)
+static void random_text(struct buf *to, const char *const *from, size_t count)
 {
-	*to = '\0';
-	for (size_t i = 0; i < n; i++)
-		strcat(to, from[(size_t)rand() % count]);
+	buf_clear(to);
+	for (int n = 1 + rand() % 6; n > 0; n--)
+		buf_adds(to, from[(size_t)rand() % count]);
 }
 
 /* The system's own matcher says the same of everything it takes. */
 TEST(it_agrees_with_the_system)
 {
 	static const char *const letters[] = { "a", "b", "c" };
-	char pattern[128], text[16];
+	cleanup(buf_done) struct buf pattern = buf_make(128), text = buf_make(16);
 	size_t compared = 0;
 
 	srand(7);
@@ -153,14 +154,14 @@ TEST(it_agrees_with_the_system)
 		struct err e;
 		regex_t r;
 
-		random_text(pattern, 1 + (size_t)rand() % 6, pieces, array_len(pieces));
-		random_text(text, 1 + (size_t)rand() % 6, letters, array_len(letters));
-		if (pattern_read(pattern, false, &p, &e) < 0 ||
-		    regcomp(&r, pattern, REG_EXTENDED | REG_NOSUB) != 0)
+		random_text(&pattern, pieces, array_len(pieces));
+		random_text(&text, letters, array_len(letters));
+		if (pattern_read(buf_str(&pattern), false, &p, &e) < 0 ||
+		    regcomp(&r, buf_str(&pattern), REG_EXTENDED | REG_NOSUB) != 0)
 			continue;
 		compared++;
-		if (is_in(&p, text, 2) != (regexec(&r, text, 0, NULL, 0) == 0))
-			test_fail(__FILE__, __LINE__, "%s in %s", pattern, text);
+		if (is_in(&p, buf_str(&text), 2) != (regexec(&r, buf_str(&text), 0, NULL, 0) == 0))
+			test_fail(__FILE__, __LINE__, "%s in %s", pattern.data, text.data);
 		regfree(&r);
 	}
 	CHECK(compared > 5000);

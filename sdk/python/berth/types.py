@@ -53,6 +53,73 @@ Host = TypedDict('Host', {
     'version': str,
 }, total=False)
 
+NetworkRule = TypedDict('NetworkRule', {
+    'host': str,
+    'ports': List[int],
+    'methods': List[str],
+    'paths': List[str],
+}, total=False)
+
+NetworkPolicy = TypedDict('NetworkPolicy', {
+    'mode': Literal['none', 'allow'],
+    'rules': List['NetworkRule'],
+    'bootstrap': List['NetworkRule'],
+    'secrets': List[str],
+    'max_connections': int,
+    'max_requests': int,
+    'max_bytes_out': int,
+}, total=False)
+
+Network = TypedDict('Network', {
+    'mode': Literal['none', 'allow'],
+    'rules': List['NetworkRule'],
+    'bootstrap': List['NetworkRule'],
+    'secrets': List[str],
+    'max_connections': int,
+    'max_requests': int,
+    'max_bytes_out': int,
+    'phase': Literal['bootstrap', 'locked'],
+    'version': int,
+    'in_force': bool,
+    'reason': str,
+    'usage': 'NetworkUsage',
+}, total=False)
+
+NetworkUsage = TypedDict('NetworkUsage', {
+    'connections': int,
+    'requests': int,
+    'bytes_out': int,
+    'bytes_in': int,
+}, total=False)
+
+SecurityEvent = TypedDict('SecurityEvent', {
+    'at': str,
+    'sandbox': str,
+    'kind': str,
+    'name': str,
+    'port': int,
+    'rule': str,
+    'count': int,
+    'seq': int,
+}, total=False)
+
+SecretSpec = TypedDict('SecretSpec', {
+    'host': str,
+    'header': str,
+    'value': str,
+    'methods': List[str],
+    'paths': List[str],
+}, total=False)
+
+Secret = TypedDict('Secret', {
+    'name': str,
+    'host': str,
+    'header': str,
+    'methods': List[str],
+    'paths': List[str],
+    'changed_at': str,
+}, total=False)
+
 SandboxSpec = TypedDict('SandboxSpec', {
     'image': 'ImageName',
     'runtime': Literal['crun', 'runsc'],
@@ -74,6 +141,7 @@ SandboxSpec = TypedDict('SandboxSpec', {
     'labels': 'Labels',
     'env': 'Env',
     'sleep_after_ms': int,
+    'network': 'NetworkPolicy',
     'keep_alive': bool,
     'profile': str,
 }, total=False)

@@ -72,6 +72,86 @@ export interface Host {
   version: string;
 }
 
+export interface NetworkRule {
+  /** A name, `*.name` for all names below it, or an IPv4 address. */
+  host: string;
+  /** 443 and 80 unless said. */
+  ports?: number[];
+  /** Only these; then requests are read. */
+  methods?: string[];
+  /** Only these; a `*` at the end: all below. */
+  paths?: string[];
+}
+
+export interface NetworkPolicy {
+  mode: 'none' | 'allow';
+  rules?: NetworkRule[];
+  /** Allowed, too, until it is locked. */
+  bootstrap?: NetworkRule[];
+  /** Names of secrets that are added outside. */
+  secrets?: string[];
+  max_connections?: number;
+  max_requests?: number;
+  max_bytes_out?: number;
+}
+
+export interface Network {
+  mode: 'none' | 'allow';
+  rules?: NetworkRule[];
+  bootstrap?: NetworkRule[];
+  secrets?: string[];
+  max_connections?: number;
+  max_requests?: number;
+  max_bytes_out?: number;
+  phase: 'bootstrap' | 'locked';
+  version: number;
+  in_force: boolean;
+  /** Why it is not in force. */
+  reason: string;
+  usage: NetworkUsage;
+}
+
+export interface NetworkUsage {
+  connections: number;
+  /** Those that were read. */
+  requests: number;
+  bytes_out: number;
+  bytes_in: number;
+}
+
+export interface SecurityEvent {
+  at: string;
+  sandbox: string;
+  /** What was refused: name, port, address, sni, host, ... See network.md. */
+  kind: string;
+  /** The name or address that was meant. */
+  name: string;
+  port: number;
+  /** What said no. */
+  rule: string;
+  /** The same */
+  count: number;
+  seq?: number;
+}
+
+export interface SecretSpec {
+  /** Where it goes to: a name, or `*.name`. */
+  host: string;
+  header: string;
+  value: string;
+  methods?: string[];
+  paths?: string[];
+}
+
+export interface Secret {
+  name: string;
+  host: string;
+  header: string;
+  methods: string[];
+  paths: string[];
+  changed_at: string;
+}
+
 export interface SandboxSpec {
   image: ImageName;
   runtime?: 'crun' | 'runsc';
@@ -102,6 +182,7 @@ export interface SandboxSpec {
   labels?: Labels;
   env?: Env;
   sleep_after_ms?: number;
+  network?: NetworkPolicy;
   /** Neither put to sleep by itself nor deleted for its age. */
   keep_alive?: boolean;
   /** Where limits that are not given come from; see /v1/profiles. */

@@ -13,7 +13,7 @@
 #include "store/host.h"
 
 #define AT_ONCE      HOST_ARRIVALS_MAX
-#define REPLACED_MAX 100 /* in one transaction; the rest in the next look */
+#define REPLACED_MAX 100 /* in one transaction */
 
 /* A row as it was first seen late, and when, by our own clock. */
 struct sighting {
@@ -109,7 +109,7 @@ static int take_late(struct takeover *t, struct store *s, const struct host_take
 
 static void on_replaced(const struct host_moved *m, void *arg)
 {
-	(void)arg;
+	(*(size_t *)arg)++;
 	log_event(LOG_WARN, "begins anew on another host", "sandbox", m->sandbox, "host", m->host,
 		  NULL);
 }
@@ -140,11 +140,15 @@ static int run(struct job *job, struct store *s, struct err *e)
 		.limit = REPLACED_MAX,
 	};
 	struct arrivals a = { 0 };
+	size_t moved;
 
 	if (take_late(t, s, &by, e) < 0)
 		return -1;
-	if (store_hosts_replace(s, &by, &how, on_replaced, t, e) < 0)
-		return -1;
+	do {
+		moved = 0;
+		if (store_hosts_replace(s, &by, &how, on_replaced, &moved, e) < 0)
+			return -1;
+	} while (moved == REPLACED_MAX);
 	crash_point("cell.sandboxes-replaced");
 	if (store_host_arrivals(s, by.id, on_arrived, &a, e) < 0)
 		return -1;

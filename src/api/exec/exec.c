@@ -377,7 +377,9 @@ static void on_started(struct exec *x, uint32_t pid)
 
 	x->started = true;
 	x->retry_ms = RETRY_FIRST;
-	journal_start(x->journal, pid);
+	pthread_mutex_lock(&x->journal->lock);
+	x->journal->slot.pid = pid;
+	pthread_mutex_unlock(&x->journal->lock);
 	set_deadline(x);
 	exec_use_watch(x);
 	for (const struct errand *s = x->signals; s; s = s->next)
@@ -396,8 +398,8 @@ static void on_init_error(struct exec *x, const struct frame *f)
 		return reach_again(x);
 	if (x->attaching || x->started) {
 		x->gone = true;
-		/* Who served it is gone. If it ever ran, nobody has seen that it does not. */
-		x->absent = x->journal->slot.pid == 0;
+		/* Nobody runs it: never did, or saw its end. Unless one was killed in doing so. */
+		x->absent = x->attaching && e.code == ERR_NOT_FOUND;
 		return lost(x);
 	}
 	e.fix[0] = '\0';             /* what to do is not the guest's to say */

@@ -380,19 +380,6 @@ void journal_resize(struct journal *j, const struct exec_size *size)
 	pthread_mutex_unlock(&j->lock);
 }
 
-void journal_start(struct journal *j, uint32_t pid)
-{
-	struct err ignored;
-	bool first;
-
-	pthread_mutex_lock(&j->lock);
-	first = j->slot.pid == 0;
-	j->slot.pid = pid;
-	pthread_mutex_unlock(&j->lock);
-	if (first && j->head.ask.flags & EXEC_WHOLE)
-		(void)!write_slot(j, &ignored); /* a full disk: then a loss is not a doubt */
-}
-
 void journal_gone(struct journal *j)
 {
 	struct err ignored;

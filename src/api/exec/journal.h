@@ -84,9 +84,6 @@ must_check int journal_save(struct journal *j, struct err *e); /* the counts, if
 /* A terminal's size, from any thread. */
 void journal_resize(struct journal *j, const struct exec_size *size);
 
-/* It runs. Of one that is EXEC_WHOLE that is written down: it decides what its loss means. */
-void journal_start(struct journal *j, uint32_t pid);
-
 /* It was seen that nothing is left of it, from any thread. */
 void journal_gone(struct journal *j);
 

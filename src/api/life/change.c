@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/egress/keeper.h"
 #include "api/events.h"
 #include "api/life/alarm.h"
 #include "api/life/intent.h"
@@ -43,6 +44,7 @@ static void unmark(struct change *c)
 void change_free(struct change *c)
 {
 	unmark(c);
+	free(c->network);
 	free(c);
 }
 
@@ -62,6 +64,9 @@ static void announce(struct change *c)
 		places_forget(&b->places, c->sb.id);
 	else
 		places_put(&b->places, &c->sb);
+	if (c->sb.state != SANDBOX_READY && c->sb.state != SANDBOX_CREATING &&
+	    c->sb.state != SANDBOX_WAKING)
+		egress_drop(b->egress, c->sb.id, c->sb.generation);
 	log_event(LOG_INFO, "sandbox", "sandbox", c->sb.id, "state",
 		  sandbox_state_name(c->sb.state), "event", c->event,
 		  "request_id", c->request, "why", c->sb.reason[0] ? c->sb.reason : NULL, NULL);
@@ -136,6 +141,23 @@ static bool is_elsewhere(const struct change *c)
 	       strcmp(c->sb.host, c->reactor->berthd->settings.host) != 0;
 }
 
+/*
+ * Its wrappers ended with it: those that were there, if the record is still the one that
+ * it was seen of. In another life they would have other execs.
+ */
+static void end_wrappers(const struct change *c, struct store *s)
+{
+	cleanup(strv_done) struct strv execs = { 0 };
+	struct berthd *b = c->reactor->berthd;
+	struct sandbox now;
+	struct err ignored;
+
+	look_for_execs(b, c->sb.id, &execs);
+	if (execs.len > 0 && store_sandbox_get(s, NULL, c->sb.id, &now, &ignored) == 0 &&
+	    now.version == c->sb.version)
+		look_none_left(b, c->sb.id, &execs);
+}
+
 /* What the event means for the record as it is now; again if somebody else was faster. */
 static int write_event(struct job *job, struct store *s, struct err *e)
 {
@@ -143,6 +165,7 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 	cleanup(buf_done) struct buf told = buf_make(IDEMPOTENCY_RESPONSE_MAX);
 	struct idempotency_answer answer = { .use = &c->use };
 	uint64_t seen_of = c->sb.generation; /* 0: whichever it is */
+	bool read_before = c->sb.version != 0;
 	struct sandbox_move move;
 
 	if (c->ev == EV_BROKEN && c->use.key[0]) { /* the same to whoever asks again */
@@ -168,8 +191,8 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 			c->step.action = ACT_NONE; /* the ladder stands, and ends it: deletion.c */
 			return 0;
 		}
-		if (c->ev == EV_ABSENT && i == 0) /* later it may be of another life */
-			look_none_left(c->reactor->berthd, c->sb.id);
+		if (c->ev == EV_ABSENT && i == 0 && read_before)
+			end_wrappers(c, s);
 		if (i > 0)
 			c->read_mono_ms = time_mono_ms();
 		move = (struct sandbox_move){
@@ -343,17 +366,27 @@ static void broken(struct change *c, const struct err *why)
 
 static void act(struct change *c, const struct err *why);
 
+/* Whether it is in force or not: until it is, nothing leaves the sandbox. */
+static void on_egress_told(void *data)
+{
+	record_event(data, EV_UP, act); /* too late, it is ended again */
+}
+
 static void on_started(void *data, const union node_any *record, int *fd, const struct err *why)
 {
 	struct change *c = data;
+	struct berthd *b = c->reactor->berthd;
+	uint32_t address;
 
 	(void)fd;
 	if (why)
 		return broken(c, why);
 	crash_point("life.started");
 	c->seen = record->observation;
-	places_oom(&c->reactor->berthd->places, c->sb.id, c->seen.used.oom_kills);
-	record_event(c, EV_UP, act); /* too late, it is ended again */
+	places_oom(&b->places, c->sb.id, c->seen.used.oom_kills);
+	if (network_address_read(c->seen.address, &address))
+		egress_put(b->egress, c->sb.id, c->sb.generation, address);
+	egress_tell(b->egress, c->sb.id, c->reactor, on_egress_told, c);
 }
 
 static const struct node_call_events started_events = { .on_done = on_started };
@@ -380,6 +413,9 @@ static void build(struct change *c, const struct err *why)
 		.keep_disk = c->step.action == ACT_WAKE,
 	};
 
+	cleanup(buf_done) struct buf trust = buf_make(NODE_TRUST_SIZE);
+	struct err e;
+
 	if (why || c->found)
 		return c->done(c, why);
 	crash_point("life.before-build");
@@ -389,6 +425,9 @@ static void build(struct change *c, const struct err *why)
 	memcpy(ask.sandbox, c->sb.id, sizeof(ask.sandbox));
 	memcpy(ask.image, c->sb.image_digest, sizeof(c->sb.image_digest));
 	memcpy(ask.runtime, c->sb.runtime, sizeof(ask.runtime));
+	if (vault_trust(&c->reactor->berthd->vault, c->sb.id, &trust, &e) < 0 ||
+	    !str_copy(ask.trust, sizeof(ask.trust), buf_str(&trust)))
+		log_event(LOG_ERROR, "no CA for a sandbox", "sandbox", c->sb.id, NULL);
 	node_call(&c->reactor->node, NODE_CREATE, &ask, -1, &built_events, c);
 }
 

@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/egress/network.h"
 #include "api/life/limits.h"
 #include "core/label.h"
 #include "lib/crash.h"
 #include "lib/json.h"
 #include "lib/str.h"
+#include "store/network.h"
 #include "store/policy.h"
 #include "store/profile.h"
 
@@ -18,7 +20,7 @@
 struct body {
 	struct sandbox_spec spec;
 	struct strv labels, env;
-	char *identity;
+	char *identity, *network;
 };
 
 /* clang-format off */
@@ -37,6 +39,7 @@ static const struct json_field body_fields[] = {
 	JSON_FIELD_MAP(body, labels),
 	JSON_FIELD_MAP(body, env),
 	JSON_FIELD_RAW(body, identity),
+	JSON_FIELD_RAW(body, network),
 	JSON_FIELD_END
 };
 /* clang-format on */
@@ -54,6 +57,7 @@ static void body_done(struct body *b)
 	strv_done(&b->labels);
 	strv_done(&b->env);
 	free(b->identity);
+	free(b->network);
 }
 
 static int map_text(const char *what, const struct strv *map, char *out, size_t size,
@@ -109,7 +113,7 @@ static int check_spec(const struct sandbox_spec *spec, struct err *e)
 }
 
 int intent_read(const struct request *rq, struct sandbox_spec *spec, struct intent_identity *who,
-		struct err *e)
+		char **network, struct err *e)
 {
 	cleanup(body_done) struct body b = { 0 };
 
@@ -120,9 +124,12 @@ int intent_read(const struct request *rq, struct sandbox_spec *spec, struct inte
 	    intent_env(&b.env, b.spec.env, e) < 0 ||
 	    (b.identity && read_identity(b.identity, who, e) < 0) || check_spec(&b.spec, e) < 0)
 		return -1;
+	if (b.network && network_check(&rq->key, b.network, strlen(b.network), e) < 0)
+		return err_wrap(e, "network");
 	if (b.identity && b.spec.name[0])
 		return err_set(e, ERR_INVALID, "give either identity or name, and not both");
 	*spec = b.spec;
+	*network = take_ptr(b.network);
 	return 0;
 }
 
@@ -299,6 +306,20 @@ static int used_before(struct change *c, struct store *s, struct err *e)
 	return err_set(e, ERR_CONFLICT, "this Idempotency-Key was used before");
 }
 
+/* Before the sandbox's own record: one that is there is never without what it was asked for. */
+static int write_network(struct change *c, struct store *s, struct err *e)
+{
+	cleanup(free_ptr) struct network_row *row = xcalloc(1, sizeof(*row));
+	struct network_put put = { c->sb.id, c->sb.owner, c->network, false };
+
+	if (!c->network)
+		return 0;
+	if (store_network_put(s, &put, row, e) < 0)
+		return -1;
+	crash_point("life.network-written");
+	return 0;
+}
+
 int intent_write(struct change *c, struct store *s, struct err *e)
 {
 	struct sandbox_intent intent = {
@@ -332,6 +353,8 @@ int intent_write(struct change *c, struct store *s, struct err *e)
 			*e = *c->nowhere;
 			return -1;
 		}
+		if (write_network(c, s, e) < 0)
+			return -1;
 		n = store_sandbox_insert(s, &intent, &c->sb, e);
 		c->wrote = n == 0;
 		c->used_before = n == 1;

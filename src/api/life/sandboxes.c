@@ -147,7 +147,8 @@ static void create_here(struct request *rq)
 	char random[ID_RANDOM_CHARS + 1];
 	struct err e;
 
-	if (intent_read(rq, &c->spec, &c->who, &e) < 0 || idempotency_read(rq, &c->use, &e) < 0) {
+	if (intent_read(rq, &c->spec, &c->who, &c->network, &e) < 0 ||
+	    idempotency_read(rq, &c->use, &e) < 0) {
 		change_free(c);
 		return request_fail(rq, &e);
 	}

@@ -58,9 +58,6 @@ CREATE TABLE usage (
 	disk_peak_bytes   bigint NOT NULL CHECK (disk_peak_bytes >= 0),
 	pids_peak         bigint NOT NULL CHECK (pids_peak >= 0),
 	oom_kills         bigint NOT NULL CHECK (oom_kills >= 0),
-	connections       bigint NOT NULL DEFAULT 0 CHECK (connections >= 0),
-	requests          bigint NOT NULL DEFAULT 0 CHECK (requests >= 0),
-	bytes_out         bigint NOT NULL DEFAULT 0 CHECK (bytes_out >= 0),
 	seen_at           timestamptz NOT NULL DEFAULT now(),
 	PRIMARY KEY (sandbox_id, since_ms)
 );
