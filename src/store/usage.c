@@ -141,12 +141,13 @@ int store_usage_get(struct store *s, const char *owner, const char *sandbox, str
 	return 0;
 }
 
-int store_usage_list(struct store *s, const char *owner, const char *after, uint32_t limit,
-		     usage_fn *on_row, void *arg, struct err *e)
+int store_usage_list(struct store *s, const struct usage_page *page, usage_fn *on_row, void *arg,
+		     struct err *e)
 {
 	cleanup(result_clear) PGresult *res = NULL;
 
-	if (store_run(s, &list, ARGS(TEXT(owner), TEXT(after), NUMBER(limit)), &res, e) < 0)
+	if (store_run(s, &list, ARGS(TEXT(page->owner), TEXT(page->after), NUMBER(page->limit)),
+		      &res, e) < 0)
 		return -1;
 	for (int i = 0; i < PQntuples(res); i++) {
 		struct usage got = { 0 };

@@ -40,9 +40,14 @@ must_check int store_usage_get(struct store *s, const char *owner, const char *s
 			       struct usage *ret, struct err *e);
 
 /* In order of sandbox, those behind `after`, at most `limit`. */
+struct usage_page {
+	const char *owner; /* NULL: everybody's */
+	const char *after;
+	uint32_t limit;
+};
 typedef void usage_fn(const struct usage *u, void *arg);
-must_check int store_usage_list(struct store *s, const char *owner, const char *after,
-				uint32_t limit, usage_fn *on_row, void *arg, struct err *e);
+must_check int store_usage_list(struct store *s, const struct usage_page *page, usage_fn *on_row,
+				void *arg, struct err *e);
 
 struct usage_totals {
 	uint64_t sandboxes, cpu_us;

@@ -10,8 +10,10 @@
 #include "lib/json.h"
 
 /* clang-format off */
+/* NOLINTBEGIN(bugprone-macro-parentheses): `member` names a place, and is no value */
 #define LIMITS_FIELD_(name, record, member, limit) \
 	{ name, JSON_INT, offsetof(struct record, member.of[limit]), sizeof(int64_t), false }
+/* NOLINTEND(bugprone-macro-parentheses) */
 #define LIMITS_FIELDS(record, member) \
 	LIMITS_FIELD_("memory_mb", record, member, LIMIT_MEMORY_MB), \
 	LIMITS_FIELD_("cpu_milli", record, member, LIMIT_CPU_MILLI), \

@@ -73,7 +73,7 @@ int usages_list(struct request *rq, struct store *s, struct buf *reply, struct e
 {
 	struct listing l = { .out = reply, .limit = LIST_DEFAULT };
 	char after[SANDBOX_ID_SIZE] = "", limit[16];
-	const char *owner = request_owner(rq);
+	struct usage_page page = { .owner = request_owner(rq), .after = after };
 	struct usage_totals totals;
 	bool found;
 
@@ -84,12 +84,13 @@ int usages_list(struct request *rq, struct store *s, struct buf *reply, struct e
 		return err_wrap(e, "limit");
 	if (l.limit < 1 || l.limit >= STORE_LIST_MAX)
 		return err_set(e, ERR_INVALID, "limit must be from 1 to %d", STORE_LIST_MAX - 1);
+	page.limit = (uint32_t)l.limit + 1;
 	json_open(reply, '{');
 	json_key(reply, "usage");
 	json_open(reply, '[');
 	if (meter_flush(&rq->reactor->berthd->meter, s, e) < 0 ||
-	    store_usage_list(s, owner, after, (uint32_t)l.limit + 1, list_row, &l, e) < 0 ||
-	    store_usage_totals(s, owner, &totals, e) < 0)
+	    store_usage_list(s, &page, list_row, &l, e) < 0 ||
+	    store_usage_totals(s, page.owner, &totals, e) < 0)
 		return -1;
 	buf_adds(reply, "]");
 	json_str(reply, "next", l.next);
