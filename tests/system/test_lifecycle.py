@@ -132,7 +132,7 @@ def children_of_dev(s):
     """What has lost its parent and is not one of the daemons."""
     pid = s.process.pid
     kids = open(f"/proc/{pid}/task/{pid}/children").read().split()
-    daemons = {s.pid(d) for d in ("berthd", "berth-node", "postgres")}
+    daemons = {s.pid(d) for d in ("berthd", "berth-node", "berth-egress", "postgres")}
     return {int(k) for k in kids if open(f"/proc/{k}/comm").read() != "berth-router\n"} - daemons
 
 
