@@ -87,17 +87,14 @@ static int check_settings(struct node *n, struct err *e)
 /* One berth-node per run directory: a second one would fight over the same sandboxes. */
 static int open_run_dir(struct node *n, struct err *e)
 {
-	int lock;
-
+	n->pid = getpid();
 	if (dir_open(AT_FDCWD, n->settings.run_dir, 0700, &n->run_fd, e) < 0)
 		return -1;
-	lock = openat(n->run_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (lock < 0)
+	n->lock_fd = openat(n->run_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (n->lock_fd < 0)
 		return err_sys(e, errno, "open %s/lock", n->settings.run_dir);
-	if (flock(lock, LOCK_EX | LOCK_NB) < 0) { /* held as long as this process lives */
-		close(lock);
+	if (flock(n->lock_fd, LOCK_EX | LOCK_NB) < 0)
 		return err_set(e, ERR_CONFLICT, "another berth-node uses %s", n->settings.run_dir);
-	}
 	if (dir_open(n->run_fd, "alloc", 0700, &n->alloc_fd, e) < 0)
 		return -1;
 	return dir_open(n->run_fd, "engine", 0700, &n->engine_fd, e);
@@ -169,7 +166,7 @@ int node_open(struct node *n, struct err *e)
 	char mountpoint[sizeof(n->settings.run_dir) + 8];
 	int r;
 
-	n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = n->engine.fd = -1;
+	n->lock_fd = n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = n->engine.fd = -1;
 	n->fence.alarm_fd = n->fence.guard.fd = n->fence.guard.home = -1;
 	n->filter = buf_make(SECCOMP_TEXT_MAX);
 	r = uv_loop_init(&n->loop);
@@ -258,4 +255,5 @@ void node_close(struct node *n)
 	buf_done(&n->filter);
 	close_fd(&n->alloc_fd);
 	close_fd(&n->run_fd);
+	close_fd(&n->lock_fd);
 }

@@ -35,6 +35,8 @@ struct image_job;
 struct node {
 	uv_loop_t loop;
 	struct node_settings settings;
+	pid_t pid;     /* our own */
+	int lock_fd;   /* held as long as we live, or a child that works for us */
 	int run_fd;    /* RUN */
 	int alloc_fd;  /* RUN/alloc */
 	int engine_fd; /* RUN/engine, where each engine keeps its own records */

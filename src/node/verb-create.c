@@ -2,10 +2,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -259,13 +261,22 @@ static int stage(const struct allocation *a, struct err *e)
 	return bind_mount(STAGE "/rootfs/.berth/sock", STAGE "/sock", true, e);
 }
 
-/* In the child that becomes the engine. */
+/*
+ * In the child that becomes the engine. In the sandbox's cgroup it may be frozen
+ * at any moment; if berth-node dies then, the next one needs the lock that the
+ * child has, too. So it dies with berth-node until it has let go of it.
+ */
 static int prepare_engine(void *arg)
 {
+	const struct allocation *a = arg;
 	struct err e;
 
-	if (stage(arg, &e) == 0) {
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != a->node->pid)
+		_exit(126);
+	if (stage(a, &e) == 0) {
 		crash_point("node.rootfs-mounted");
+		close(a->node->lock_fd);
+		(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
 		return 0;
 	}
 	dprintf(STDERR_FILENO, "%s\n", e.msg);

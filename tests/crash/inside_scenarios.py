@@ -87,6 +87,38 @@ class ExecBackground(ExecOnce):
         super().verify(w, thing, told)
 
 
+class Kill(Scenario):
+    """With a key a signal comes at most once, and never after nobody knew of it; KILL is sent until it is over."""
+
+    def prepare(self, w):
+        ident = w.api.create()
+        x = w.api.call("POST", f"/v1/sandboxes/{ident}/exec", {
+            "command": "trap 'echo hit' USR1; echo up; while :; do sleep 0.02; done", "background": True, "group": "g"})
+        path = f"/v1/sandboxes/{ident}/execs/{x['id']}"
+        demand(until(lambda: "up" in w.api.get(path + "/output")["stdout"], 20), "it does not come up")
+        return ident, path, w.unique("k")
+
+    def act(self, w, thing):
+        ident, path, key = thing
+        told = []
+        for _ in range(2):
+            swallow(lambda: told.append(post(w, path + "/kill", {"signal": "USR1"}, key)[0]))
+            until(w.s.healthy, 20)
+        until(lambda: 200 not in told or "hit" in insist(lambda: w.api.get(path + "/output"))["stdout"], 20)
+        many = answer(w, "POST", f"/v1/sandboxes/{ident}/execs/kill", {"scope": "group", "group": "g"}, key + "-g", fine=(200,))
+        return told, many[1], answer(w, "POST", path + "/kill", {}, key + "-9", fine=(200,))[1]
+
+    def verify(self, w, thing, told):
+        ident, path, key = thing
+        answers, many, end = told
+        hits = insist(lambda: w.api.get(path + "/output"))["stdout"].count("hit")
+        demand(hits <= 1 and (200 not in answers or hits == 1), f"{answers}, and it was hit {hits} times")
+        demand((end["state"], end["kind"], end["exit_code"]) == ("ended", "killed", None), f"it lies: {end}")
+        demand(many["killed"] <= 1, f"more were killed than there were: {many}")
+        again = answer(w, "POST", f"/v1/sandboxes/{ident}/execs/kill", {"scope": "group", "group": "g"}, key + "-g", fine=(200,))[1]
+        demand(again == many, f"told {many}, then {again}")
+
+
 class WriteFile(Scenario):
     """With a key, until there is an answer: the file is whole."""
 
@@ -257,6 +289,7 @@ ALL = {
     "exec": Exec,
     "exec-once": ExecOnce,
     "exec-background": ExecBackground,
+    "kill": Kill,
     "write-file": WriteFile,
     "files": Files,
     "checkout": Checkout,

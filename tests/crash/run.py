@@ -145,17 +145,16 @@ class Run:
             if not self.play(ALL[name](), (point, count, who)):
                 self.missed.append(combination)
                 return False
-            self.done += 1
             self.hit.add(point)
-            if self.done % DEEP_EVERY == 0:
+            if self.world and self.done % DEEP_EVERY == 0:
                 self.world.deep_look()
             if self.args.verbose:
                 self.say(f"ok    {label} ({time.monotonic() - start:.1f} s)")
         except KeyboardInterrupt:
             raise
         except BaseException as why:
-            self.done += 1
             self.accuse(label, str(why) if isinstance(why, Violation) else traceback.format_exc())
+        self.done += 1
         return True
 
     def accuse(self, label, text):

@@ -7,7 +7,8 @@ import time
 
 from client import Api, ApiError
 from marks import limit
-from server import wait_until
+from server import leftovers, wait_until
+from test_fence import group
 
 
 def make(s, count):
@@ -214,4 +215,25 @@ def test_a_killed_postgres_comes_back_and_nothing_is_lost(s):
             return False
     wait_until(works, 30, "the record is readable again")
     assert s.api.exec(b, "echo here").out == b"here\n"
+    delete_all(s)
+
+
+@limit(120)
+def test_a_node_killed_while_what_it_starts_is_frozen_is_followed_by_the_next(s):
+    def launching():
+        return [d for d in group(s).glob("*.launch") if leftovers.read(str(d / "cgroup.procs"))]
+    def begun():
+        return leftovers.read(s.dir + "/log/berth-node.log").count('"msg":"ready"')
+    s.api.delete(s.api.create())  # so that there is a cgroup to freeze
+    old, times = s.pid("berth-node"), begun()
+    (group(s) / "cgroup.freeze").write_text("1")  # as the fence does
+    try:
+        t = threading.Thread(target=lambda: s.api.request("POST", "/v1/sandboxes", {"image": "base"}))
+        t.start()
+        wait_until(launching, 30, "an engine that is frozen as it begins")
+        os.kill(old, signal.SIGKILL)
+        wait_until(lambda: begun() > times, 20, "another berth-node")
+    finally:
+        (group(s) / "cgroup.freeze").write_text("0")
+    t.join()
     delete_all(s)

@@ -429,7 +429,7 @@ static inline bool hear(int fd, struct buf *in, const char *until)
 
 static inline bool wait_for(atomic_int *value, int want)
 {
-	for (int i = 0; i < 500 && *value != want; i++)
+	for (int i = 0; i < 3000 && *value != want; i++)
 		usleep(10000);
 	return *value == want;
 }

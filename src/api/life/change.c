@@ -135,6 +135,23 @@ static bool is_elsewhere(const struct change *c)
 	       strcmp(c->sb.host, c->reactor->berthd->settings.host) != 0;
 }
 
+/*
+ * Its wrappers ended with it: those that were there, if the record is still the one that
+ * it was seen of. In another life they would have other execs.
+ */
+static void end_wrappers(const struct change *c, struct store *s)
+{
+	cleanup(strv_done) struct strv execs = { 0 };
+	struct berthd *b = c->reactor->berthd;
+	struct sandbox now;
+	struct err ignored;
+
+	look_for_execs(b, c->sb.id, &execs);
+	if (execs.len > 0 && store_sandbox_get(s, NULL, c->sb.id, &now, &ignored) == 0 &&
+	    now.version == c->sb.version)
+		look_none_left(b, c->sb.id, &execs);
+}
+
 /* What the event means for the record as it is now; again if somebody else was faster. */
 static int write_event(struct job *job, struct store *s, struct err *e)
 {
@@ -142,6 +159,7 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 	cleanup(buf_done) struct buf told = buf_make(IDEMPOTENCY_RESPONSE_MAX);
 	struct idempotency_answer answer = { .use = &c->use };
 	uint64_t seen_of = c->sb.generation; /* 0: whichever it is */
+	bool read_before = c->sb.version != 0;
 	struct sandbox_move move;
 
 	if (c->ev == EV_BROKEN && c->use.key[0]) { /* the same to whoever asks again */
@@ -167,8 +185,8 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 			c->step.action = ACT_NONE; /* the ladder stands, and ends it: deletion.c */
 			return 0;
 		}
-		if (c->ev == EV_ABSENT && i == 0) /* later it may be of another life */
-			look_none_left(c->reactor->berthd, c->sb.id);
+		if (c->ev == EV_ABSENT && i == 0 && read_before)
+			end_wrappers(c, s);
 		if (i > 0)
 			c->read_mono_ms = time_mono_ms();
 		move = (struct sandbox_move){

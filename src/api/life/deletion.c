@@ -161,6 +161,7 @@ static int erase(struct job *job, struct store *s, struct err *e)
 {
 	struct change *c = container_of(job, struct change, job);
 	cleanup(buf_done) struct buf receipt = buf_make(STORE_RECEIPT_MAX);
+	cleanup(strv_done) struct strv execs = { 0 };
 	struct sandbox_end end = {
 		.id = c->sb.id,
 		.generation = c->sb.generation,
@@ -172,7 +173,8 @@ static int erase(struct job *job, struct store *s, struct err *e)
 	if (store_sandbox_erase(s, &end, &c->tomb, e) < 0)
 		return -1;
 	crash_point("life.erased");
-	look_none_left(c->reactor->berthd, c->sb.id);
+	look_for_execs(c->reactor->berthd, c->sb.id, &execs);
+	look_none_left(c->reactor->berthd, c->sb.id, &execs);
 	c->sb.state = SANDBOX_GONE;
 	c->sb.reason[0] = '\0';
 	c->wrote = true;

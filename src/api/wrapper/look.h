@@ -25,7 +25,10 @@ void look_at_execs(struct berthd *b, const struct sandbox *sb, const char *name,
 /* Of any other: by what berth-node saw of it. */
 void look_at_sandbox(const struct node_observation *o, struct look *ret);
 
-/* On a worker: a sandbox's processes were seen gone, and its wrappers with them. */
-void look_none_left(struct berthd *b, const char *sandbox);
+/* On a worker: the execs of all wrappers that a sandbox ever had. */
+void look_for_execs(struct berthd *b, const char *sandbox, struct strv *ret);
+
+/* On a worker: of these it was seen that nothing is left, with their sandbox's processes. */
+void look_none_left(struct berthd *b, const char *sandbox, const struct strv *execs);
 
 const char *wrapper_seen_name(enum wrapper_seen s);

@@ -309,6 +309,8 @@ static void on_written(struct job *job)
 
 	if (job->failed && job->e.code == ERR_CONFLICT && ++t->tries < TRIES_MAX)
 		return tend_again(t, t->decide);
+	if (job->failed && job->e.code == ERR_CONFLICT)
+		err_set(&job->e, ERR_BUSY, "wrapper %s is being changed by others", t->w.name);
 	if (job->failed)
 		return over(t, &job->e);
 	log_event(LOG_INFO, "wrapper", "sandbox", t->w.sandbox, "wrapper", t->w.name, "state",
