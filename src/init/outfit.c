@@ -8,13 +8,13 @@
 
 #include "lib/file.h"
 
-#define RESOLV       "/etc/resolv.conf"
-#define NAME_SERVER  "nameserver 100.64.0.1\n" /* ROUTER_GATEWAY; see proto/router.h */
-#define RESOLV_MAX   4096
-#define LIST_MAX     (4UL * 1024 * 1024)
-#define HASH_LEN     8
-#define HASHED       "/etc/ssl/certs/%.8s.0"
-#define ALONE        "/etc/berth/ca.pem"
+#define RESOLV      "/etc/resolv.conf"
+#define NAME_SERVER "nameserver 100.64.0.1\n" /* ROUTER_GATEWAY; see proto/router.h */
+#define RESOLV_MAX  4096
+#define LIST_MAX    (4UL * 1024 * 1024)
+#define HASH_LEN    8
+#define HASHED      "/etc/ssl/certs/%.8s.0"
+#define ALONE       "/etc/berth/ca.pem"
 
 /* Where roots keep all they trust in one file. */
 static const char *const lists[] = {

@@ -66,6 +66,16 @@ static int read_str(const struct json_field *f, const json_t *v, char *at, struc
 	return 0;
 }
 
+static int read_word(const struct json_field *f, const json_t *v, char *at, struct err *e)
+{
+	if (!json_is_integer(v))
+		return read_str(f, v, at, e);
+	if ((size_t)snprintf(at, f->size, "%" JSON_INTEGER_FORMAT, json_integer_value(v)) >=
+	    f->size)
+		return err_set(e, ERR_INVALID, "%s is too large", f->name);
+	return 0;
+}
+
 static int read_raw(const struct json_field *f, const json_t *v, char **at, struct err *e)
 {
 	if (!json_is_object(v))
@@ -96,6 +106,8 @@ static int field_read(const struct json_field *f, json_t *v, void *record, struc
 	switch (f->type) {
 	case JSON_STR:
 		return read_str(f, v, at, e);
+	case JSON_WORD:
+		return read_word(f, v, at, e);
 	case JSON_TEXT:
 		if (!json_is_string(v))
 			return err_set(e, ERR_INVALID, "%s must be a string", f->name);

@@ -17,6 +17,7 @@
 enum json_type {
 	JSON_END,
 	JSON_STR,  /* char[size] */
+	JSON_WORD, /* char[size], from a string or a whole number */
 	JSON_TEXT, /* char *, owned by the record */
 	JSON_INT,  /* int64_t */
 	JSON_BOOL, /* bool */
@@ -30,7 +31,7 @@ struct json_field {
 	const char *name;
 	enum json_type type;
 	size_t offset;
-	size_t size; /* JSON_STR: room with its NUL */
+	size_t size; /* JSON_STR, JSON_WORD: room with its NUL */
 	bool required;
 };
 
@@ -39,6 +40,7 @@ struct json_field {
 	{ #member, kind, offsetof(struct record, member), \
 	  sizeof(((struct record *)0)->member), __VA_ARGS__ }
 #define JSON_FIELD_STR(record, member, ...)  JSON_FIELD(JSON_STR, record, member, __VA_ARGS__)
+#define JSON_FIELD_WORD(record, member, ...) JSON_FIELD(JSON_WORD, record, member, __VA_ARGS__)
 #define JSON_FIELD_TEXT(record, member, ...) JSON_FIELD(JSON_TEXT, record, member, __VA_ARGS__)
 #define JSON_FIELD_INT(record, member, ...)  JSON_FIELD(JSON_INT, record, member, __VA_ARGS__)
 #define JSON_FIELD_BOOL(record, member, ...) JSON_FIELD(JSON_BOOL, record, member, __VA_ARGS__)

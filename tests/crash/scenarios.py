@@ -6,11 +6,13 @@ up again. What act() returns is given to verify().
 import glob
 import io
 import os
+import pathlib
 import signal
+import subprocess
 import tarfile
 import threading
 
-from world import CUT, ApiError, demand, insist, until
+from world import CUT, ApiError, demand, insist, leftovers, until
 
 
 class Scenario:
@@ -346,6 +348,25 @@ class InitDies(Scenario):
         demand(until(failed), "its process is gone, and the record does not say so")
 
 
+class RestLives(InitDies):
+    """Its first process ends, and one that an engine left is in its cgroups: that is ended, too."""
+
+    def prepare(self, w):
+        ident = w.api.create()
+        self.rest = subprocess.Popen(["sleep", "1000"])
+        for line in leftovers.read(f"/proc/{w.s.init_pid(ident)}/cgroup").split():
+            _, tree, path = line.split(":", 2)
+            tops = ("/sys/fs/cgroup/" + tree.removeprefix("name="),) if tree else ("/sys/fs/cgroup/unified", "/sys/fs/cgroup")
+            for procs in [p for p in (f"{top}{path}/cgroup.procs" for top in tops) if os.path.exists(p)]:
+                pathlib.Path(procs).write_text(str(self.rest.pid))
+        demand(self.rest.pid in w.s.cgroup_pids(ident), "it is not in the sandbox's cgroup")
+        return ident
+
+    def verify(self, w, thing, told):
+        super().verify(w, thing, told)
+        demand(until(lambda: self.rest.poll() is not None), "the rest of it lives")
+
+
 class Adopt(Scenario):
     """A daemon is killed while sandboxes live; the next one dies while it takes them over."""
     daemons = ()
@@ -566,6 +587,7 @@ ALL = {
     "identity": Identity,
     "policy": Policy,
     "init-dies": InitDies,
+    "rest-lives": RestLives,
     "adopt-berthd": AdoptByBerthd,
     "adopt-node": AdoptByNode,
     "upgrade": Upgrade,

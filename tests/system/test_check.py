@@ -38,6 +38,20 @@ def test_check_finds_nothing_where_all_is_well(s):
     assert check(s)[0] == 0
 
 
+def test_check_tells_a_wrapper_that_no_lease_names(s):
+    with s.box() as b:
+        where = f"/v1/sandboxes/{b.id}"
+        s.api.call("PUT", where + "/wrappers/main", {"command": "sleep 1000"})
+        code, answer = check(s)
+        assert code == 0 and answer["invariants"][0]["state"] == "holds", answer
+        s.api.call("POST", where + "/exec", {"command": "sleep 1000", "background": True, "id": "wr.main.9.foreign"})
+        code, answer = check(s)
+        assert code == 1 and kinds(answer) == [(b.id, "unleased")], answer
+        assert answer["invariants"][0]["state"] == "violated" and "wr.main.9.foreign" in answer["findings"][0]["fact"], answer
+        s.api.request("PUT", where + "/wrappers/main", {"command": "sleep 1000"})  # 409: all of that name are ended
+        wait_until(lambda: check(s)[0] == 0, 30, "nothing unleased")
+
+
 @limit(90)
 def test_check_tells_a_ghost_and_repair_removes_it(s):
     with s.box() as b:

@@ -1,10 +1,14 @@
 """Create, list, get, delete: what the records say, who may say it, and the receipt at the end."""
+import pathlib
 import random
+import re
 import threading
 import time
 
+import yaml
+
 from client import Api, ApiError
-from marks import limit
+from marks import limit, only
 
 
 def refused(call, *args, **more):
@@ -182,6 +186,39 @@ def test_another_owners_sandbox_is_not_there(s):
         assert b.exec(["echo", "on"]).out == b"on\n"
     s.api.call("DELETE", "/v1/keys/" + key["id"])
     assert refused(other.get, "/v1/sandboxes") == 401
+
+
+def example(content):
+    return content.get("example") or next((x["value"] for x in content.get("examples", {}).values()), "x")
+
+
+def every_request_about(ident):
+    """Each path of openapi.yaml about a sandbox, with the example of its body."""
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+               "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    document = yaml.safe_load(pathlib.Path(__file__, "../../../docs/openapi.yaml").resolve().read_text())
+    for path, verbs in document["paths"].items():
+        if not path.startswith("/v1/sandboxes/{id}"):
+            continue
+        where = re.sub(r"{\w+}", "main", path.replace("{id}", ident, 1))
+        for verb in set(verbs) & {"get", "put", "post", "patch", "delete"}:
+            content = verbs[verb].get("requestBody", {}).get("content", {})
+            body = next((example(c) for c in content.values()), None)
+            query = "?path=/etc/passwd&for=exit" if verb != "post" else ""
+            yield verb.upper(), where + query, body, upgrade if path.endswith("/attach") else None
+
+
+@only("crun")
+def test_no_path_tells_of_what_is_anothers(s):
+    key = s.api.call("POST", "/v1/keys", {"name": "third", "role": "user"})
+    other = Api(s.port, key["key"])
+    with s.box() as b:
+        s.api.call("POST", f"/v1/sandboxes/{b.id}/exec", {"command": "sleep 1000", "id": "main", "background": True})
+        s.api.call("PUT", f"/v1/sandboxes/{b.id}/wrappers/main", {"command": "sleep 1000"})
+        for method, path, body, headers in every_request_about(b.id):
+            assert other.request(method, path, body, headers)[0] == 404, (method, path, body)
+        assert s.api.get(f"/v1/sandboxes/{b.id}/execs/main")["state"] == "running"
+    s.api.call("DELETE", "/v1/keys/" + key["id"])
 
 
 def test_a_users_key_does_not_do_an_admins_work(s):

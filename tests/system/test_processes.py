@@ -102,6 +102,22 @@ def test_pc5_kill_all_counts_and_keeps_to_its_scope(s):
 
 
 @only("crun")
+def test_a_mistaken_kill_kills_nobody(s):
+    wrong = ({"signall": "TERM"}, {"scope": 5}, {"group": "g"}, {"scope": "all", "shell": "s"}, {"scope": ""},
+             {"scope": "shell"}, {"signal": True}, {"signal": ""}, {"signal": 0}, {"grace_ms": "1"}, [], "all")
+    with s.box() as box:
+        ident = begin(s, box.id, "sleep 1000")["id"]
+        for body in wrong:
+            assert s.api.request("POST", path(box.id, "kill"), body)[0] == 400, body
+        for body in ({"signall": "TERM"}, {"signal": None}, {"scope": "all"}, []):
+            assert s.api.request("POST", path(box.id, ident, "/kill"), body)[0] == 400, body
+        assert get(s, box.id, ident)["state"] == "running"
+        nowhere = "sb_c1_" + "0" * 20
+        assert s.api.request("POST", path(nowhere, "kill"), {})[0] == 404
+        assert kill(s, box.id, ident, signal=9)["kind"] == "killed"
+
+
+@only("crun")
 def test_w13_pc6_cleanup_cleans(s):
     with s.box() as box:
         for _ in range(3):

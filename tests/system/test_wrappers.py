@@ -92,6 +92,7 @@ def test_work_keeps_it_and_failed_work_ends_it(s):
     w = put(s, box)
     assert say(s, box, "accepted", w)["state"] == "busy"
     refused(lambda: say(s, box, "accepted", {"instance": "wi_other"}), 409, "another_instance")
+    refused(lambda: say(s, box, "settled", {"instance": ""}, ok=False), 400, None)
     time.sleep(2)  # longer than any look at a busy one
     assert get(s, box)["state"] == "busy"
     assert say(s, box, "settled", w, ok=True)["state"] == "warm"

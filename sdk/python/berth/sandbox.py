@@ -3,6 +3,7 @@ import re
 import shlex
 import threading
 import time
+import urllib.parse
 
 from . import exec as commands
 from . import process as processes
@@ -219,7 +220,7 @@ class Sandbox(Workspace):
         super().__init__(client)
         self.id, self.session_id = ident, f"sandbox-{ident}"[:63]
         self._image, self._sleep_after, self._keep_alive, self._labels = image, sleep_after, keep_alive, labels
-        self._lock, self._path, self._has_shell = threading.RLock(), None, False
+        self._lock, self._path, self._gone, self._has_shell = threading.RLock(), None, None, False
 
     def __enter__(self):
         self._base()
@@ -295,13 +296,25 @@ class Sandbox(Workspace):
         self.client.json("PATCH", self._base(), body={"env": {k: v for k, v in now.items() if v is not None}}, key=random_id("env_"))
         _must(self.exec(_exports(env)))
 
+    def _doomed(self):
+        """What to destroy: nothing is made for that, if it was destroyed before; one that failed is no longer handed out, but there."""
+        with self._lock:
+            if self._gone and self._path is None:
+                return self._gone
+        try:
+            return self._base()
+        except ConflictError:
+            return "/v1/sandboxes/" + urllib.parse.quote(self.id, safe="")
+
     def destroy(self):
         """Gone, and proven: the receipt."""
         until = time.monotonic() + DELETE_WAIT
+        path = self._doomed()
         while True:
-            answer = self.client.json("DELETE", self._base(), key=random_id("rm_"))
+            answer = self.client.json("DELETE", path, key=random_id("rm_"))
+            path = "/v1/sandboxes/" + answer["id"]  # its name may be another's by now
             if answer["state"] == "gone":
-                self._path, self._has_shell = None, False
+                self._path, self._gone, self._has_shell = None, path, False
                 return answer
             if time.monotonic() > until:
                 raise BerthError(f"{self.id} is not proven gone yet: {answer.get('reason')}", code="busy",

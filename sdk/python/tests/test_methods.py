@@ -1,6 +1,10 @@
 """Every method, against a real server."""
+import glob
 import http.server
+import os
+import pathlib
 import re
+import signal
 import threading
 import time
 import unittest
@@ -158,7 +162,22 @@ class Methods(WithBox):
     def test_destroy_gives_the_receipt(self):
         box = berth.get_sandbox(client, name(), keep_alive=True)
         self.assertTrue(box.info()["keep_alive"])
-        self.assertEqual(box.destroy()["receipt"]["process"], "absent")
+        receipt = box.destroy()
+        self.assertEqual(receipt["receipt"]["process"], "absent")
+        self.assertEqual(box.destroy(), receipt)  # and makes no other one for that
+
+    def test_one_that_failed_is_destroyed_by_its_name(self):
+        box = berth.get_sandbox(client, name())
+        ident = box.info()["id"]
+        tasks = glob.glob(f"/sys/fs/cgroup/**/*{ident}*/**/cgroup.procs", recursive=True)
+        for pid in {int(line) for task in tasks for line in pathlib.Path(task).read_text().split()}:
+            os.kill(pid, signal.SIGKILL)
+        until = time.monotonic() + 60
+        while box.info()["state"] != "failed" and time.monotonic() < until:
+            time.sleep(0.1)
+        with self.assertRaises(berth.ConflictError):
+            berth.get_sandbox(client, box.id).info()
+        self.assertEqual(berth.get_sandbox(client, box.id).destroy()["id"], ident)
 
 
 class Nothing(http.server.BaseHTTPRequestHandler):

@@ -301,6 +301,7 @@ export class Session extends Workspace {
 export class Sandbox extends Workspace {
   #there: Promise<SandboxRecord> | undefined;
   #shell: Promise<string> | undefined;
+  #gone: string | undefined;
   readonly sessionId: string;
 
   constructor(client: Berth, readonly id: string, private readonly options: SandboxOptions = {}) {
@@ -393,13 +394,24 @@ export class Sandbox extends Workspace {
     if (!done.success) throw new BerthError({ code: 'invalid', message: `the variables could not be set: ${done.stderr}` });
   }
 
+  /** What to destroy: nothing is made for that, if it was destroyed before; one that failed is no longer handed out, but there. */
+  async #doomed(): Promise<string> {
+    if (this.#gone !== undefined && this.#there === undefined) return this.#gone;
+    return this.base().catch((error) => {
+      if (error instanceof ConflictError) return `/v1/sandboxes/${encodeURIComponent(this.id)}`;
+      throw error;
+    });
+  }
+
   /** Gone, and proven: the receipt. */
   async destroy(): Promise<Receipt> {
-    const base = await this.base();
+    let base = await this.#doomed();
     const until = Date.now() + DELETE_WAIT_MS;
     for (;;) {
       const answer = await this.client.json<Receipt | (SandboxRecord & { next_attempt_at?: string })>('DELETE', base, { key: randomId('rm_') });
+      base = `/v1/sandboxes/${answer.id}`; // its name may be another's by now
       if (answer.state === 'gone') {
+        this.#gone = base;
         this.#there = undefined;
         this.#shell = undefined;
         return answer as Receipt;

@@ -255,4 +255,5 @@ test('destroy gives the receipt', async () => {
   const receipt = await gone.destroy();
   assert.equal(receipt.state, 'gone');
   assert.equal(receipt.receipt.process, 'absent');
+  assert.deepEqual(await gone.destroy(), receipt);   // and makes no other one for that
 });

@@ -61,6 +61,9 @@ static const struct check_kind_row kinds[CHECK_KIND_COUNT] = {
 	[CHECK_UNNAMED_IMAGE]	= { "unnamed_image", 2, REPAIR_FORGET,
 		"is an image on this host that no name and no sandbox refers to: an import or a "
 		"removal was cut short. Do that again, or use --repair." },
+	[CHECK_UNLEASED]	= { "unleased", 1, REPAIR_NOTHING,
+		"runs a wrapper that no lease names: somebody gave an exec such an id. Stop the "
+		"wrapper of that name, and all of them are ended." },
 };
 
 static const char *const repairs[REPAIR_COUNT] = {
@@ -74,7 +77,7 @@ static const struct {
 	const char *name;
 	bool used;
 } invariants[CHECK_INVARIANTS + 1] = {
-	[1]  = { "at most one wrapper of an agent session is alive, and a lease names it", false },
+	[1]  = { "at most one wrapper of an agent session is alive, and a lease names it", true },
 	[2]  = { "one live allocation per sandbox, and everything here has a record", true },
 	[3]  = { "no row is erased before it is proven gone; a tombstone is left", true },
 	[4]  = { "whatever waits has a deadline and is looked at when it passes", true },

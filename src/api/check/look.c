@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/check/unleased.h"
 #include "lib/str.h"
 #include "store/image.h"
 
@@ -20,6 +21,7 @@ struct fact {
 struct look_world {
 	struct look *look; /* NULL: berth-node took too long, and its answer ends this */
 	struct job job;
+	struct store *store; /* while the job runs */
 	uv_timer_t timer;
 	struct fact *facts;
 	size_t fact_count, fact_room;
@@ -98,6 +100,25 @@ static struct fact *fact_of(struct look_world *w, const struct sandbox *sb)
 	return NULL;
 }
 
+static void compare_wrappers(struct look_world *w, const struct sandbox *sb)
+{
+	struct check_finding *f;
+	struct unleased found;
+	struct err e;
+	int n = check_unleased(w->look->reactor->berthd, w->store, sb, &found, &e);
+
+	if (n == 0)
+		return;
+	f = add(w->look, n > 0 ? CHECK_UNLEASED : CHECK_UNKNOWN, sb->id);
+	f->version = sb->version;
+	if (n < 0)
+		snprintf(f->record, sizeof(f->record), "its leases: %.150s", e.msg);
+	else
+		snprintf(f->record, sizeof(f->record), "lease %s, instance \"%s\"",
+			 lease_state_name(found.lease.lease.state), found.lease.lease.instance.id);
+	snprintf(f->fact, sizeof(f->fact), "exec %s runs", n > 0 ? found.exec : "of a wrapper");
+}
+
 static void compare_row(const struct sandbox *sb, void *arg)
 {
 	struct look_world *w = arg;
@@ -109,6 +130,8 @@ static void compare_row(const struct sandbox *sb, void *arg)
 	l->rows++;
 	if (fact)
 		fact->has_row = true;
+	if (sb->state == SANDBOX_READY)
+		compare_wrappers(w, sb);
 	if (kind == CHECK_NONE || changing_has(&l->reactor->berthd->changing, sb->id))
 		return; /* whoever changes it now also brings it to its end */
 	f = add(l, kind, sb->id);
@@ -194,6 +217,7 @@ static int read_records(struct job *job, struct store *s, struct err *e)
 	struct look_world *w = container_of(job, struct look_world, job);
 	const struct berthd_settings *set = &w->look->reactor->berthd->settings;
 
+	w->store = s;
 	if (store_sandboxes_of_host(s, set->host, compare_row, w, e) < 0 ||
 	    compare_facts(w, s, e) < 0 || compare_images(w, s, e) < 0)
 		return -1;

@@ -2,9 +2,8 @@
  * POST .../execs/{}/kill and .../execs/kill: signals that are delivered, and ends
  * that have been seen.
  */
-#include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,34 +16,42 @@
 #include "lib/crash.h"
 #include "lib/json.h"
 #include "lib/str.h"
+#include "store/sandbox.h"
 
 #define GRACE_MAX (3600 * 1000)
 
 /* ---- what is asked ---- */
 
-static int read_blow(const struct json *body, struct exec_blow *b, struct err *e)
-{
-	const struct json *signal = body ? json_get(body, "signal") : NULL;
-	int64_t grace = body ? json_get_int(body, "grace_ms") : 0;
-	char text[32];
+struct kill_body {
+	char signal[16];
+	int64_t grace_ms;
+	char scope[16], shell[EXEC_ID_SIZE], group[EXEC_ID_SIZE];
+};
 
-	*b = (struct exec_blow){ .signum = SIGKILL };
-	if (grace < 0 || grace > GRACE_MAX)
+static const struct json_field one_fields[] = {
+	JSON_FIELD_WORD(kill_body, signal),
+	JSON_FIELD_INT(kill_body, grace_ms),
+	JSON_FIELD_END
+};
+static const struct json_field scope_fields[] = {
+	JSON_FIELD_WORD(kill_body, signal),
+	JSON_FIELD_INT(kill_body, grace_ms),
+	JSON_FIELD_STR(kill_body, scope),
+	JSON_FIELD_STR(kill_body, shell),
+	JSON_FIELD_STR(kill_body, group),
+	JSON_FIELD_END
+};
+
+static int read_body(const struct request *rq, const struct json_field *fields,
+		     struct kill_body *b, struct exec_blow *blow, struct err *e)
+{
+	*b = (struct kill_body){ .signal = "KILL", .scope = "all" };
+	if (rq->body.len > 0 && json_read(buf_str(&rq->body), rq->body.len, fields, b, e) < 0)
+		return -1;
+	if (b->grace_ms < 0 || b->grace_ms > GRACE_MAX)
 		return err_set(e, ERR_INVALID, "grace_ms must be 0 to %d", GRACE_MAX);
-	b->grace_ms = (uint64_t)grace;
-	if (!signal)
-		return 0;
-	if (json_text(signal)[0])
-		return signal_by_name(json_text(signal), &b->signum, e);
-	snprintf(text, sizeof(text), "%" PRId64, json_get_int(body, "signal"));
-	return signal_by_name(text, &b->signum, e);
-}
-
-static int read_body(const struct request *rq, struct json **ret, struct err *e)
-{
-	if (rq->body.len == 0)
-		return 0;
-	return json_parse(buf_str(&rq->body), rq->body.len, ret, e);
+	*blow = (struct exec_blow){ .grace_ms = (uint64_t)b->grace_ms };
+	return signal_by_name(b->signal, &blow->signum, e);
 }
 
 /* ---- who is struck ---- */
@@ -54,6 +61,7 @@ struct scope;
 /* One request: the exec it names, or all in a scope. */
 struct killing {
 	struct request *rq;
+	struct job job;
 	struct once *once; /* NULL: it came without a key */
 	struct exec_blow blow;
 	struct journal *one;       /* NULL: all in the scope */
@@ -167,16 +175,15 @@ static bool is_of_group(const struct killing *k, const struct journal *j)
 	return strcmp(j->head.group, k->name) == 0;
 }
 
-/* One that is named is so by the member of the body that is called like it. */
 static const struct scope {
 	const char *word;
-	bool named;
 	bool (*has)(const struct killing *k, const struct journal *j);
+	size_t name; /* the member of the body that names it; 0: none does */
 } scopes[] = {
-	{ "all", false, is_any },
-	{ "background", false, is_background },
-	{ "shell", true, is_of_shell },
-	{ "group", true, is_of_group },
+	{ "all", is_any, 0 },
+	{ "background", is_background, 0 },
+	{ "shell", is_of_shell, offsetof(struct kill_body, shell) },
+	{ "group", is_of_group, offsetof(struct kill_body, group) },
 };
 
 static bool is_in_scope(const struct killing *k, const struct journal *j)
@@ -250,39 +257,82 @@ static void killing_begin(struct killing *k)
 
 void execs_kill(struct request *rq)
 {
-	cleanup(json_free) struct json *body = NULL;
 	struct killing *k = killing_new(rq);
+	struct kill_body b;
 	struct err e;
 
-	if (read_body(rq, &body, &e) < 0 || read_blow(body, &k->blow, &e) < 0 ||
-	    execs_find(rq, &k->one, &e) < 0)
+	if (read_body(rq, one_fields, &b, &k->blow, &e) < 0 || execs_find(rq, &k->one, &e) < 0)
 		return killing_fail(k, &e);
 	killing_begin(k);
 }
 
-static int read_scope(const struct json *body, struct killing *k, struct err *e)
+/* A name that the scope does not ask for is a mistake, and would strike too many. */
+static int read_name(const struct kill_body *b, const struct scope *s, struct killing *k,
+		     struct err *e)
 {
-	const char *word = body ? json_get_str(body, "scope") : "";
+	const char *name = s->name ? (const char *)b + s->name : "";
+	bool wanted = s->name && k->scope == s;
 
-	for (size_t i = 0; i < array_len(scopes) && !k->scope; i++)
-		if (!word[0] || strcmp(word, scopes[i].word) == 0)
+	if (wanted && !name[0])
+		return err_set(e, ERR_INVALID, "the scope %s needs a %s", s->word, s->word);
+	if (!wanted && name[0])
+		return err_set(e, ERR_INVALID, "a %s is named, but the scope is %s", s->word,
+			       b->scope);
+	if (wanted)
+		memcpy(k->name, name, sizeof(k->name));
+	return 0;
+}
+
+static int read_scope(const struct kill_body *b, struct killing *k, struct err *e)
+{
+	for (size_t i = 0; i < array_len(scopes); i++)
+		if (strcmp(b->scope, scopes[i].word) == 0)
 			k->scope = &scopes[i];
 	if (!k->scope)
 		return err_set(e, ERR_INVALID, "scope must be all, background, shell or group");
-	if (k->scope->named &&
-	    (!str_copy(k->name, sizeof(k->name), json_get_str(body, word)) || !k->name[0]))
-		return err_set(e, ERR_INVALID, "the scope %s needs a %s", word, word);
+	for (size_t i = 0; i < array_len(scopes); i++)
+		if (read_name(b, &scopes[i], k, e) < 0)
+			return -1;
 	return 0;
+}
+
+/* Nothing to strike: because nothing runs, or because there is no such sandbox? */
+static int find_sandbox(struct job *job, struct store *s, struct err *e)
+{
+	struct killing *k = container_of(job, struct killing, job);
+	struct sandbox sb;
+
+	return store_sandbox_get(s, request_owner(k->rq), k->rq->param, &sb, e);
+}
+
+static void on_sandbox(struct job *job)
+{
+	struct killing *k = container_of(job, struct killing, job);
+
+	if (job->failed)
+		return killing_fail(k, &job->e);
+	killing_begin(k);
+}
+
+static void count_one(void *data, struct journal *j)
+{
+	struct killing *k = data;
+
+	k->left += is_in_scope(k, j);
 }
 
 void execs_kill_scope(struct request *rq)
 {
-	cleanup(json_free) struct json *body = NULL;
 	struct killing *k = killing_new(rq);
+	struct kill_body b;
 	struct err e;
 
-	if (sandbox_id_check(rq->param, &e) < 0 || read_body(rq, &body, &e) < 0 ||
-	    read_scope(body, k, &e) < 0 || read_blow(body, &k->blow, &e) < 0)
+	if (sandbox_id_check(rq->param, &e) < 0 ||
+	    read_body(rq, scope_fields, &b, &k->blow, &e) < 0 || read_scope(&b, k, &e) < 0)
 		return killing_fail(k, &e);
-	killing_begin(k);
+	journals_running(&rq->reactor->berthd->journals, rq->param, count_one, k);
+	if (k->left > 0)
+		return killing_begin(k);
+	k->job = (struct job){ .reactor = rq->reactor, .run = find_sandbox, .done = on_sandbox };
+	worker_submit(&rq->reactor->berthd->workers, &k->job);
 }

@@ -174,13 +174,22 @@ static const struct json_field stop_fields[] = {
 	JSON_FIELD_END
 };
 
+/* Of no instance nothing can be said. */
+static int read_saying(const struct request *rq, const struct json_field *fields,
+		       struct say_body *b, struct err *e)
+{
+	if (json_read(buf_str(&rq->body), rq->body.len, fields, b, e) < 0)
+		return -1;
+	return b->instance[0] ? 0 : err_set(e, ERR_INVALID, "instance is missing");
+}
+
 static void say_fact(struct request *rq, enum lease_event fact)
 {
 	struct saying s = { .fact = fact };
 	struct say_body b = { 0 };
 	struct err e;
 
-	if (json_read(buf_str(&rq->body), rq->body.len, fact_fields, &b, &e) < 0)
+	if (read_saying(rq, fact_fields, &b, &e) < 0)
 		return request_fail(rq, &e);
 	memcpy(s.instance, b.instance, sizeof(s.instance));
 	begin(rq, &s, decide_fact);
@@ -202,7 +211,7 @@ void wrappers_settled(struct request *rq)
 	struct say_body b = { 0 };
 	struct err e;
 
-	if (json_read(buf_str(&rq->body), rq->body.len, settled_fields, &b, &e) < 0)
+	if (read_saying(rq, settled_fields, &b, &e) < 0)
 		return request_fail(rq, &e);
 	memcpy(s.instance, b.instance, sizeof(s.instance));
 	begin(rq, &s, b.ok ? decide_fact : decide_stop);
