@@ -39,18 +39,17 @@ Health = TypedDict('Health', {
     'lease': Literal['off', 'unregistered', 'live', 'late', 'frozen', 'lost', 'draining', 'gone'],
 }, total=False)
 
-Host = TypedDict('Host', {
-    'id': str,
-    'state': Literal['live', 'late', 'frozen', 'lost', 'draining', 'gone'],
-    'draining': bool,
-    'epoch': int,
-    'address': str,
-    'lease_until': str,
-    'seen_at': str,
-    'sandboxes': int,
-    'capacity': Dict[str, Any],
-    'promised': Dict[str, Any],
+ThisHost = TypedDict('ThisHost', {
+    'host': str,
     'version': str,
+    'cpus': int,
+    'memory_total': int,
+    'memory_available': int,
+    'disk_total': int,
+    'disk_available': int,
+    'sandboxes': int,
+    'cgroups': Literal['v1', 'hybrid', 'v2'],
+    'runtimes': str,
 }, total=False)
 
 NetworkRule = TypedDict('NetworkRule', {
@@ -228,6 +227,20 @@ LimitMet = TypedDict('LimitMet', {
     'name': Literal['memory_mb', 'cpu_ms', 'wall_ms', 'pids', 'disk_mb'],
     'value': int,
     'peak': int,
+}, total=False)
+
+Host = TypedDict('Host', {
+    'id': str,
+    'state': Literal['live', 'late', 'frozen', 'lost', 'draining', 'gone'],
+    'draining': bool,
+    'epoch': int,
+    'address': str,
+    'lease_until': str,
+    'seen_at': str,
+    'sandboxes': int,
+    'capacity': Dict[str, Any],
+    'promised': Dict[str, Any],
+    'version': str,
 }, total=False)
 
 Sandbox = TypedDict('Sandbox', {

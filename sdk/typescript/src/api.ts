@@ -52,24 +52,21 @@ export interface Health {
   lease: 'off' | 'unregistered' | 'live' | 'late' | 'frozen' | 'lost' | 'draining' | 'gone';
 }
 
-export interface Host {
-  id: string;
-  state: 'live' | 'late' | 'frozen' | 'lost' | 'draining' | 'gone';
-  draining: boolean;
-  /** 0 if it never had a lease. */
-  epoch: number;
-  /** Where its peers reach it; empty if they do not. */
-  address: string;
-  /** Empty if it needs no lease. */
-  lease_until: string;
-  seen_at: string;
-  /** Records that name it. */
-  sandboxes: number;
-  /** What it has, as it said last; 0 if it has not said. */
-  capacity: Record<string, unknown>;
-  /** What its sandboxes may use, whether they do or not. */
-  promised: Record<string, unknown>;
+export interface ThisHost {
+  host: string;
   version: string;
+  cpus: number;
+  /** bytes */
+  memory_total: number;
+  memory_available: number;
+  /** bytes of the pool */
+  disk_total: number;
+  disk_available: number;
+  /** allocations on this host */
+  sandboxes: number;
+  cgroups: 'v1' | 'hybrid' | 'v2';
+  /** Installed engines, with blanks between them. */
+  runtimes: string;
 }
 
 export interface NetworkRule {
@@ -274,6 +271,26 @@ export interface LimitMet {
   name: 'memory_mb' | 'cpu_ms' | 'wall_ms' | 'pids' | 'disk_mb';
   value: number;
   peak: number;
+}
+
+export interface Host {
+  id: string;
+  state: 'live' | 'late' | 'frozen' | 'lost' | 'draining' | 'gone';
+  draining: boolean;
+  /** 0 if it never had a lease. */
+  epoch: number;
+  /** Where its peers reach it; empty if they do not. */
+  address: string;
+  /** Empty if it needs no lease. */
+  lease_until: string;
+  seen_at: string;
+  /** Records that name it. */
+  sandboxes: number;
+  /** What it has, as it said last; 0 if it has not said. */
+  capacity: Record<string, unknown>;
+  /** What its sandboxes may use, whether they do or not. */
+  promised: Record<string, unknown>;
+  version: string;
 }
 
 export interface Sandbox {
