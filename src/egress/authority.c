@@ -29,8 +29,10 @@ static int make(const struct box *b, struct authority **ret, struct err *e)
 {
 	struct authority *a;
 
-	if (!b->ca_seed[0])
-		return err_set(e, ERR_INTERNAL, "%s has no CA", b->sandbox);
+	if (!b->ca_seed[0]) {
+		err_set(e, ERR_INTERNAL, "%s has no CA", b->sandbox);
+		return -1;
+	}
 	a = xcalloc(1, sizeof(*a));
 	if (ca_make(b->ca_seed, b->sandbox, &a->ca, e) < 0) {
 		authority_free(a);
@@ -40,7 +42,8 @@ static int make(const struct box *b, struct authority **ret, struct err *e)
 	a->ctx = SSL_CTX_new(TLS_server_method());
 	if (!a->key || !a->ctx) {
 		authority_free(a);
-		return err_set(e, ERR_INTERNAL, "OpenSSL cannot make a TLS server");
+		err_set(e, ERR_INTERNAL, "OpenSSL cannot make a TLS server");
+		return -1;
 	}
 	SSL_CTX_set_min_proto_version(a->ctx, TLS1_2_VERSION);
 	SSL_CTX_set_alpn_select_cb(a->ctx, choose_protocol, NULL);

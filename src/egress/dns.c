@@ -17,6 +17,16 @@ static bool usual(unsigned char c)
 	return isalnum(c) || c == '-' || c == '_';
 }
 
+static void take_char(struct dns_question *q, size_t at, unsigned char c)
+{
+	bool plain = usual(c);
+
+	q->strange |= !plain;
+	q->name[at] = '?';
+	if (plain)
+		q->name[at] = (char)tolower(c);
+}
+
 static bool read_name(struct reader *r, struct dns_question *q)
 {
 	size_t len = 0;
@@ -34,12 +44,8 @@ static bool read_name(struct reader *r, struct dns_question *q)
 			return false;
 		if (len > 0)
 			q->name[len++] = '.';
-		for (size_t i = 0; i < label; i++) {
-			bool plain = usual(b.data[i]);
-
-			q->strange |= !plain;
-			q->name[len++] = plain ? (char)tolower(b.data[i]) : '?';
-		}
+		for (size_t i = 0; i < label; i++)
+			take_char(q, len++, b.data[i]);
 	}
 	q->name[len] = '\0';
 	return true;

@@ -26,11 +26,11 @@ static bool read_server_name(struct reader *r, char name[HELLO_NAME_SIZE])
 	b = reader_bytes(&list, reader_u16(&list));
 	if (list.bad || b.len == 0 || b.len >= HELLO_NAME_SIZE)
 		return false;
-	for (size_t i = 0; i < b.len; i++) {
+	for (size_t i = 0; i < b.len; i++)
 		if (!isgraph(b.data[i]))
 			return false;
+	for (size_t i = 0; i < b.len; i++)
 		name[i] = (char)tolower(b.data[i]);
-	}
 	name[b.len] = '\0';
 	return true;
 }

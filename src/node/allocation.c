@@ -43,7 +43,6 @@ static const struct field saved_fields[] = {
 	FIELD(FIELD_U32, saved, limits.open_files),
 	FIELD(FIELD_U32, saved, slot),
 	FIELD(FIELD_U32, saved, life),
-	FIELD(FIELD_U32, saved, protocol),
 	FIELD(FIELD_U64, saved, made_ms),
 	FIELD(FIELD_U64, saved, used_group),
 	FIELD(FIELD_U64, saved, used.cpu_us),
@@ -52,6 +51,7 @@ static const struct field saved_fields[] = {
 	FIELD(FIELD_U64, saved, used.pids_refused),
 	FIELD(FIELD_U64, saved, used.disk_bytes),
 	FIELD(FIELD_U64, saved, used.oom_kills),
+	FIELD(FIELD_U32, saved, protocol),
 	{ 0 }
 };
 /* clang-format on */

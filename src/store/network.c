@@ -167,12 +167,13 @@ static const struct column version_columns[] = {
 	COLUMNS_END
 };
 
-int store_network_versions(struct store *s, const char *host, const char *after, uint32_t limit,
+int store_network_versions(struct store *s, const char *host, const char *after,
 			   network_version_fn *on_row, void *arg, struct err *e)
 {
 	cleanup(result_clear) PGresult *res = NULL;
 
-	if (store_run(s, &versions, ARGS(TEXT(host), TEXT(after), NUMBER(limit)), &res, e) < 0)
+	if (store_run(s, &versions, ARGS(TEXT(host), TEXT(after), NUMBER(STORE_NETWORK_PAGE)),
+		      &res, e) < 0)
 		return -1;
 	for (int i = 0; i < PQntuples(res); i++) {
 		struct version_row row = { 0 };

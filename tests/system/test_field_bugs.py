@@ -12,7 +12,7 @@ from test_files import put, read, rss_kb
 from test_journal import begin, follow, get, path, wait_end
 from test_shells import Shell
 
-VENDOR_MILLION_LINES = 13.7  # seconds
+VENDOR_RATIO = 39  # its 13.7 s for a million lines, beside the 0.35 s of the bare command
 
 
 def sse(s, box, command, **options):
@@ -85,10 +85,14 @@ def test_cf_bytes_that_are_no_text_are_kept(s):
 def test_cf_a_million_lines_take_no_minute(s):
     with s.box() as b:
         start = time.monotonic()
+        assert b.exec("seq 1000000 | cat > /dev/null").exit_code == 0
+        bare = time.monotonic() - start
+        start = time.monotonic()
         end, out, _ = s.api.run_frames(b.id, ["seq", "1000000"])
         took = time.monotonic() - start
         assert end["kind"] == "exited" and len(out) == 6888896 and out.endswith(b"\n999999\n1000000\n"), end
-        assert took < VENDOR_MILLION_LINES, took
+        print(f"      a million lines: {took:.2f} s, {took / bare:.1f} x a pipe; the vendor's 13.7 s were {VENDOR_RATIO} x")
+        assert took < VENDOR_RATIO * bare, (took, bare)
 
 
 @only("crun")

@@ -28,6 +28,7 @@ static void place_close(struct place *p)
 
 	CHECK_OK(file_remove_tree(AT_FDCWD, p->path, &e), &e);
 	close_fd(&p->dir);
+	CHECK_INT(uv_loop_close(&p->loop), 0);
 }
 
 static struct slots *slots_new(struct place *p)

@@ -22,7 +22,6 @@
 #define CONFIRM_MS 3000
 #define LOOK_MS    5000
 #define SAVE_MS    1000
-#define LOOK_PAGE  500
 #define SAVE_MAX   500
 
 struct entry {
@@ -136,8 +135,10 @@ static int read_row(struct job *job, struct store *s, struct err *e)
 {
 	struct telling *t = container_of(job, struct telling, job);
 
-	return wire_make(t->keeper->reactor->berthd, s, t->sandbox, t->generation, t->address,
-			 &t->wire, e);
+	struct egress_policy of = { .generation = t->generation, .address = t->address };
+
+	(void)!str_copy(of.sandbox, sizeof(of.sandbox), t->sandbox); /* it fits */
+	return wire_make(t->keeper->reactor->berthd, s, &of, &t->wire, e);
 }
 
 void egress_tell(struct egress_keeper *k, const char *sandbox, struct reactor *from,
@@ -437,7 +438,7 @@ struct look {
 	struct {
 		char sandbox[SANDBOX_ID_SIZE];
 		uint64_t version;
-	} rows[LOOK_PAGE];
+	} rows[STORE_NETWORK_PAGE];
 	size_t count;
 };
 
@@ -453,7 +454,7 @@ static int look_run(struct job *job, struct store *s, struct err *e)
 {
 	struct look *l = container_of(job, struct look, job);
 
-	return store_network_versions(s, job->reactor->berthd->settings.host, l->after, LOOK_PAGE,
+	return store_network_versions(s, job->reactor->berthd->settings.host, l->after,
 				      look_row, l, e);
 }
 
@@ -471,7 +472,7 @@ static void look_done(struct job *job)
 		if (now.address && now.in_force < l->rows[i].version)
 			egress_tell(k, l->rows[i].sandbox, NULL, NULL, NULL);
 	}
-	if (l->count == LOOK_PAGE) { /* go on from there */
+	if (l->count == STORE_NETWORK_PAGE) { /* go on from there */
 		memcpy(k->last, l->rows[l->count - 1].sandbox, sizeof(k->last));
 		egress_look(k);
 	} else {

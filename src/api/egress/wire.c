@@ -79,9 +79,8 @@ static void fill(struct egress_policy *p, const struct network_row *row, const s
 }
 
 /* The head says how many follow, so it is written first and known last. */
-static int add_policy(struct berthd *b, struct store *s, const struct network_row *row,
-		      const struct network *n, struct egress_policy *p, struct wire *w,
-		      struct err *e)
+static void add_policy(struct berthd *b, const struct network *n, struct egress_policy *p,
+		       struct wire *w)
 {
 	p->rules = (uint32_t)n->count;
 	p->secrets = (uint32_t)n->secret_count;
@@ -89,8 +88,13 @@ static int add_policy(struct berthd *b, struct store *s, const struct network_ro
 	add(w, EGRESS_POLICY, p);
 	for (size_t i = 0; i < n->count; i++)
 		add_rule(w, &n->rules[i]);
+}
+
+static int add_secrets(struct berthd *b, struct store *s, const char *owner,
+		       const struct network *n, struct wire *w, struct err *e)
+{
 	for (size_t i = 0; i < n->secret_count; i++)
-		if (add_secret(b, s, row->owner, n->secrets[i], w, e) < 0)
+		if (add_secret(b, s, owner, n->secrets[i], w, e) < 0)
 			return -1;
 	return 0;
 }
@@ -103,40 +107,40 @@ static void close_box(struct wire *w, struct egress_policy *p, const struct err 
 	add(w, EGRESS_POLICY, p);
 }
 
-int wire_make(struct berthd *b, struct store *s, const char *sandbox, uint64_t generation,
-	      uint32_t address, struct wire *ret, struct err *e)
+int wire_make(struct berthd *b, struct store *s, const struct egress_policy *of,
+	      struct wire *ret, struct err *e)
 {
 	cleanup(free_ptr) struct network_row *row = xcalloc(1, sizeof(*row));
 	cleanup(network_done) struct network n = { 0 };
 	struct sandbox sb = { 0 };
-	struct egress_policy p = { .generation = generation, .address = address };
+	struct egress_policy p = *of;
+	int readable;
 
 	*ret = (struct wire){ .version = FIRST_VERSION };
-	(void)!str_copy(p.sandbox, sizeof(p.sandbox), sandbox);
 	p.version = FIRST_VERSION;
-	if (store_network_get(s, sandbox, row, e) < 0) {
+	if (store_network_get(s, p.sandbox, row, e) < 0) {
 		if (e->code != ERR_NOT_FOUND)
 			return -1;
 		add(ret, EGRESS_POLICY, &p);
 		return 0;
 	}
-	if (store_sandbox_get(s, NULL, sandbox, &sb, e) < 0)
+	if (store_sandbox_get(s, NULL, p.sandbox, &sb, e) < 0)
 		return -1;
-	if (network_read(row->policy, strlen(row->policy), &n, e) < 0) {
-		fill(&p, row, &n, &sb.limits);
-		ret->version = row->version;
+	readable = network_read(row->policy, strlen(row->policy), &n, e);
+	fill(&p, row, &n, &sb.limits);
+	ret->version = row->version;
+	if (readable < 0) {
 		close_box(ret, &p, e);
 		return 0;
 	}
-	fill(&p, row, &n, &sb.limits);
-	ret->version = row->version;
-	if (add_policy(b, s, row, &n, &p, ret, e) < 0) {
-		if (e->code == ERR_BUSY) {
-			wire_done(ret);
-			return -1;
-		}
-		close_box(ret, &p, e);
+	add_policy(b, &n, &p, ret);
+	if (add_secrets(b, s, row->owner, &n, ret, e) == 0)
+		return 0;
+	if (e->code == ERR_BUSY) {
+		wire_done(ret);
+		return -1;
 	}
+	close_box(ret, &p, e);
 	return 0;
 }
 

@@ -14,7 +14,10 @@ struct wire {
 	char why[200]; /* it cannot be put in force: the packets close the box */
 };
 
-/* A row that cannot be told closes the box: only the database can make this fail. */
-must_check int wire_make(struct berthd *b, struct store *s, const char *sandbox,
-			 uint64_t generation, uint32_t address, struct wire *ret, struct err *e);
+/*
+ * For the box that `of` names by sandbox, generation and address. A row that cannot be told
+ * closes it: only the database can make this fail.
+ */
+must_check int wire_make(struct berthd *b, struct store *s, const struct egress_policy *of,
+			 struct wire *ret, struct err *e);
 void wire_done(struct wire *w);
