@@ -1,7 +1,7 @@
 # The one page of commands. The build itself is meson's; this only names the
 # things a developer does.
-.PHONY: all test asan fuzz system cell bench sdk soak crash random guards vm vm-slice check cover tidy format \
-	format-check valgrind clean
+.PHONY: all test asan fuzz system attack attack-guards egress cell bench sdk soak crash random guards vm vm-slice check \
+	cover tidy format format-check valgrind clean
 
 all: build/build.ninja
 	ninja -C build
@@ -25,6 +25,15 @@ RUNTIME ?= crun
 system: all				# real PostgreSQL, real engines; needs root
 	python3 tests/system/run.py --build build --runtime $(RUNTIME) $(TESTS)
 
+egress: all				# berth-egress alone, between namespaces; needs root
+	python3 tests/egress/run.py --build build $(TESTS)
+
+attack: all				# berth doctor --attack on a server of its own; RUNTIME=runsc ONLY=bpf
+	@python3 tests/attack/run.py --build build --runtime $(RUNTIME) $(ONLY)
+
+attack-guards:				# take defences out of the code: the probes must get through
+	python3 tests/attack/guards.py
+
 cell: all				# several hosts on this machine, one database; needs root
 	python3 tests/cell/run.py --build build $(TESTS)
 
@@ -38,7 +47,7 @@ SECONDS ?= 1800
 soak: all				# kill, restart, look for leftovers, again and again
 	python3 tests/system/soak.py --build build --seconds $(SECONDS)
 
-CRASH_PROGRAMS = src/api/berthd src/node/berth-node src/cli/berth src/init/berth-init src/image/berth-image
+CRASH_PROGRAMS = src/api/berthd src/node/berth-node src/egress/berth-egress src/cli/berth src/init/berth-init src/image/berth-image
 crash: build-crash/build.ninja		# every scenario x every crash point; SLICE=4m ONLY=create:life.built SEED=1
 	ninja -C build-crash $(CRASH_PROGRAMS)
 	python3 tests/crash/run.py --build build-crash $(if $(SLICE),--slice $(SLICE)) $(if $(SEED),--seed $(SEED)) $(ONLY)

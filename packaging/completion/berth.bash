@@ -8,11 +8,13 @@ _berth()
 		[execs]=""
 		[logs]="--follow"
 		[kill]="--signal --grace"
-		[run]="--runtime --memory --cpus --pids --disk --name --label --env --workdir --timeout --interactive --keep"
+		[run]="--runtime --profile --memory --cpus --pids --disk --name --label --env --workdir --timeout --interactive --keep"
 		[shell]="--env --workdir"
 		[cp]=""
 		[ps]=""
 		[rm]="--all"
+		[limits]=""
+		[usage]=""
 		[image pull]="--name"
 		[image import]=""
 		[image ls]=""
@@ -23,6 +25,16 @@ _berth()
 		[policy add]="--isolation --profile --runtime"
 		[policy ls]=""
 		[policy rm]=""
+		[network show]=""
+		[network set]="--file"
+		[network lock]=""
+		[network events]=""
+		[secret set]="--host --header --method --path"
+		[secret ls]=""
+		[secret rm]=""
+		[profile ls]=""
+		[profile add]=""
+		[profile rm]=""
 		[host ls]=""
 		[host show]=""
 		[host drain]=""
@@ -31,7 +43,7 @@ _berth()
 		[events]=""
 		[check]="--repair"
 		[code]="--language --context --env --timeout"
-		[doctor]=""
+		[doctor]="--attack --runtime --only"
 		[dev]="--dir --listen --runtime --pool-size --insecure-registry --quiet"
 		[init]="--image --no-image --listen --pool-size --dry-run"
 		[version]=""
@@ -43,7 +55,8 @@ _berth()
 		[[ $word == -* ]] && continue
 		command=${command:+$command }$word
 		[[ -v options[$command] ]] && break
-		[[ $command == image || $command == key || $command == policy || $command == host ]] || break
+		[[ $command == image || $command == key || $command == policy || $command == profile || $command == host ||
+			$command == network || $command == secret ]] || break
 	done
 	if [[ -n $command && -v options[$command] ]]; then
 		[[ $cur == -* ]] && COMPREPLY=($(compgen -W "${options[$command]} $common" -- "$cur"))

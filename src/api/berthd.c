@@ -1,13 +1,15 @@
 #include "api/berthd.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "api/egress/keeper.h"
 #include "api/exec/resume.h"
 #include "api/exec/trim.h"
 #include "api/life/reconcile.h"
 #include "api/life/room.h"
-#include "api/life/usage.h"
+#include "api/life/uses.h"
 #include "api/wrapper/alarm.h"
 #include "lib/crash.h"
 #include "lib/id.h"
@@ -23,6 +25,11 @@ const struct setting berthd_settings_table[] = {
 		"How PostgreSQL is reached, in libpq's words: host=/run/berth/pg dbname=berth."),
 	SETTING(CONFIG_STR, berthd_settings, node_socket, "/run/berth/node.sock",
 		"The Unix socket of berth-node."),
+	SETTING(CONFIG_STR, berthd_settings, egress_socket, "/run/berth-egress/policy.sock",
+		"The Unix socket of berth-egress."),
+	SETTING(CONFIG_STR, berthd_settings, secret_key_file, "",
+		"The key that secrets are sealed with, the same on every host of a cell; empty: "
+		"secret.key in state_dir. One that is not there is made."),
 	SETTING(CONFIG_STR, berthd_settings, state_dir, "/var/lib/berth/berthd",
 		"Where uploads wait until they are unpacked."),
 	SETTING(CONFIG_STR, berthd_settings, cell, "c1",
@@ -121,6 +128,15 @@ static int join_cell(struct berthd *b, struct store *s, struct err *e)
 	return store_host_address(s, set->host, set->peer_address, e);
 }
 
+static int load_vault(struct berthd *b, struct err *e)
+{
+	char path[sizeof(b->settings.state_dir) + 16];
+
+	snprintf(path, sizeof(path), "%s/secret.key", b->settings.state_dir);
+	return vault_load(&b->vault,
+			  b->settings.secret_key_file[0] ? b->settings.secret_key_file : path, e);
+}
+
 static int prepare_database(struct berthd *b, struct err *e)
 {
 	cleanup(store_closep) struct store *s = NULL;
@@ -158,11 +174,13 @@ static int watch_signals(struct berthd *b, struct err *e)
 
 int berthd_open(struct berthd *b, struct err *e)
 {
-	if (check_settings(&b->settings, e) < 0 || prepare_database(b, e) < 0)
+	if (check_settings(&b->settings, e) < 0 || prepare_database(b, e) < 0 ||
+	    load_vault(b, e) < 0)
 		return -1;
 	crash_point("api.database-ready");
 	key_cache_init(&b->keys);
 	places_init(&b->places);
+	meter_init(&b->meter);
 	busy_init(&b->busy);
 	turns_init(&b->turns);
 	peers_init(&b->peers);
@@ -182,14 +200,16 @@ int berthd_open(struct berthd *b, struct err *e)
 		if (reactor_serve(&b->reactors[i], e) < 0)
 			return -1;
 	}
+	b->egress = egress_keeper_begin(&b->reactors[0]);
 	execs_resume(b);
 	b->trim = trim_begin(&b->reactors[0]);
 	if (leased(b) && host_keeper_begin(&b->reactors[0], &b->keeper, e) < 0)
 		return -1;
 	b->reconcile = reconcile_begin(&b->reactors[0]);
-	b->usage = usage_begin(&b->reactors[0]);
+	b->uses = uses_begin(&b->reactors[0]);
 	b->wrapper_alarm = wrapper_alarm_begin(&b->reactors[0]);
 	room_begin(&b->reactors[0]);
+	meter_begin(&b->meter, &b->reactors[0]);
 	peers_begin(&b->peers, &b->reactors[0]);
 	crash_point("api.serving");
 	return watch_signals(b, e);
@@ -224,9 +244,11 @@ void berthd_close(struct berthd *b)
 	workers_close(&b->workers);
 	uv_close((uv_handle_t *)&b->on_term, NULL);
 	uv_close((uv_handle_t *)&b->on_int, NULL);
+	egress_keeper_end(b->egress);
 	reconcile_end(b->reconcile);
 	trim_end(b->trim);
-	usage_end(b->usage);
+	uses_end(b->uses);
+	meter_end(&b->meter);
 	wrapper_alarm_end(b->wrapper_alarm);
 	room_end(&b->reactors[0]);
 	host_keeper_end(b->keeper);
@@ -235,6 +257,7 @@ void berthd_close(struct berthd *b)
 		reactor_close(&b->reactors[i]);
 	journals_close(&b->journals);
 	places_done(&b->places);
+	meter_done(&b->meter);
 	addresses_done(&b->addresses);
 	busy_done(&b->busy);
 	turns_done(&b->turns);

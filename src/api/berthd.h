@@ -8,10 +8,12 @@
 #include "api/cell/host-lease.h"
 #include "api/cell/peers.h"
 #include "api/context/busy.h"
+#include "api/egress/vault.h"
 #include "api/exec/journal.h"
 #include "api/key-cache.h"
 #include "api/life/address.h"
 #include "api/life/changing.h"
+#include "api/life/meter.h"
 #include "api/life/place.h"
 #include "api/reactor.h"
 #include "api/worker.h"
@@ -26,6 +28,8 @@ struct berthd_settings {
 	char listen[128];
 	char database[1024];
 	char node_socket[104];
+	char egress_socket[104];
+	char secret_key_file[1024];
 	char state_dir[1024];
 	char cell[SANDBOX_CELL_MAX + 1];
 	char host[SANDBOX_HOST_SIZE];
@@ -66,7 +70,10 @@ struct berthd {
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;
 	struct reconcile *reconcile;
-	struct usage *usage;
+	struct uses *uses;
+	struct meter meter;
+	struct vault vault;
+	struct egress_keeper *egress;
 	struct wrapper_alarm *wrapper_alarm;
 	_Atomic size_t exec_held; /* bytes of output kept for JSON answers; see exec/json.c */
 	struct journals journals;

@@ -5,6 +5,7 @@
 
 #include "api/berthd.h"
 #include "lib/json.h"
+#include "lib/str.h"
 
 /*
  * A follower is kept small: ten thousand of them wait most of the time. The
@@ -108,25 +109,27 @@ static void on_happening(struct job *job)
 	free(h);
 }
 
-static void write_event(const struct sandbox *sb, struct buf *out)
-{
-	buf_adds(out, "event: sandbox\ndata: ");
-	buf_adds(out, "{");
-	json_str(out, "id", sb->id);
-	json_str(out, "state", sandbox_state_name(sb->state));
-	json_str(out, "reason", sb->reason);
-	buf_adds(out, "}\n\n");
-}
-
-void events_publish(struct berthd *b, const struct sandbox *sb)
+void events_tell(struct berthd *b, const char *owner, const char *name, const struct buf *json)
 {
 	for (size_t i = 0; i < b->reactor_count; i++) {
 		struct happening *h = xcalloc(1, sizeof(*h));
 
 		h->job = (struct job){ .reactor = &b->reactors[i], .done = on_happening };
-		memcpy(h->owner, sb->owner, sizeof(h->owner));
+		(void)!str_copy(h->owner, sizeof(h->owner), owner);
 		h->text = buf_make(4096);
-		write_event(sb, &h->text);
+		buf_addf(&h->text, "event: %s\ndata: %s\n\n", name, buf_str(json));
 		reactor_post(&b->reactors[i], &h->job);
 	}
+}
+
+void events_publish(struct berthd *b, const struct sandbox *sb)
+{
+	cleanup(buf_done) struct buf json = buf_make(4096);
+
+	buf_adds(&json, "{");
+	json_str(&json, "id", sb->id);
+	json_str(&json, "state", sandbox_state_name(sb->state));
+	json_str(&json, "reason", sb->reason);
+	buf_adds(&json, "}");
+	events_tell(b, sb->owner, "sandbox", &json);
 }

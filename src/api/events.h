@@ -13,4 +13,6 @@ void events_close(struct reactor *r);
 void events_follow(struct request *rq); /* the route's handler */
 
 /* From any reactor, to the followers of all. */
+/* To its owner's followers, and to admins: an event of that name. */
+void events_tell(struct berthd *b, const char *owner, const char *name, const struct buf *json);
 void events_publish(struct berthd *b, const struct sandbox *sb);

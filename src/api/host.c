@@ -56,6 +56,7 @@ static void on_capacity(void *data, const union node_any *record, int *fd, const
 	json_int(&body, "disk_total", (int64_t)c->disk_total);
 	json_int(&body, "disk_available", (int64_t)c->disk_available);
 	json_int(&body, "sandboxes", c->sandboxes);
+	json_int(&body, "sandboxes_cpu_ms", (int64_t)(c->cpu_us / 1000));
 	json_str(&body, "cgroups", c->cgroups);
 	json_str(&body, "runtimes", c->runtimes);
 	buf_adds(&body, "}");

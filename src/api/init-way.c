@@ -17,6 +17,7 @@ struct search {
 	char owner[SANDBOX_OWNER_SIZE];
 	bool all; /* an admin's */
 	bool only_awake;
+	bool oom_known; /* of the sandbox as it runs now */
 	struct init_way way;
 	init_way_fn done;
 	void *data;
@@ -38,35 +39,6 @@ static struct node_target target(const struct search *s)
 	memcpy(t.request, s->request, sizeof(t.request));
 	memcpy(t.sandbox, s->way.sandbox, sizeof(t.sandbox));
 	return t;
-}
-
-/* ---- how many OOM kills there were before: needed to tell whether a later one is ours ---- */
-
-struct baseline {
-	struct berthd *berthd;
-	char sandbox[SANDBOX_ID_SIZE];
-};
-
-static void on_baseline(void *data, const union node_any *record, int *fd, const struct err *why)
-{
-	struct baseline *b = data;
-
-	(void)fd;
-	if (!why)
-		places_oom(&b->berthd->places, b->sandbox, record->usage.oom_kills);
-	free(b);
-}
-
-static const struct node_call_events baseline_events = { .on_done = on_baseline };
-
-static void learn_baseline(struct search *s)
-{
-	struct baseline *b = xcalloc(1, sizeof(*b));
-	struct node_target t = target(s);
-
-	b->berthd = s->reactor->berthd;
-	memcpy(b->sandbox, s->way.sandbox, sizeof(b->sandbox));
-	node_call(&s->reactor->node, NODE_USAGE, &t, -1, &baseline_events, b);
 }
 
 /* ---- the connection ---- */
@@ -118,8 +90,11 @@ static void on_connected(void *data, const union node_any *record, int *fd, cons
 	struct search *s = data;
 	struct node_target t = target(s);
 
-	(void)record;
 	if (!why) {
+		if (!s->oom_known)
+			places_oom(&s->reactor->berthd->places, s->way.sandbox,
+				   record->usage.oom_kills);
+		s->way.before = record->usage;
 		s->way.fd = take_fd(*fd);
 		return search_end(s, NULL);
 	}
@@ -133,12 +108,10 @@ static void on_connected(void *data, const union node_any *record, int *fd, cons
 
 static const struct node_call_events connected_events = { .on_done = on_connected };
 
-static void search_connect(struct search *s, bool oom_known)
+static void search_connect(struct search *s)
 {
 	struct node_target t = target(s);
 
-	if (!oom_known)
-		learn_baseline(s);
 	node_call(&s->reactor->node, NODE_CONNECT, &t, -1, &connected_events, s);
 }
 
@@ -176,7 +149,7 @@ static void on_awake(void *data, const struct sandbox *sb, const struct err *why
 	s->way.generation = sb->generation;
 	s->sb = *sb;
 	places_put(&s->reactor->berthd->places, sb);
-	search_connect(s, false);
+	search_connect(s);
 }
 
 static void go_on(struct search *s, const struct place *p)
@@ -192,7 +165,8 @@ static void go_on(struct search *s, const struct place *p)
 	places_use(&s->reactor->berthd->places, s->way.sandbox, time_mono_ms());
 	if (sleep_is_away(p->state))
 		return sleep_wake(&how, EV_USE);
-	search_connect(s, p->oom_known);
+	s->oom_known = p->oom_known;
+	search_connect(s);
 }
 
 static int look_up(struct job *job, struct store *store, struct err *e)

@@ -9,6 +9,7 @@
 
 #include "api/reactor.h"
 #include "core/sandbox.h"
+#include "proto/node.h"
 
 struct init_way_ask {
 	struct reactor *reactor;
@@ -23,6 +24,7 @@ struct init_way {
 	char sandbox[SANDBOX_ID_SIZE];
 	char owner[SANDBOX_OWNER_SIZE];
 	uint64_t generation;
+	struct node_usage before; /* what had been used before anything is asked of it */
 };
 
 typedef void (*init_way_fn)(void *data, struct init_way *way, const struct err *why);

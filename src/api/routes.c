@@ -3,6 +3,9 @@
 #include "api/check/check.h"
 #include "api/context/code.h"
 #include "api/context/contexts.h"
+#include "api/egress/network.h"
+#include "api/egress/secrets.h"
+#include "api/egress/security.h"
 #include "api/events.h"
 #include "api/exec/exec.h"
 #include "api/exec/execs.h"
@@ -13,8 +16,10 @@
 #include "api/keys.h"
 #include "api/life/history.h"
 #include "api/life/policies.h"
+#include "api/life/profiles.h"
 #include "api/life/sandboxes.h"
 #include "api/life/sleep.h"
+#include "api/life/usages.h"
 #include "api/request.h"
 #include "api/shell/shells.h"
 #include "api/terminal/terminals.h"
@@ -36,7 +41,7 @@ static const struct route routes[] = {
 	{ "POST",   "/v1/sandboxes",           ROLE_USER,   true,  NULL, sandboxes_create },
 	{ "GET",    "/v1/sandboxes",           ROLE_USER,   false, sandboxes_list, NULL },
 	{ "GET",    "/v1/sandboxes/{}",        ROLE_USER,   false, sandboxes_get, NULL },
-	{ "PATCH",  "/v1/sandboxes/{}",        ROLE_USER,   true,  sandboxes_patch, NULL },
+	{ "PATCH",  "/v1/sandboxes/{}",        ROLE_USER,   true,  NULL, sandboxes_patch },
 	{ "POST",   "/v1/sandboxes/{}/sleep",  ROLE_USER,   false, NULL, sleep_route },
 	{ "POST",   "/v1/sandboxes/{}/wake",   ROLE_USER,   false, NULL, wake_route },
 	{ "DELETE", "/v1/sandboxes/{}",        ROLE_USER,   false, NULL, sandboxes_delete },
@@ -73,6 +78,7 @@ static const struct route routes[] = {
 	  terminals_resize },
 	{ "GET",    "/v1/sandboxes/{}/terminals/{}/attach", ROLE_USER, false, NULL,
 	  terminals_attach },
+	{ "GET",    "/v1/sandboxes/{}/usage",  ROLE_USER,   false, NULL, usages_get },
 	{ "GET",    "/v1/sandboxes/{}/wrappers", ROLE_USER, false, wrappers_list, NULL },
 	{ "GET",    "/v1/sandboxes/{}/wrappers/{}", ROLE_USER, false, NULL, wrappers_get },
 	{ "PUT",    "/v1/sandboxes/{}/wrappers/{}", ROLE_USER, true, NULL, wrappers_launch },
@@ -85,6 +91,10 @@ static const struct route routes[] = {
 	{ "POST",   "/v1/sandboxes/{}/wrappers/{}/stop", ROLE_USER, true, NULL, wrappers_stop },
 	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
 	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
+	{ "GET",    "/v1/sandboxes/{}/network", ROLE_USER,  false, network_get, NULL },
+	{ "PUT",    "/v1/sandboxes/{}/network", ROLE_USER,  true,  NULL, network_put },
+	{ "POST",   "/v1/sandboxes/{}/network/lock", ROLE_USER, false, NULL, network_lock },
+	{ "GET",    "/v1/sandboxes/{}/security", ROLE_USER, false, security_list, NULL },
 	{ "POST",   "/v1/sandboxes/{}/contexts", ROLE_USER, true, NULL, contexts_create },
 	{ "GET",    "/v1/sandboxes/{}/contexts", ROLE_USER, false, contexts_list, NULL },
 	{ "GET",    "/v1/sandboxes/{}/contexts/{}", ROLE_USER, false, contexts_get, NULL },
@@ -97,6 +107,14 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/policies",            ROLE_ADMIN,  false, policies_list, NULL },
 	{ "POST",   "/v1/policies",            ROLE_ADMIN,  true,  policies_add, NULL },
 	{ "DELETE", "/v1/policies/{}",         ROLE_ADMIN,  false, policies_remove, NULL },
+	{ "GET",    "/v1/secrets",             ROLE_USER,   false, secrets_list, NULL },
+	{ "PUT",    "/v1/secrets/{}",          ROLE_USER,   true,  secrets_put, NULL },
+	{ "DELETE", "/v1/secrets/{}",          ROLE_USER,   false, secrets_remove, NULL },
+	{ "GET",    "/v1/profiles",            ROLE_USER,   false, profiles_list, NULL },
+	{ "GET",    "/v1/profiles/{}",         ROLE_USER,   false, profiles_get, NULL },
+	{ "POST",   "/v1/profiles",            ROLE_ADMIN,  true,  profiles_put, NULL },
+	{ "DELETE", "/v1/profiles/{}",         ROLE_ADMIN,  false, profiles_remove, NULL },
+	{ "GET",    "/v1/usage",               ROLE_USER,   false, usages_list, NULL },
 	{ "POST",   "/v1/keys",                ROLE_ADMIN,  true,  keys_create, NULL },
 	{ "GET",    "/v1/keys",                ROLE_ADMIN,  false, keys_list, NULL },
 	{ "DELETE", "/v1/keys/{}",             ROLE_ADMIN,  false, keys_revoke, NULL },

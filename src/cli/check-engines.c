@@ -144,6 +144,18 @@ void check_runsc(const struct context *c, struct check *ret)
 		check_set(ret, CHECK_OK, NULL, "of %u-%02u-%02u", year, month, day);
 }
 
+void check_nft(const struct context *c, struct check *ret)
+{
+	static const char *const argv[] = { "nft", "--version", NULL };
+	char line[128], path[PATH_MAX];
+
+	(void)c;
+	if (program_on_path("nft", path) && check_first_line(argv, line, sizeof(line)))
+		check_set(ret, CHECK_OK, NULL, "%s", line);
+	else
+		check_set(ret, CHECK_FAIL, "apt install nftables", "not here, or not on PATH");
+}
+
 void check_postgres(const struct context *c, struct check *ret)
 {
 	char path[PATH_MAX], line[128];

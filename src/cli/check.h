@@ -27,7 +27,7 @@ check_fn check_kernel, check_cgroups, check_btrfs, check_userns, check_seccomp, 
 	check_disk, check_memory;
 
 /* The programs we lean on: check-engines.c */
-check_fn check_crun, check_runsc, check_postgres, check_image_tools;
+check_fn check_crun, check_runsc, check_nft, check_postgres, check_image_tools;
 
 /* The server, if there is one: check-server.c */
 check_fn check_server, check_key, check_hosts;

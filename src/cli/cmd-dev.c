@@ -15,6 +15,7 @@
 #define IDLE_MS          60000
 #define POSTGRES_WAIT_MS 60000
 #define NODE_WAIT_MS     60000
+#define EGRESS_WAIT_MS   30000
 #define BERTHD_WAIT_MS   30000
 
 /* clang-format off */
@@ -90,7 +91,8 @@ static int check(struct dev *dev, const struct dev_options *o, struct err *e)
 
 static int stop_stale(struct dev *dev, struct err *e)
 {
-	static const enum dev_daemon order[] = { DEV_BERTHD, DEV_NODE, DEV_POSTGRES };
+	static const enum dev_daemon order[] = { DEV_BERTHD, DEV_EGRESS, DEV_NODE,
+						 DEV_POSTGRES };
 
 	for (size_t i = 0; i < array_len(order); i++)
 		if (daemon_stop_stale(&dev->daemons[order[i]], &dev->home, e) < 0)
@@ -104,6 +106,7 @@ static int bring_up(struct dev *dev, struct err *e)
 	    dev_init_database(dev, e) < 0 ||
 	    dev_start(dev, DEV_POSTGRES, dev_postgres_ready, POSTGRES_WAIT_MS, e) < 0 ||
 	    dev_start(dev, DEV_NODE, dev_node_ready, NODE_WAIT_MS, e) < 0 ||
+	    dev_start(dev, DEV_EGRESS, dev_egress_ready, EGRESS_WAIT_MS, e) < 0 ||
 	    dev_make_keys(dev, e) < 0 ||
 	    dev_start(dev, DEV_BERTHD, dev_berthd_ready, BERTHD_WAIT_MS, e) < 0)
 		return -1;

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "cli/attack.h"
 #include "cli/check.h"
 #include "cli/say.h"
 #include "lib/json.h"
@@ -23,6 +24,7 @@ static const struct {
 	{ "disk",		check_disk },
 	{ "crun",		check_crun },
 	{ "runsc",		check_runsc },
+	{ "nftables",		check_nft },
 	{ "PostgreSQL",		check_postgres },
 	{ "image tools",	check_image_tools },
 	{ "server",		check_server },
@@ -58,12 +60,34 @@ static void add_json(struct buf *out, const char *name, const struct check *k)
 	buf_adds(out, "}");
 }
 
-static int run(const struct context *c, const void *options, const struct strv *args, struct err *e)
+struct doctor_options {
+	bool attack;
+	const char *runtime;
+	struct strv only;
+};
+
+/* clang-format off */
+static const struct option_row options[] = {
+	OPTION(OPTION_FLAG, doctor_options, attack, "attack", 'a', NULL,
+	       "attack this host from fresh sandboxes of its own"),
+	OPTION(OPTION_TEXT, doctor_options, runtime, "runtime", 'r', "RUNTIME",
+	       "with --attack: on this engine alone"),
+	OPTION(OPTION_LIST, doctor_options, only, "only", 0, "PROBE", "with --attack: only this"),
+	OPTION_ROWS_END
+};
+/* clang-format on */
+
+static int run(const struct context *c, const void *given, const struct strv *args, struct err *e)
 {
+	const struct doctor_options *o = given;
 	cleanup(buf_done) struct buf out = buf_make(TEXT_MAX);
 	unsigned counts[CHECK_STATES] = { 0 };
 
-	(void)options, (void)args;
+	(void)args;
+	if (o->attack)
+		return attack_report(c, o->runtime, &o->only, e);
+	if (o->runtime || o->only.len)
+		return err_set(e, ERR_INVALID, "--runtime and --only belong to --attack");
 	if (c->json)
 		buf_adds(&out, "{\"checks\":[");
 	for (size_t i = 0; i < array_len(checks); i++) {
@@ -92,6 +116,10 @@ const struct command cmd_doctor = {
 	.name = "doctor",
 	.usage = "",
 	.help = "Look whether this machine and the server are as they should be",
-	.details = "The exit status is 1 if something is wrong. Needs neither root nor a server.",
+	.details = "The exit status is 1 if something is wrong. Needs neither root nor a server.\n"
+		   "--attack needs a server on this very host and an admin key.\n"
+		   "Its last line is \"N probes, N through\", and its status 1 if N is not 0.",
+	.options = options,
+	.record_size = sizeof(struct doctor_options),
 	.run = run,
 };

@@ -25,6 +25,17 @@ static void add_clean(struct buf *out, const char *s)
 		buf_add(out, (unsigned char)*s < 0x20 || *s == 0x7f ? "?" : s, 1);
 }
 
+static int tell_refusal(struct buf *line, const struct json *ev, struct err *e)
+{
+	add_clean(line, json_get_str(ev, "sandbox"));
+	buf_adds(line, "  refused  ");
+	add_clean(line, json_get_str(ev, "kind"));
+	buf_adds(line, " ");
+	add_clean(line, json_get_str(ev, "name"));
+	buf_addf(line, ":%lld\n", (long long)json_get_int(ev, "port"));
+	return say_out(buf_str(line), line->len, e);
+}
+
 static int on_event(void *arg, const char *name, const char *data, size_t len, struct err *e)
 {
 	const struct follow *f = arg;
@@ -39,6 +50,8 @@ static int on_event(void *arg, const char *name, const char *data, size_t len, s
 	} else {
 		time_text(time_wall_ms(), now);
 		buf_addf(&line, "%s  ", now);
+		if (strcmp(name, "security") == 0)
+			return tell_refusal(&line, tree, e);
 		add_clean(&line, json_get_str(tree, "id")[0] ? json_get_str(tree, "id") : name);
 		buf_adds(&line, "  ");
 		add_clean(&line, json_get_str(tree, "state"));

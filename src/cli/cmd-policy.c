@@ -14,7 +14,7 @@ struct add_options {
 static const struct option_row add_options[] = {
 	OPTION(OPTION_TEXT, add_options, isolation, "isolation", 0, "WORD",
 	       "per_session or shared"),
-	OPTION(OPTION_TEXT, add_options, profile, "profile", 0, "NAME", "small or standard"),
+	OPTION(OPTION_TEXT, add_options, profile, "profile", 0, "NAME", "limits by name"),
 	OPTION(OPTION_TEXT, add_options, runtime, "runtime", 'r', "RUNTIME", "crun or runsc"),
 	OPTION_ROWS_END
 };

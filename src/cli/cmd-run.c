@@ -18,6 +18,8 @@ struct run_options {
 static const struct option_row options[] = {
 	OPTION(OPTION_TEXT, run_options, sandbox.runtime, "runtime", 'r', "RUNTIME",
 	       "crun (trusted code) or runsc (gVisor)"),
+	OPTION(OPTION_TEXT, run_options, sandbox.profile, "profile", 0, "NAME",
+	       "where limits that are not given come from; see berth profile ls"),
 	OPTION(OPTION_SIZE, run_options, sandbox.memory, "memory", 'm', "SIZE",
 	       "memory limit: 512m, 2g"),
 	OPTION(OPTION_CPUS, run_options, sandbox.cpu_milli, "cpus", 'c', "N", "CPU limit: 2, 1.5"),

@@ -55,14 +55,26 @@ extern const struct command cmd_key_create;
 extern const struct command cmd_key_ls;
 extern const struct command cmd_key_rm;
 extern const struct command cmd_kill;
+extern const struct command cmd_limits;
 extern const struct command cmd_logs;
 extern const struct command cmd_policy_add;
 extern const struct command cmd_policy_ls;
 extern const struct command cmd_policy_rm;
+extern const struct command cmd_network_show;
+extern const struct command cmd_network_set;
+extern const struct command cmd_network_lock;
+extern const struct command cmd_network_events;
+extern const struct command cmd_secret_set;
+extern const struct command cmd_secret_ls;
+extern const struct command cmd_secret_rm;
+extern const struct command cmd_profile_add;
+extern const struct command cmd_profile_ls;
+extern const struct command cmd_profile_rm;
 extern const struct command cmd_ps;
 extern const struct command cmd_rm;
 extern const struct command cmd_run;
 extern const struct command cmd_shell;
+extern const struct command cmd_usage;
 extern const struct command cmd_version;
 
 extern const struct option_row command_options[]; /* of struct context, for all commands */

@@ -80,6 +80,7 @@ static const struct {
 } dirs[] = {
 	{ "run",	0711, false },
 	{ "run/pg",	0700, true },
+	{ "run/egress",	0700, true },
 	{ "log",	0700, false },
 	{ "node",	0700, false },
 	{ "state",	0700, true },
@@ -154,6 +155,7 @@ static int configure_berthd(struct dev *dev, struct err *e)
 	buf_addf(&conf, "database = host=%s/run/pg user=%s dbname=postgres\n", dev->dir,
 		 dev->account.name);
 	buf_addf(&conf, "node_socket = %s/run/node.sock\n", dev->dir);
+	buf_addf(&conf, "egress_socket = %s/run/egress/policy.sock\n", dev->dir);
 	buf_addf(&conf, "state_dir = %s/state\n", dev->dir);
 	if (dev->options->runtime)
 		buf_addf(&conf, "default_runtime = %s\n", dev->options->runtime);
@@ -178,6 +180,8 @@ static int configure_node(struct dev *dev, struct err *e)
 	buf_addf(&conf, "instance = dev%.8s\n", hash);
 	buf_addf(&conf, "socket = %s/run/node.sock\n", dev->dir);
 	buf_addf(&conf, "socket_user = %s\n", dev->account.name);
+	buf_addf(&conf, "egress_socket = %s/run/egress.sock\n", dev->dir);
+	buf_addf(&conf, "egress_user = %s\n", dev->account.name);
 	buf_addf(&conf, "run_dir = %s/node\n", dev->dir);
 	buf_addf(&conf, "pool = %s/pool.img\n", dev->dir);
 	buf_addf(&conf, "pool_size = %s\n", dev->options->pool_size);
@@ -187,6 +191,22 @@ static int configure_node(struct dev *dev, struct err *e)
 			 dev->options->insecure.items[i],
 			 i + 1 == dev->options->insecure.len ? "\n" : "");
 	return write_conf(dev, "node.conf", &conf, e);
+}
+
+static int configure_egress(struct dev *dev, struct err *e)
+{
+	cleanup(buf_done) struct buf conf = buf_make(CONF_MAX);
+	const char *resolver = getenv("BERTH_EGRESS_RESOLVER"); /* for tests only */
+	const char *trust = getenv("BERTH_EGRESS_TRUST");       /* for tests only */
+
+	buf_adds(&conf, "# Written by `berth dev` at every start.\n");
+	buf_addf(&conf, "socket = %s/run/egress/policy.sock\n", dev->dir);
+	buf_addf(&conf, "node_socket = %s/run/egress.sock\n", dev->dir);
+	if (resolver)
+		buf_addf(&conf, "resolver = %s\n", resolver);
+	if (trust)
+		buf_addf(&conf, "trust_file = %s\n", trust);
+	return write_conf(dev, "egress.conf", &conf, e);
 }
 
 static struct daemon daemon_make(const char *name, int stop_signal, unsigned stop_ms)
@@ -208,14 +228,16 @@ static void set_argv(struct daemon *d, const char *const *argv)
 static int make_daemons(struct dev *dev, struct err *e)
 {
 	struct daemon *pg = &dev->daemons[DEV_POSTGRES], *node = &dev->daemons[DEV_NODE];
-	struct daemon *berthd = &dev->daemons[DEV_BERTHD];
+	struct daemon *berthd = &dev->daemons[DEV_BERTHD], *egress = &dev->daemons[DEV_EGRESS];
 
 	*pg = daemon_make("postgres", SIGINT, 20000); /* SIGINT: its fast shutdown */
 	*node = daemon_make("berth-node", SIGTERM, 10000);
 	*berthd = daemon_make("berthd", SIGTERM, 10000);
-	pg->account = berthd->account = &dev->account;
+	*egress = daemon_make("berth-egress", SIGTERM, 10000);
+	pg->account = egress->account = berthd->account = &dev->account;
 	if (program_find_postgres("postgres", pg->program, e) < 0 ||
 	    program_find("berth-node", node->program, e) < 0 ||
+	    program_find("berth-egress", egress->program, e) < 0 ||
 	    program_find("berthd", berthd->program, e) < 0 ||
 	    check_reachable(berthd->program, &dev->account, e) < 0)
 		return -1;
@@ -226,6 +248,8 @@ static int make_daemons(struct dev *dev, struct err *e)
 					    "-c", "unix_socket_permissions=0700", NULL });
 	set_argv(node, (const char *const[]){ node->program, "--config",
 					      dev_path(dev, "/node.conf"), NULL });
+	set_argv(egress, (const char *const[]){ egress->program, "--config",
+						dev_path(dev, "/egress.conf"), NULL });
 	set_argv(berthd, (const char *const[]){ berthd->program, "--config",
 						dev_path(dev, "/berthd.conf"), NULL });
 	return 0;
@@ -233,7 +257,8 @@ static int make_daemons(struct dev *dev, struct err *e)
 
 int dev_configure(struct dev *dev, struct err *e)
 {
-	if (make_daemons(dev, e) < 0 || configure_berthd(dev, e) < 0 || configure_node(dev, e) < 0)
+	if (make_daemons(dev, e) < 0 || configure_berthd(dev, e) < 0 ||
+	    configure_node(dev, e) < 0 || configure_egress(dev, e) < 0)
 		return -1;
 	return 0;
 }

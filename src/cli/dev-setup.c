@@ -79,14 +79,24 @@ bool dev_postgres_ready(struct dev *dev)
 	       dev_run_helper(dev, argv, "postgres.log", &said, &ignored) == 0;
 }
 
-bool dev_node_ready(struct dev *dev)
+static bool answers(const struct dev *dev, const char *socket_name)
 {
 	cleanup(close_fd) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	int n = snprintf(at.sun_path, sizeof(at.sun_path), "%s/run/node.sock", dev->dir);
+	int n = snprintf(at.sun_path, sizeof(at.sun_path), "%s/run/%s", dev->dir, socket_name);
 
 	return fd >= 0 && n > 0 && (size_t)n < sizeof(at.sun_path) &&
 	       connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0;
+}
+
+bool dev_node_ready(struct dev *dev)
+{
+	return answers(dev, "node.sock");
+}
+
+bool dev_egress_ready(struct dev *dev)
+{
+	return answers(dev, "egress/policy.sock");
 }
 
 bool dev_berthd_ready(struct dev *dev)

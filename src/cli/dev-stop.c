@@ -154,7 +154,7 @@ static bool end_children(struct dev *dev)
 
 bool dev_stop(struct dev *dev, bool with_sandboxes)
 {
-	static const enum dev_daemon order[] = { DEV_BERTHD, DEV_NODE, DEV_POSTGRES };
+	static const enum dev_daemon order[] = { DEV_BERTHD, DEV_EGRESS, DEV_NODE, DEV_POSTGRES };
 	bool clean = with_sandboxes ? delete_sandboxes(dev) : true;
 
 	for (size_t i = 0; i < array_len(order); i++)

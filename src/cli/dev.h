@@ -6,9 +6,9 @@
  *   DIR/state           berthd's own files, of the service account
  *   DIR/pool.img        the disk pool; made by berth-node
  *   DIR/node            berth-node's run directory, root's alone
- *   DIR/run             sockets and pid files; run/pg is PostgreSQL's
+ *   DIR/run             sockets and pid files; run/pg is PostgreSQL's, run/egress berth-egress'
  *   DIR/log             one file per daemon
- *   DIR/berthd.conf, DIR/node.conf, DIR/key, DIR/supervisor.key, DIR/env
+ *   DIR/berthd.conf, DIR/node.conf, DIR/egress.conf, DIR/key, DIR/supervisor.key, DIR/env
  */
 #pragma once
 
@@ -27,6 +27,7 @@
 enum dev_daemon {
 	DEV_POSTGRES,
 	DEV_NODE,
+	DEV_EGRESS,
 	DEV_BERTHD,
 	DEV_DAEMONS
 };
@@ -50,7 +51,7 @@ struct dev {
 	int dirfd, runfd, logfd, lockfd, sigfd;
 	struct daemon_home home;
 	struct daemon daemons[DEV_DAEMONS];
-	char args[12][DEV_PATH_SIZE]; /* strings of the daemons' command lines */
+	char args[16][DEV_PATH_SIZE]; /* strings of the daemons' command lines */
 	size_t arg_count;
 	unsigned stops; /* how often we were asked to stop */
 };
@@ -67,6 +68,7 @@ must_check int dev_init_database(struct dev *dev, struct err *e);
 must_check int dev_make_keys(struct dev *dev, struct err *e);
 bool dev_postgres_ready(struct dev *dev);
 bool dev_node_ready(struct dev *dev);
+bool dev_egress_ready(struct dev *dev);
 bool dev_berthd_ready(struct dev *dev);
 
 /* One turn of the supervisor: signals, the dead, the ones to start again. dev-loop.c */

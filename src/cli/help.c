@@ -53,7 +53,7 @@ int help_all(const struct command *const *commands, struct err *e)
 	buf_adds(&out, "Usage: berth COMMAND [ARGUMENTS]\n\n"
 		       "Sandboxes for code you did not write.\n\nCommands:\n");
 	for (size_t i = 0; commands[i]; i++)
-		buf_addf(&out, "  %-14s %s\n", commands[i]->name, commands[i]->help);
+		buf_addf(&out, "  %-15s %s\n", commands[i]->name, commands[i]->help);
 	buf_adds(&out, "\nOptions of every command:\n");
 	options_help(&out, command_options);
 	buf_adds(&out,

@@ -132,6 +132,7 @@ static int write_new(const char *name, const struct buf *text, struct err *e)
 static int conf_act(struct install *i, struct err *e)
 {
 	cleanup(buf_done) struct buf berthd = buf_make(CONF_MAX), node = buf_make(CONF_MAX);
+	cleanup(buf_done) struct buf egress = buf_make(CONF_MAX);
 	char init[PATH_MAX], image[PATH_MAX];
 
 	if (program_find("berth-init", init, e) < 0 || program_find("berth-image", image, e) < 0)
@@ -145,7 +146,9 @@ static int conf_act(struct install *i, struct err *e)
 			"pool = " INSTALL_STATE "/pool.img\n");
 	buf_addf(&node, "pool_size = %s\ninit = %s\nimage_helper = %s\n", i->options->pool_size,
 		 init, image);
-	if (write_new("berthd.conf", &berthd, e) < 0 || write_new("node.conf", &node, e) < 0)
+	buf_adds(&egress, "# See berth-egress(8).\n");
+	if (write_new("berthd.conf", &berthd, e) < 0 || write_new("node.conf", &node, e) < 0 ||
+	    write_new("egress.conf", &egress, e) < 0)
 		return -1;
 	return 0;
 }
@@ -178,7 +181,7 @@ static int database_act(struct install *i, struct err *e)
 static bool services_done(struct install *i)
 {
 	static const char *const argv[] = { "systemctl", "is-active", "--quiet", "berth-postgres",
-					    "berth-node", "berthd", NULL };
+					    "berth-node", "berth-egress", "berthd", NULL };
 
 	(void)i;
 	return run_to(argv, NULL, -1, &(struct err){ 0 }) == 0;
@@ -188,11 +191,11 @@ static int services_act(struct install *i, struct err *e)
 {
 	static const char *const reload[] = { "systemctl", "daemon-reload", NULL };
 	static const char *const start[] = { "systemctl", "enable", "--now", "berth-postgres",
-					     "berth-node", "berthd", NULL };
+					     "berth-node", "berth-egress", "berthd", NULL };
 
 	(void)i;
 	if (install_run(reload, NULL, e) < 0 || install_run(start, NULL, e) < 0)
-		return err_fix(e, "`systemctl status berthd berth-node berth-postgres` says more.");
+		return err_fix(e, "`systemctl status berthd berth-egress berth-node` says more.");
 	return 0;
 }
 
@@ -274,7 +277,7 @@ const struct install_step install_steps[] = {
 	{ "make " INSTALL_CONF " and " INSTALL_STATE,		dirs_done,	dirs_act },
 	{ "write the settings in " INSTALL_CONF,		conf_done,	conf_act },
 	{ "make a database in " INSTALL_STATE "/pg",		database_done,	database_act },
-	{ "start berth-postgres, berth-node and berthd",	services_done,	services_act },
+	{ "start the four services",				services_done,	services_act },
 	{ "make the first API key",				key_done,	key_act },
 	{ "make the image base",				image_done,	image_act },
 };

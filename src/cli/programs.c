@@ -25,8 +25,10 @@ static const struct {
 } rooms[] = {
 	{ "berthd",		"api" },
 	{ "berth-node",		"node" },
+	{ "berth-egress",	"egress" },
 	{ "berth-init",		"init" },
 	{ "berth-image",	"image" },
+	{ "berth-probe",	"probe" },
 };
 /* clang-format on */
 

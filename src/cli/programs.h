@@ -5,7 +5,7 @@
 
 #include "lib/err.h"
 
-/* "berthd", "berth-node", "berth-init" or "berth-image". */
+/* "berthd", "berth-node", "berth-init", "berth-image" or "berth-probe". */
 must_check int program_find(const char *name, char out[PATH_MAX], struct err *e);
 
 /* "postgres", "initdb", ...: on PATH, or the newest below /usr/lib/postgresql. */

@@ -23,6 +23,8 @@ static void create_body(struct buf *out, const char *image, const struct sandbox
 		json_int(out, "pids", (int64_t)o->pids);
 	if (o->disk)
 		json_int(out, "disk_mb", (int64_t)((o->disk - 1) / MEGABYTE + 1));
+	if (o->profile)
+		json_str(out, "profile", o->profile);
 	if (o->name)
 		json_str(out, "name", o->name);
 	if (o->labels.len) {

@@ -11,7 +11,7 @@ struct sandbox_options {
 	uint64_t memory, disk; /* bytes; 0: the server's default, as in all of them */
 	uint64_t cpu_milli;
 	uint64_t pids;
-	const char *name;
+	const char *name, *profile;
 	struct strv labels; /* NAME=VALUE */
 };
 

@@ -1,7 +1,5 @@
 #include "core/alarm.h"
 
-#include "core/profile.h"
-
 #define BUSY_TIMES    3
 #define BUSY_LEAST_MS 5000 /* a slow database, whatever a divisor says */
 
@@ -18,18 +16,11 @@ static void sooner(struct alarm *a, enum alarm_kind kind, uint64_t at_ms)
 		*a = (struct alarm){ kind, at_ms };
 }
 
-/* A profile that names none has the common one; who has no profile has no limit. */
-static uint64_t wall_ms(const struct sandbox *sb, const struct alarm_rules *rules)
+static uint64_t stuck_ms(const struct sandbox *sb, const struct alarm_rules *rules)
 {
-	const struct profile *p;
-	struct err ignored;
-	uint64_t wall;
+	uint64_t wall = limits_ms(&sb->limits, LIMIT_WALL_MS, rules->divisor);
 
-	if (!sb->profile[0] || profile_find(sb->profile, &p, &ignored) < 0)
-		return 0;
-	wall = p->wall_ms ? p->wall_ms / (rules->divisor ? rules->divisor : 1)
-			  : constant_ms(CONSTANT_STUCK, rules->divisor);
-	return wall + constant_ms(CONSTANT_STUCK_GRACE, rules->divisor);
+	return wall ? wall + limits_ms(&sb->limits, LIMIT_GRACE_MS, rules->divisor) : 0;
 }
 
 static bool is_busy(const struct sandbox *sb, const struct alarm_rules *rules, uint64_t now_ms)
@@ -44,7 +35,7 @@ struct alarm alarm_of(const struct sandbox *sb, const struct alarm_rules *rules,
 	struct alarm a = { ALARM_NONE, NEVER };
 	bool busy = is_busy(sb, rules, now_ms);
 	bool ready = sb->state == SANDBOX_READY;
-	uint64_t wall;
+	uint64_t stuck;
 
 	if (!ready && sb->state != SANDBOX_ASLEEP && sb->state != SANDBOX_FAILED)
 		return a;
@@ -59,9 +50,9 @@ struct alarm alarm_of(const struct sandbox *sb, const struct alarm_rules *rules,
 		sooner(&a, ALARM_IDLE,
 		       moment_add(busy ? now_ms : sb->last_used_ms,
 				  sb->sleep_after_ms + rules->unwritten_ms));
-	wall = wall_ms(sb, rules);
-	if (wall)
-		sooner(&a, ALARM_STUCK, moment_add(busy ? sb->busy_ms : now_ms, wall));
+	stuck = stuck_ms(sb, rules);
+	if (stuck)
+		sooner(&a, ALARM_STUCK, moment_add(busy ? sb->busy_ms : now_ms, stuck));
 	return a;
 }
 

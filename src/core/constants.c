@@ -17,6 +17,7 @@ static const struct {
 	[CONSTANT_MAX_AGE]		= { "max_age",			24 * HOUR },
 	[CONSTANT_SWEEP]		= { "sweep",			5 * MINUTE },
 	[CONSTANT_USED_FLUSH]		= { "used_flush",		2 * SECOND },
+	[CONSTANT_SAMPLE]		= { "sample",			30 * SECOND },
 	[CONSTANT_CREATE]		= { "create",			2 * MINUTE },
 	[CONSTANT_FIRST_CONNECT]	= { "first_connect",		5 * MINUTE },
 	[CONSTANT_HELLO]		= { "hello",			30 * SECOND },

@@ -16,6 +16,7 @@ enum constant {
 	CONSTANT_MAX_AGE,       /* of any sandbox without a policy that says more */
 	CONSTANT_SWEEP,         /* the backstop behind the alarms */
 	CONSTANT_USED_FLUSH,    /* uses are remembered so long before they are written */
+	CONSTANT_SAMPLE,        /* between looks at what a sandbox uses */
 	CONSTANT_CREATE,        /* the node builds it */
 	CONSTANT_FIRST_CONNECT, /* from started to init's first connection */
 	CONSTANT_HELLO,         /* from connected to hello */

@@ -9,23 +9,6 @@
 
 static const char *const runtimes[] = { "crun", "runsc" };
 
-/* clang-format off */
-static const struct limit {
-	const char *name;
-	size_t offset;
-	int64_t min, max;
-} limits[] = {
-	{ "memory_mb", offsetof(struct sandbox_spec, memory_mb),
-	  SANDBOX_MEMORY_MB_MIN, SANDBOX_MEMORY_MB_MAX },
-	{ "cpu_milli", offsetof(struct sandbox_spec, cpu_milli),
-	  SANDBOX_CPU_MILLI_MIN, SANDBOX_CPU_MILLI_MAX },
-	{ "pids", offsetof(struct sandbox_spec, pids),
-	  SANDBOX_PIDS_MIN, SANDBOX_PIDS_MAX },
-	{ "disk_mb", offsetof(struct sandbox_spec, disk_mb),
-	  SANDBOX_DISK_MB_MIN, SANDBOX_DISK_MB_MAX },
-};
-/* clang-format on */
-
 int sandbox_runtime_check(const char *runtime, struct err *e)
 {
 	for (size_t i = 0; i < array_len(runtimes); i++)
@@ -41,15 +24,8 @@ int sandbox_spec_check(const struct sandbox_spec *spec, struct err *e)
 		return -1;
 	if (spec->runtime[0] && sandbox_runtime_check(spec->runtime, e) < 0)
 		return -1;
-	for (size_t i = 0; i < array_len(limits); i++) {
-		const struct limit *l = &limits[i];
-		int64_t n = *(const int64_t *)(const void *)((const char *)spec + l->offset);
-
-		if (n < l->min || n > l->max)
-			return err_set(e, ERR_INVALID,
-				       "%s must be %" PRId64 " to %" PRId64 ", not %" PRId64,
-				       l->name, l->min, l->max, n);
-	}
+	if (limits_check(&spec->limits, true, e) < 0)
+		return -1;
 	if (spec->name[0] && sandbox_name_check(spec->name, e) < 0)
 		return -1;
 	return sandbox_sleep_check(spec->sleep_after_ms, e);

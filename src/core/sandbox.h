@@ -4,6 +4,7 @@
 #include "core/identity.h"
 #include "core/image-name.h"
 #include "core/lifecycle.h"
+#include "core/limits.h"
 #include "core/policy.h"
 #include "core/stop.h"
 #include "lib/err.h"
@@ -29,10 +30,8 @@ struct sandbox {
 	char host[SANDBOX_HOST_SIZE];
 	uint64_t generation; /* of its allocation; verbs to the node carry it */
 	enum sandbox_state state;
-	int64_t memory_mb;
-	int64_t cpu_milli;
-	int64_t pids;
-	int64_t disk_mb;
+	struct limits limits;
+	bool limits_pending; /* changed, and berth-node has not done it yet */
 	uint64_t created_ms;
 	uint64_t version;                 /* one more with every change of the record */
 	char reason[SANDBOX_REASON_SIZE]; /* why it is in this state, if there is more to say */
@@ -47,7 +46,7 @@ struct sandbox {
 	char env[SANDBOX_ENV_SIZE];       /* {"K":"v"}: of every command */
 	uint64_t sleep_after_ms;          /* 0: never by itself */
 	bool keep_alive;                  /* neither sleep nor age ends it */
-	uint64_t last_used_ms;            /* coarse; see api/life/usage.h */
+	uint64_t last_used_ms;            /* coarse; see api/life/uses.h */
 	uint64_t busy_ms;                 /* since when it is, coarse; 0: it is not */
 };
 
@@ -56,10 +55,7 @@ struct sandbox_spec {
 	char image[IMAGE_NAME_SIZE];
 	char runtime[SANDBOX_RUNTIME_SIZE]; /* "crun", "runsc"; empty: the host's default */
 	char host[SANDBOX_HOST_SIZE];       /* empty: any; decided before it is made */
-	int64_t memory_mb;
-	int64_t cpu_milli;
-	int64_t pids;
-	int64_t disk_mb;
+	struct limits limits;               /* LIMIT_OPEN until its profile is known */
 	char name[SANDBOX_NAME_SIZE];
 	char labels[SANDBOX_LABELS_SIZE]; /* JSON, checked */
 	char env[SANDBOX_ENV_SIZE];
@@ -74,24 +70,15 @@ struct sandbox_spec {
 	int64_t cap;
 };
 
-#define SANDBOX_MEMORY_MB_MIN 16
-#define SANDBOX_MEMORY_MB_MAX 1048576 /* 1 TiB */
-#define SANDBOX_CPU_MILLI_MIN 10
-#define SANDBOX_CPU_MILLI_MAX 256000
-#define SANDBOX_PIDS_MIN      8
-#define SANDBOX_PIDS_MAX      65536
-#define SANDBOX_DISK_MB_MIN   16
-#define SANDBOX_DISK_MB_MAX   16777216 /* 16 TiB */
-#define SANDBOX_SLEEP_MS_MIN  1000
-#define SANDBOX_SLEEP_MS_MAX  2592000000 /* 30 days */
+#define SANDBOX_SLEEP_MS_MIN 1000
+#define SANDBOX_SLEEP_MS_MAX 2592000000 /* 30 days */
 
 /* clang-format off */
 #define SANDBOX_SPEC_DEFAULT ((struct sandbox_spec){ \
-	.memory_mb = 512, .cpu_milli = 1000, .pids = 256, .disk_mb = 2048, \
-	.labels = "{}", .env = "{}" })
+	.limits = limits_usual(), .labels = "{}", .env = "{}" })
 /* clang-format on */
 
-/* ERR_INVALID names the member and what it may be. */
+/* ERR_INVALID names the member and what it may be. Limits may still be open. */
 must_check int sandbox_spec_check(const struct sandbox_spec *spec, struct err *e);
 
 /* A name that cannot be taken for an id or an identity key. */

@@ -89,7 +89,7 @@ static int on_headers_complete(llhttp_t *l)
 	p->keep_alive = llhttp_should_keep_alive(l);
 	if (p->head_only)
 		return 1; /* llhttp's word for: no body follows */
-	if (p->reply && !l->upgrade && llhttp_message_needs_eof(l))
+	if (p->reply && !p->any_end && !l->upgrade && llhttp_message_needs_eof(l))
 		return fail(l, "a reply that does not tell its length");
 	return 0;
 }
@@ -251,7 +251,8 @@ static enum parse_result check_head(struct http_parser *p)
 
 static enum parse_result check_reply(struct http_parser *p)
 {
-	if (p->llhttp.http_major != 1 || p->llhttp.http_minor != 1)
+	if (p->llhttp.http_major != 1 || p->llhttp.http_minor > 1 ||
+	    (http_parser_is_1_0(p) && !p->any_end))
 		return refuse(p, 502, "only HTTP/1.1 is spoken here");
 	if (p->llhttp.status_code < 100 || p->llhttp.status_code > 599)
 		return refuse(p, 502, "a status that means nothing");

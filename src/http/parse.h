@@ -15,7 +15,7 @@
  * came. After PARSE_BAD the connection is to be closed.
  *
  * A reply goes the same way. One whose end only the end of the connection would
- * tell is refused: cut off it would look complete.
+ * tell is refused, unless `any_end`: cut off it would look complete.
  */
 #pragma once
 
@@ -60,6 +60,7 @@ struct http_parser {
 	bool head_done;
 	bool reply;     /* not a request */
 	bool head_only; /* to a HEAD: it has no body, whatever it says */
+	bool any_end;   /* a reply may be of HTTP/1.0, and end with the connection */
 	bool whole;
 	bool keep_alive;
 	bool upgrade;

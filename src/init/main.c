@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "init/outfit.h"
 #include "init/server.h"
 
 #define LISTEN_FD 3
@@ -30,15 +31,15 @@ static void close_from(int first)
 
 static int open_server(int argc, char **argv, struct server *s, struct err *e)
 {
-	if (argc == 3 && strcmp(argv[1], "--fd") == 0 && strcmp(argv[2], "3") == 0) {
+	if (argc >= 3 && strcmp(argv[1], "--fd") == 0 && strcmp(argv[2], "3") == 0) {
 		close_from(LISTEN_FD + 1);
 		return server_open_fd(s, LISTEN_FD, e);
 	}
-	if (argc == 3 && strcmp(argv[1], "--listen") == 0) {
+	if (argc >= 3 && strcmp(argv[1], "--listen") == 0) {
 		close_from(LISTEN_FD);
 		return server_open_path(s, argv[2], e);
 	}
-	return err_set(e, ERR_INVALID, "usage: berth-init --fd 3 | --listen PATH");
+	return err_set(e, ERR_INVALID, "usage: berth-init --fd 3 | --listen PATH [--trust TEXT]");
 }
 
 /* A guest may get at what we hold open, on gVisor: it must not be a file of the host. */
@@ -63,6 +64,8 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	forget_stdio();
+	if (getpid() == 1) /* it is a box, not a test */
+		outfit(argc == 5 && strcmp(argv[3], "--trust") == 0 ? argv[4] : NULL);
 	/* As pid 1 this is so anyway; elsewhere orphans come to us all the same. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	server_run(&s);

@@ -84,6 +84,21 @@ static int read_raw(const struct json_field *f, const json_t *v, char **at, stru
 	return *at ? 0 : err_set(e, ERR_INVALID, "%s cannot be read", f->name);
 }
 
+static int read_texts(const struct json_field *f, const json_t *v, struct strv *list,
+		      struct err *e)
+{
+	if (!json_is_array(v) || json_array_size(v) > JSON_LIST_MAX)
+		return err_set(e, ERR_INVALID, "%s must be a list of at most %d", f->name,
+			       JSON_LIST_MAX);
+	for (size_t i = 0; i < json_array_size(v); i++) {
+		char *text = json_dumps(json_array_get(v, i), JSON_COMPACT | JSON_ENCODE_ANY);
+
+		strv_add(list, text ? text : "");
+		free(text);
+	}
+	return 0;
+}
+
 static int field_read(const struct json_field *f, json_t *v, void *record, struct err *e)
 {
 	void *at = (char *)record + f->offset;
@@ -114,6 +129,8 @@ static int field_read(const struct json_field *f, json_t *v, void *record, struc
 		return read_map(f, v, at, e);
 	case JSON_RAW:
 		return read_raw(f, v, at, e);
+	case JSON_LIST:
+		return read_texts(f, v, at, e);
 	case JSON_END:
 		break;
 	}

@@ -23,7 +23,8 @@ enum json_type {
 	JSON_BOOL, /* bool */
 	JSON_STRV, /* struct strv, from a list of strings */
 	JSON_MAP,  /* struct strv of "name=value", from an object of strings */
-	JSON_RAW   /* char *, owned by the record: the text of an object, to be read by itself */
+	JSON_RAW,  /* char *, owned by the record: the text of an object, to be read by itself */
+	JSON_LIST  /* struct strv: the text of each member of a list, to be read by itself */
 };
 
 struct json_field {
@@ -46,6 +47,7 @@ struct json_field {
 #define JSON_FIELD_STRV(record, member, ...) JSON_FIELD(JSON_STRV, record, member, __VA_ARGS__)
 #define JSON_FIELD_MAP(record, member, ...)  JSON_FIELD(JSON_MAP, record, member, __VA_ARGS__)
 #define JSON_FIELD_RAW(record, member, ...)  JSON_FIELD(JSON_RAW, record, member, __VA_ARGS__)
+#define JSON_FIELD_LIST(record, member, ...) JSON_FIELD(JSON_LIST, record, member, __VA_ARGS__)
 #define JSON_FIELD_END \
 	{ .type = JSON_END }
 /* clang-format on */

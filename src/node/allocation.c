@@ -12,6 +12,7 @@
 #include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/str.h"
+#include "lib/time.h"
 #include "node/idmap.h"
 #include "node/node.h"
 
@@ -23,9 +24,10 @@ struct saved {
 	uint64_t generation;
 	char image[NODE_DIGEST_SIZE];
 	char runtime[NODE_RUNTIME_SIZE];
-	uint64_t memory_bytes, disk_bytes;
-	uint32_t cpu_milli, pids;
+	struct node_limits limits;
 	uint32_t slot, life, protocol;
+	uint64_t made_ms, used_group;
+	struct node_usage used;
 };
 
 /* clang-format off */
@@ -34,13 +36,22 @@ static const struct field saved_fields[] = {
 	FIELD(FIELD_U64, saved, generation),
 	FIELD(FIELD_STR, saved, image),
 	FIELD(FIELD_STR, saved, runtime),
-	FIELD(FIELD_U64, saved, memory_bytes),
-	FIELD(FIELD_U64, saved, disk_bytes),
-	FIELD(FIELD_U32, saved, cpu_milli),
-	FIELD(FIELD_U32, saved, pids),
+	FIELD(FIELD_U64, saved, limits.memory_bytes),
+	FIELD(FIELD_U64, saved, limits.disk_bytes),
+	FIELD(FIELD_U32, saved, limits.cpu_milli),
+	FIELD(FIELD_U32, saved, limits.pids),
+	FIELD(FIELD_U32, saved, limits.open_files),
 	FIELD(FIELD_U32, saved, slot),
 	FIELD(FIELD_U32, saved, life),
 	FIELD(FIELD_U32, saved, protocol),
+	FIELD(FIELD_U64, saved, made_ms),
+	FIELD(FIELD_U64, saved, used_group),
+	FIELD(FIELD_U64, saved, used.cpu_us),
+	FIELD(FIELD_U64, saved, used.memory_peak_bytes),
+	FIELD(FIELD_U64, saved, used.pids_peak),
+	FIELD(FIELD_U64, saved, used.pids_refused),
+	FIELD(FIELD_U64, saved, used.disk_bytes),
+	FIELD(FIELD_U64, saved, used.oom_kills),
 	{ 0 }
 };
 /* clang-format on */
@@ -100,35 +111,6 @@ int allocation_target(const struct allocations *all, const struct node_target *t
 	return 0;
 }
 
-static bool slot_used(const struct allocations *all, uint32_t slot)
-{
-	return all->slots[slot / 8] >> slot % 8 & 1;
-}
-
-static void slot_set(struct allocations *all, uint32_t slot, bool used)
-{
-	uint8_t bit = (uint8_t)(1 << slot % 8);
-
-	all->slots[slot / 8] = (uint8_t)(used ? all->slots[slot / 8] | bit
-					      : all->slots[slot / 8] & ~bit);
-}
-
-/* Round robin, so that ids that were just freed rest as long as possible. */
-static int slot_take(struct allocations *all, uint32_t *ret, struct err *e)
-{
-	for (uint32_t i = 0; i < ALLOCATION_SLOTS; i++) {
-		uint32_t slot = (all->next_slot + i) % ALLOCATION_SLOTS;
-
-		if (slot_used(all, slot))
-			continue;
-		slot_set(all, slot, true);
-		all->next_slot = slot + 1;
-		*ret = slot;
-		return 0;
-	}
-	return err_set(e, ERR_LIMIT, "this host has no id range left for one more sandbox");
-}
-
 static void table_add(struct allocations *all, struct allocation *a)
 {
 	struct allocation **bucket = &all->buckets[bucket_of(a->spec.sandbox)];
@@ -147,7 +129,6 @@ static void table_remove(struct allocations *all, struct allocation *a)
 	if (!*at)
 		return;
 	*at = a->next;
-	slot_set(all, a->slot, false);
 	all->count--;
 }
 
@@ -156,13 +137,13 @@ int allocation_save(struct allocation *a, struct err *e)
 	cleanup(buf_done) struct buf text = buf_make(RECORD_MAX);
 	struct saved s = {
 		.generation = a->spec.generation,
-		.memory_bytes = a->spec.memory_bytes,
-		.disk_bytes = a->spec.disk_bytes,
-		.cpu_milli = a->spec.cpu_milli,
-		.pids = a->spec.pids,
+		.limits = a->spec.limits,
 		.slot = a->slot,
 		.life = a->life,
 		.protocol = a->protocol,
+		.made_ms = a->made_ms,
+		.used_group = a->used_group,
+		.used = a->used,
 	};
 
 	memcpy(s.sandbox, a->spec.sandbox, sizeof(s.sandbox));
@@ -181,7 +162,7 @@ static struct allocation *allocation_new(struct node *n, const char *name)
 	struct allocation *a = xcalloc(1, sizeof(*a));
 
 	a->node = n;
-	a->dirfd = a->pidfd = -1;
+	a->dirfd = a->pidfd = a->netns = -1;
 	(void)!str_copy(a->name, sizeof(a->name), name);
 	return a;
 }
@@ -196,6 +177,7 @@ void allocation_free(struct allocation *a)
 {
 	close_fd(&a->dirfd);
 	close_fd(&a->pidfd);
+	close_fd(&a->netns);
 	free(a);
 }
 
@@ -209,8 +191,19 @@ static int open_dirs(struct allocation *a, struct err *e)
 	return dir_open(a->dirfd, "bundle", 0700, &fd, e);
 }
 
-int allocation_make(struct node *n, const struct node_create *spec, struct allocation **ret,
-		    struct err *e)
+static int give_slot(struct allocation *a, const uint32_t *slot, struct err *e)
+{
+	struct slots *s = &a->node->slots;
+
+	if (!slot || *slot >= SLOT_COUNT || slot_is_used(s, *slot))
+		return slot_claim(s, &a->slot, &a->netns, e);
+	a->slot = *slot;
+	slot_keep(s, *slot);
+	return 0;
+}
+
+int allocation_make(struct node *n, const struct node_create *spec, const uint32_t *slot,
+		    struct allocation **ret, struct err *e)
 {
 	cleanup(allocation_freep) struct allocation *a = NULL;
 	char name[ALLOCATION_NAME_SIZE];
@@ -219,13 +212,14 @@ int allocation_make(struct node *n, const struct node_create *spec, struct alloc
 		return -1;
 	a = allocation_new(n, name);
 	a->spec = *spec;
+	a->made_ms = time_wall_ms();
 	a->runtime = runtime_find(spec->runtime);
 	if (!a->runtime)
 		return err_set(e, ERR_UNSUPPORTED, "no such runtime: %s", spec->runtime);
-	if (slot_take(&n->all, &a->slot, e) < 0)
+	if (give_slot(a, slot, e) < 0)
 		return -1;
 	if (open_dirs(a, e) < 0 || allocation_save(a, e) < 0) {
-		slot_set(&n->all, a->slot, false);
+		slot_give_back(&n->slots, a->slot);
 		return err_wrap(e, "write down %s", name);
 	}
 	table_add(&n->all, a);
@@ -236,21 +230,18 @@ int allocation_make(struct node *n, const struct node_create *spec, struct alloc
 static int unpack(struct allocation *a, const struct buf *text, struct err *e)
 {
 	char name[ALLOCATION_NAME_SIZE];
-	struct saved s;
+	struct saved s = { 0 };
 
 	if (record_decode((struct bytes){ (const uint8_t *)text->data, text->len }, saved_fields,
 			  &s, e) < 0 ||
 	    allocation_name(s.sandbox, s.generation, name, e) < 0)
 		return -1;
 	a->runtime = runtime_find(s.runtime);
-	if (strcmp(name, a->name) != 0 || s.slot >= ALLOCATION_SLOTS || !a->runtime)
+	if (strcmp(name, a->name) != 0 || s.slot >= SLOT_COUNT || !a->runtime)
 		return err_set(e, ERR_INVALID, "the record is not of %s", a->name);
 	a->spec = (struct node_create){
 		.generation = s.generation,
-		.memory_bytes = s.memory_bytes,
-		.disk_bytes = s.disk_bytes,
-		.cpu_milli = s.cpu_milli,
-		.pids = s.pids,
+		.limits = s.limits,
 	};
 	memcpy(a->spec.sandbox, s.sandbox, sizeof(s.sandbox));
 	memcpy(a->spec.image, s.image, sizeof(s.image));
@@ -258,6 +249,9 @@ static int unpack(struct allocation *a, const struct buf *text, struct err *e)
 	a->slot = s.slot;
 	a->life = s.life;
 	a->protocol = s.protocol;
+	a->made_ms = s.made_ms;
+	a->used_group = s.used_group;
+	a->used = s.used;
 	return 0;
 }
 
@@ -269,7 +263,7 @@ int allocation_load(struct node *n, const char *name, struct allocation **ret, s
 	if (open_dirs(a, e) < 0 || file_read(a->dirfd, "record", &text, e) < 0 ||
 	    unpack(a, &text, e) < 0)
 		return err_wrap(e, "read the record of %s", name);
-	slot_set(&n->all, a->slot, true);
+	slot_keep(&n->slots, a->slot);
 	table_add(&n->all, a);
 	*ret = take_ptr(a);
 	return 0;
@@ -277,9 +271,11 @@ int allocation_load(struct node *n, const char *name, struct allocation **ret, s
 
 int allocation_drop(struct allocation *a, struct err *e)
 {
+	slot_rest(&a->node->slots, a->slot);
 	if (file_remove_tree(a->node->alloc_fd, a->name, e) < 0)
 		return -1;
 	crash_point("node.record-removed");
+	slot_give_back(&a->node->slots, a->slot);
 	table_remove(&a->node->all, a);
 	allocation_free(a);
 	return 0;

@@ -9,6 +9,7 @@
  *   RUN/alloc/NAME/init.sock  where the host reaches init (crun)
  *   POOL/sandboxes/NAME       its subvolume; .berth/sock/init in it: the same (runsc)
  *   cgroup /berth.INSTANCE/NAME
+ *   link s<slot> in the router, labelled NAME; its element of the set `live`
  */
 #pragma once
 
@@ -18,7 +19,6 @@
 #include "proto/node.h"
 
 #define ALLOCATION_NAME_SIZE 96
-#define ALLOCATION_SLOTS     60000
 #define ALLOCATION_BUCKETS   8192
 
 enum phase {
@@ -41,10 +41,14 @@ struct allocation {
 	char name[ALLOCATION_NAME_SIZE];
 	const struct runtime *runtime;
 	uint32_t life;     /* counts its starts: what was seen of one is not of the next */
-	uint32_t slot;     /* which 65,536 ids */
+	uint32_t slot;     /* which ids, which address, which link: see slot.h */
 	uint32_t protocol; /* FRAME_VERSION of its init; 0: it has not answered yet */
+	uint64_t made_ms;
+	struct node_usage used; /* in cgroups that are gone; see node/meter.h */
+	uint64_t used_group;    /* the last of them */
 	enum phase phase;
 	int dirfd; /* RUN/alloc/NAME */
+	int netns; /* its slot's, until the engine has taken it; -1: to be made */
 
 	struct call *call;    /* the verb being carried out */
 	struct call *waiting; /* a destroy that came meanwhile, or a later generation's create */
@@ -59,8 +63,6 @@ struct allocation {
 
 struct allocations {
 	struct allocation *buckets[ALLOCATION_BUCKETS];
-	uint8_t slots[(ALLOCATION_SLOTS + 7) / 8];
-	uint32_t next_slot;
 	uint32_t count;
 };
 
@@ -78,9 +80,12 @@ struct allocation *allocation_find(const struct allocations *all, const char *sa
 must_check int allocation_target(const struct allocations *all, const struct node_target *t,
 				 struct allocation **ret, struct err *e);
 
-/* A new one with a slot of its own, its directory and its record on disk. */
+/*
+ * A new one with a slot of its own (or on this one, if not NULL: what it left there is to be
+ * found again), its directory and its record on disk.
+ */
 must_check int allocation_make(struct node *n, const struct node_create *spec,
-			       struct allocation **ret, struct err *e);
+			       const uint32_t *slot, struct allocation **ret, struct err *e);
 must_check int allocation_save(struct allocation *a, struct err *e);
 
 /* The one whose directory this is, after a restart. */

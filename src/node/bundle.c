@@ -1,5 +1,7 @@
 #include "node/bundle.h"
 
+#include <string.h>
+
 #include "lib/json.h"
 #include "node/idmap.h"
 #include "node/seccomp.h"
@@ -127,6 +129,10 @@ static void write_mounts(struct buf *out, const struct bundle *b)
 	json_key(out, "mounts");
 	json_open(out, '[');
 	for (size_t i = 0; i < array_len(mounts); i++) {
+		if (b->sys && strcmp(mounts[i].destination, "/sys") == 0) {
+			bind(out, b->sys, "/sys", "noexec\",\"ro");
+			continue;
+		}
 		json_open(out, '{');
 		json_str(out, "destination", mounts[i].destination);
 		json_str(out, "type", mounts[i].type);
@@ -167,8 +173,7 @@ static void write_resources(struct buf *out, const struct bundle *b)
 
 static void write_linux(struct buf *out, const struct bundle *b)
 {
-	static const char *const namespaces[] = { "pid", "network", "ipc", "uts", "mount", "cgroup",
-						  "user" };
+	static const char *const namespaces[] = { "pid", "ipc", "uts", "mount", "cgroup", "user" };
 
 	json_key(out, "linux");
 	json_open(out, '{');
@@ -180,7 +185,8 @@ static void write_linux(struct buf *out, const struct bundle *b)
 		json_str(out, "type", namespaces[i]);
 		buf_adds(out, "}");
 	}
-	buf_adds(out, "]");
+	/* The engine is started in that of the slot. */
+	buf_adds(out, ",{\"type\":\"network\",\"path\":\"/proc/self/ns/net\"}]");
 	write_ids(out, "uidMappings", b->first_id);
 	write_ids(out, "gidMappings", b->first_id);
 	write_resources(out, b);

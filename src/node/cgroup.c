@@ -33,11 +33,19 @@ const char *cgroup_mode_name(enum cgroup_mode mode)
 	return mode_names[mode];
 }
 
-static int tree_named(const struct cgroup_host *h, const char *name)
+/* One mount may be of several: "cpu,cpuacct". */
+int cgroup_tree(const struct cgroup_host *h, const char *controller)
 {
+	size_t len = strlen(controller);
+
 	for (size_t i = 0; i < h->tree_count; i++)
-		if (strcmp(h->names[i], name) == 0)
-			return h->trees[i];
+		for (const char *at = h->names[i]; *at; at += strspn(at, ",")) {
+			size_t word = strcspn(at, ",");
+
+			if (word == len && memcmp(at, controller, len) == 0)
+				return h->trees[i];
+			at += word;
+		}
 	return -1;
 }
 
@@ -178,9 +186,8 @@ bool cgroup_path(const struct cgroup_host *h, const char *name, char *out, size_
 	return n > 0 && (size_t)n < size;
 }
 
-/* parent/NAME[/file], below a hierarchy's root. */
-static const char *below(const struct cgroup_host *h, const char *name, const char *file,
-			 char *out, size_t size)
+const char *cgroup_file(const struct cgroup_host *h, const char *name, const char *file, char *out,
+			size_t size)
 {
 	snprintf(out, size, "%s/%s%s%s", h->parent, name, file ? "/" : "", file ? file : "");
 	return out;
@@ -218,9 +225,9 @@ static void observe_one(const struct cgroup_host *h, const char *name, enum pres
 	for (size_t i = 0; i < h->tree_count; i++) {
 		int tree = h->trees[i];
 
-		below(h, name, NULL, path, sizeof(path));
+		cgroup_file(h, name, NULL, path, sizeof(path));
 		*group = presence_sum(*group, presence_at(tree, path));
-		below(h, name, "cgroup.procs", path, sizeof(path));
+		cgroup_file(h, name, "cgroup.procs", path, sizeof(path));
 		*process = presence_sum(*process, procs_presence(tree, path));
 	}
 }
@@ -271,8 +278,8 @@ static void kill_listed(const struct cgroup_host *h, const char *name, int tree)
 	uint64_t pid;
 	struct err e;
 
-	if (file_read(tree, below(h, name, "cgroup.procs", path, sizeof(path)), &text, &e) < 0 ||
-	    text.len == 0)
+	cgroup_file(h, name, "cgroup.procs", path, sizeof(path));
+	if (file_read(tree, path, &text, &e) < 0 || text.len == 0)
 		return;
 	for (char *word = strtok_r(text.data, "\n", &save); word;
 	     word = strtok_r(NULL, "\n", &save))
@@ -286,7 +293,7 @@ static void kill_one(const struct cgroup_host *h, const char *name)
 	struct err e;
 
 	for (size_t i = 0; i < h->tree_count; i++) {
-		below(h, name, "cgroup.kill", path, sizeof(path)); /* v2: all at once */
+		cgroup_file(h, name, "cgroup.kill", path, sizeof(path)); /* v2: all at once */
 		if (h->mode == CGROUP_V2 && file_poke(h->trees[i], path, "1", &e) == 0)
 			continue;
 		kill_listed(h, name, h->trees[i]);
@@ -305,7 +312,7 @@ static int remove_one(const struct cgroup_host *h, const char *name, struct err 
 {
 	char path[256];
 
-	below(h, name, NULL, path, sizeof(path));
+	cgroup_file(h, name, NULL, path, sizeof(path));
 	for (size_t i = 0; i < h->tree_count; i++)
 		if (unlinkat(h->trees[i], path, AT_REMOVEDIR) < 0 && errno != ENOENT)
 			return err_sys(e, errno, "remove cgroup %s of %s", path, h->names[i]);
@@ -328,8 +335,8 @@ static int launch_tree(const struct cgroup_host *h)
 	static const char *const names[] = { "v2", "unified", "systemd", "pids" };
 
 	for (size_t i = 0; i < array_len(names); i++)
-		if (tree_named(h, names[i]) >= 0)
-			return tree_named(h, names[i]);
+		if (cgroup_tree(h, names[i]) >= 0)
+			return cgroup_tree(h, names[i]);
 	return -1;
 }
 
@@ -343,10 +350,10 @@ int cgroup_enter_launch(const struct cgroup_host *h, const char *name, struct er
 	if (mkdirat(tree, h->parent, 0755) < 0 && errno != EEXIST)
 		return err_sys(e, errno, "make cgroup %s", h->parent);
 	group_name(name, array_len(suffixes) - 1, one);
-	below(h, one, NULL, path, sizeof(path));
+	cgroup_file(h, one, NULL, path, sizeof(path));
 	if (mkdirat(tree, path, 0755) < 0 && errno != EEXIST)
 		return err_sys(e, errno, "make cgroup %s", path);
-	return file_poke(tree, below(h, one, "cgroup.procs", path, sizeof(path)), "0", e);
+	return file_poke(tree, cgroup_file(h, one, "cgroup.procs", path, sizeof(path)), "0", e);
 }
 
 void cgroup_end_launch(const struct cgroup_host *h, const char *name)
@@ -355,65 +362,4 @@ void cgroup_end_launch(const struct cgroup_host *h, const char *name)
 	struct err busy; /* an engine may stay in it: then it goes with the sandbox */
 
 	(void)!remove_one(h, group_name(name, array_len(suffixes) - 1, one), &busy);
-}
-
-/* "key number" on a line of its own; 0 if it is not there. */
-static uint64_t keyed(const char *text, const char *key)
-{
-	size_t len = strlen(key);
-
-	for (const char *at = text; (at = strstr(at, key)); at += len)
-		if ((at == text || at[-1] == '\n') && at[len] == ' ')
-			return strtoull(at + len + 1, NULL, 10);
-	return 0;
-}
-
-/* clang-format off */
-static const struct usage_row {
-	const char *tree[2];	/* v1 hierarchy, v2 */
-	const char *file[2];
-	const char *key[2];	/* NULL: the file is one number */
-	uint64_t divide[2];
-	size_t offset;
-} usage_rows[] = {
-	{ { "cpuacct", "v2" }, { "cpuacct.usage", "cpu.stat" }, { NULL, "usage_usec" },
-	  { 1000, 1 }, offsetof(struct node_usage, cpu_us) },
-	{ { "memory", "v2" }, { "memory.usage_in_bytes", "memory.current" }, { NULL, NULL },
-	  { 1, 1 }, offsetof(struct node_usage, memory_bytes) },
-	{ { "memory", "v2" }, { "memory.max_usage_in_bytes", "memory.peak" }, { NULL, NULL },
-	  { 1, 1 }, offsetof(struct node_usage, memory_peak_bytes) },
-	{ { "pids", "v2" }, { "pids.current", "pids.current" }, { NULL, NULL },
-	  { 1, 1 }, offsetof(struct node_usage, pids) },
-	{ { "memory", "v2" }, { "memory.oom_control", "memory.events" }, { "oom_kill", "oom_kill" },
-	  { 1, 1 }, offsetof(struct node_usage, oom_kills) },
-};
-/* clang-format on */
-
-static void read_row(const struct cgroup_host *h, const char *name, const struct usage_row *row,
-		     struct node_usage *u)
-{
-	cleanup(buf_done) struct buf text = buf_make(FILE_MAX);
-	int v = h->mode == CGROUP_V2;
-	int tree = tree_named(h, row->tree[v]);
-	char path[256];
-	struct err e;
-	uint64_t n;
-
-	below(h, name, row->file[v], path, sizeof(path));
-	if (tree < 0 || file_read(tree, path, &text, &e) < 0)
-		return; /* not counted here */
-	n = row->key[v] ? keyed(buf_str(&text), row->key[v]) : strtoull(buf_str(&text), NULL, 10);
-	*(uint64_t *)(void *)((char *)u + row->offset) = n / row->divide[v];
-}
-
-int cgroup_usage(const struct cgroup_host *h, const char *name, struct node_usage *u, struct err *e)
-{
-	enum presence group, process;
-
-	cgroup_observe(h, name, &group, &process);
-	if (group != PRESENCE_PRESENT)
-		return err_set(e, ERR_NOT_FOUND, "%s has no cgroup here", name);
-	for (size_t i = 0; i < array_len(usage_rows); i++)
-		read_row(h, name, &usage_rows[i], u);
-	return 0;
 }

@@ -1,8 +1,9 @@
 /*
  * The host's cgroups: which kind they are, and what one sandbox has there.
  *
- * Limits are set by the OCI engine from config.json; this file only looks,
- * kills and removes. Nothing outside our own parent is ever touched.
+ * Limits are first set by the OCI engine from config.json; node/meter.h changes
+ * them and counts. This file only looks, kills and removes. Nothing outside our
+ * own parent is ever touched.
  */
 #pragma once
 
@@ -61,6 +62,9 @@ void cgroup_kill(const struct cgroup_host *h, const char *name);
 /* Remove the directories. Fails while processes are in them; absent is fine. */
 must_check int cgroup_remove(const struct cgroup_host *h, const char *name, struct err *e);
 
-/* CPU, memory, pids and OOM counts. What the host does not count stays 0. */
-must_check int cgroup_usage(const struct cgroup_host *h, const char *name, struct node_usage *u,
-			    struct err *e);
+/* The directory of a v1 controller's hierarchy, or of "v2"; -1: it is not there. */
+int cgroup_tree(const struct cgroup_host *h, const char *controller);
+
+/* PARENT/NAME[/FILE], below a hierarchy's directory; NAME may be "". */
+const char *cgroup_file(const struct cgroup_host *h, const char *name, const char *file, char *out,
+			size_t size);

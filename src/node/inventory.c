@@ -15,6 +15,7 @@
 #include "lib/strv.h"
 #include "node/node.h"
 #include "node/verbs.h"
+#include "node/wire.h"
 
 /* What others hang behind "sb_c1_x.3": the engine's start, and gVisor's files. */
 static const char *const tails[] = { ".launch", "_sandbox:" };
@@ -48,9 +49,17 @@ static int add_dir(struct strv *names, int dirfd, const char *path, struct err *
 	return 0;
 }
 
-static int add_all(struct strv *names, const struct node *n, struct err *e)
+static void on_wire(uint32_t slot, const char *label, void *arg)
+{
+	(void)slot;
+	if (label[0]) /* else it is nobody's yet */
+		add_name(arg, label);
+}
+
+static int add_all(struct strv *names, struct node *n, struct err *e)
 {
 	if (add_dir(names, n->alloc_fd, ".", e) < 0 ||
+	    wire_list(&n->router.links, on_wire, names, e) < 0 ||
 	    add_dir(names, n->pool.sandboxes, ".", e) < 0)
 		return -1;
 	for (size_t i = 0; i < n->cgroups.tree_count; i++)

@@ -5,18 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "lib/log.h"
 #include "lib/loop.h"
-#include "lib/str.h"
+#include "node/door.h"
 #include "node/node.h"
 #include "node/verbs.h"
-
-#define BACKLOG 64
 
 static void on_link_closed(uv_handle_t *handle)
 {
@@ -187,31 +182,18 @@ static void on_link_event(uv_poll_t *poll, int status, int events)
 		link_flush(link);
 }
 
-static bool peer_allowed(const struct node *n, int fd)
-{
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
-	       (peer.uid == 0 || peer.uid == n->peer_uid);
-}
-
 static void on_connection(uv_poll_t *poll, int status, int events)
 {
 	struct node *n = poll->data;
-	cleanup(close_fd) int fd = accept4(n->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = door_accept(n->listen_fd, n->peer_uid);
 	struct link *link;
 
 	(void)status, (void)events;
 	if (fd < 0)
 		return;
-	if (!peer_allowed(n, fd)) {
-		log_event(LOG_WARN, "refused a connection of another user", NULL);
-		return;
-	}
 	link = xcalloc(1, sizeof(*link));
 	link->node = n;
-	link->fd = take_fd(fd);
+	link->fd = fd;
 	packets_init(&link->out);
 	link->next = n->links;
 	n->links = link;
@@ -222,21 +204,8 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 
 int link_listen(struct node *n, struct err *e)
 {
-	int type = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
-	cleanup(close_fd) int fd = socket(AF_UNIX, type, 0); /* CLOEXEC */
-	struct sockaddr_un at = { .sun_family = AF_UNIX };
-
-	if (fd < 0)
-		return err_sys(e, errno, "socket");
-	if (!str_copy(at.sun_path, sizeof(at.sun_path), n->settings.socket))
-		return err_set(e, ERR_INVALID, "socket path too long: %s", n->settings.socket);
-	(void)unlink(at.sun_path); /* of an earlier berth-node; the lock says it is gone */
-	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, BACKLOG) < 0)
-		return err_sys(e, errno, "listen on %s", at.sun_path);
-	/* SO_PEERCRED decides as well; this keeps others from knocking, and from our log. */
-	if (chmod(at.sun_path, 0600) < 0 || chown(at.sun_path, n->peer_uid, (gid_t)-1) < 0)
-		return err_sys(e, errno, "open %s to its user", at.sun_path);
-	n->listen_fd = take_fd(fd);
+	if (door_open(n->settings.socket, n->peer_uid, &n->listen_fd, e) < 0)
+		return -1;
 	uv_poll_init(&n->loop, &n->listener, n->listen_fd);
 	n->listener.data = n;
 	uv_poll_start(&n->listener, UV_READABLE, on_connection);

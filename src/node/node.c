@@ -22,6 +22,7 @@
 #include "node/idmap.h"
 #include "node/image.h"
 #include "node/link.h"
+#include "node/live.h"
 #include "node/process.h"
 #include "node/seccomp.h"
 #include "node/verbs.h"
@@ -52,36 +53,53 @@ const struct setting node_settings_table[] = {
 		"The first user id of the first sandbox; each takes 65,536 from there on."),
 	SETTING(CONFIG_STR, node_settings, runsc_platform, "ptrace",
 		"How gVisor catches system calls: ptrace (Debian's build) or systrap (newer)."),
+	SETTING(CONFIG_STR, node_settings, egress_socket, "/run/berth/egress.sock",
+		"The Unix socket where berth-egress gets the sockets it serves sandboxes by."),
+	SETTING(CONFIG_STR, node_settings, egress_user, "berth",
+		"The user berth-egress runs as; nobody else but root gets them."),
+	SETTING(CONFIG_INT, node_settings, warm_slots, "16",
+		"How many network namespaces with a link are made ahead."),
 	SETTING_END
 };
 /* clang-format on */
 
+/* By name or number. */
+static int find_user(const char *name, const char *who, uid_t *ret, struct err *e)
+{
+	const struct passwd *pw = NULL;
+	struct err ignored;
+	uint64_t uid;
+
+	if (str_u64(name, &uid, &ignored) == 0) {
+		*ret = (uid_t)uid;
+		return 0;
+	}
+	pw = getpwnam(name);
+	if (!pw) {
+		err_set(e, ERR_INVALID, "there is no user %s", name);
+		return err_fix(e, "Run 'berth init', or name the user %s runs as.", who);
+	}
+	*ret = pw->pw_uid;
+	return 0;
+}
+
 static int check_settings(struct node *n, struct err *e)
 {
 	struct node_settings *s = &n->settings;
-	const struct passwd *pw;
-	uint64_t uid;
-	struct err ignored;
 
 	if (!s->instance[0] || strspn(s->instance, "abcdefghijklmnopqrstuvwxyz0123456789") !=
 				       strlen(s->instance))
 		return err_set(e, ERR_INVALID, "instance must be of a-z and 0-9: %s", s->instance);
 	if (s->first_id < 65536 ||
-	    s->first_id > UINT32_MAX - (uint64_t)ALLOCATION_SLOTS * IDMAP_RANGE)
+	    s->first_id > UINT32_MAX - (uint64_t)SLOT_COUNT * IDMAP_RANGE)
 		return err_set(e, ERR_INVALID, "first_id must be between 65536 and %llu",
 			       (unsigned long long)(UINT32_MAX -
-						    (uint64_t)ALLOCATION_SLOTS * IDMAP_RANGE));
-	if (str_u64(s->socket_user, &uid, &ignored) == 0) {
-		n->peer_uid = (uid_t)uid;
-		return 0;
-	}
-	pw = getpwnam(s->socket_user);
-	if (!pw) {
-		err_set(e, ERR_INVALID, "there is no user %s", s->socket_user);
-		return err_fix(e, "Run 'berth init', or name the user berthd runs as.");
-	}
-	n->peer_uid = pw->pw_uid;
-	return 0;
+						    (uint64_t)SLOT_COUNT * IDMAP_RANGE));
+	if (s->warm_slots > SLOT_WARM_MAX)
+		return err_set(e, ERR_INVALID, "warm_slots must be at most %d", SLOT_WARM_MAX);
+	if (find_user(s->socket_user, "berthd", &n->peer_uid, e) < 0)
+		return -1;
+	return find_user(s->egress_user, "berth-egress", &n->handout.user, e);
 }
 
 /* One berth-node per run directory: a second one would fight over the same sandboxes. */
@@ -161,12 +179,24 @@ static int watch_signals(struct node *n, struct err *e)
 	return r < 0 ? err_uv(e, r, "watch signals") : 0;
 }
 
+static int open_network(struct node *n, struct err *e)
+{
+	if (router_open(&n->router, n->run_fd, e) < 0)
+		return -1;
+	n->slots.loop = &n->loop;
+	n->slots.router = n->router.netns;
+	n->slots.wanted = n->settings.warm_slots;
+	return slots_open(&n->slots, n->run_fd, e);
+}
+
 int node_open(struct node *n, struct err *e)
 {
 	char mountpoint[sizeof(n->settings.run_dir) + 8];
 	int r;
 
 	n->lock_fd = n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = n->engine.fd = -1;
+	n->handout.door = -1;
+	router_init(&n->router);
 	n->fence.alarm_fd = n->fence.guard.fd = n->fence.guard.home = -1;
 	n->filter = buf_make(SECCOMP_TEXT_MAX);
 	r = uv_loop_init(&n->loop);
@@ -175,6 +205,7 @@ int node_open(struct node *n, struct err *e)
 	snprintf(mountpoint, sizeof(mountpoint), "%s/pool", n->settings.run_dir);
 	if (check_settings(n, e) < 0 || seccomp_compile(&n->filter, e) < 0 ||
 	    open_run_dir(n, e) < 0 || guard_open(&n->fence.guard, n->run_fd, e) < 0 ||
+	    open_network(n, e) < 0 ||
 	    enter_mount_namespace(e) < 0 || keep_init(n, e) < 0 ||
 	    cgroup_open(&n->cgroups, n->settings.instance, e) < 0 ||
 	    fence_open(n, e) < 0 ||
@@ -182,7 +213,8 @@ int node_open(struct node *n, struct err *e)
 	    image_clean(n, e) < 0 || node_adopt(n, e) < 0 || watch_signals(n, e) < 0)
 		return -1;
 	crash_point("node.adopted");
-	if (link_listen(n, e) < 0)
+	slots_warm_up(&n->slots);
+	if (handout_open(n, e) < 0 || link_listen(n, e) < 0)
 		return -1;
 	crash_point("node.listening");
 	return 0;
@@ -199,6 +231,9 @@ static void adopt_one(struct allocation *a)
 	if (a->protocol && o.process == PRESENCE_PRESENT && process_find(a, &e) == 0 &&
 	    process_watch(a, &e) == 0)
 		a->phase = PHASE_RUNNING;
+	if (a->phase == PHASE_RUNNING && o.link == PRESENCE_PRESENT &&
+	    live_add(&a->node->router.rules, a->slot, &e) < 0)
+		allocation_log(a, LOG_ERROR, "it is cut off from the network", e.msg);
 	allocation_log(a, LOG_INFO, "adopted", NULL);
 }
 
@@ -238,8 +273,12 @@ static void free_allocations(struct node *n)
 
 void node_close(struct node *n)
 {
+	bool idle = n->all.count == 0;
+
 	image_jobs_end(n);
 	link_close_all(n);
+	handout_close(n);
+	slots_close(&n->slots);
 	fence_close(n);
 	free_allocations(n);
 	if (n->on_term.data) {
@@ -247,6 +286,7 @@ void node_close(struct node *n)
 		uv_close((uv_handle_t *)&n->on_int, NULL);
 	}
 	uv_run(&n->loop, UV_RUN_NOWAIT);
+	router_close(&n->router, idle);
 	pool_close(&n->pool);
 	cgroup_close(&n->cgroups);
 	close_fd(&n->listen_fd);

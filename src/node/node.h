@@ -11,8 +11,11 @@
 #include "node/allocation.h"
 #include "node/cgroup.h"
 #include "node/fence.h"
+#include "node/handout.h"
 #include "node/pool.h"
 #include "node/program.h"
+#include "node/router.h"
+#include "node/slot.h"
 
 struct node_settings {
 	char instance[20];
@@ -26,6 +29,9 @@ struct node_settings {
 	char insecure_registries[1024];
 	uint64_t first_id;
 	char runsc_platform[16];
+	char egress_socket[104];
+	char egress_user[64];
+	uint64_t warm_slots;
 };
 extern const struct setting node_settings_table[];
 
@@ -42,6 +48,9 @@ struct node {
 	int engine_fd; /* RUN/engine, where each engine keeps its own records */
 	struct pool pool;
 	struct cgroup_host cgroups;
+	struct router router;
+	struct slots slots;
+	struct handout handout;
 	struct allocations all;
 	struct fence fence;
 	struct buf filter;     /* of system calls, as the bundle takes it */

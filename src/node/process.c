@@ -79,6 +79,7 @@ static void on_exit_event(uv_poll_t *poll, int status, int events)
 	if (a->phase != PHASE_RUNNING)
 		return; /* whoever is at work on it finds out by itself */
 	a->phase = PHASE_ENDED;
+	allocation_cut_off(a);
 	allocation_log(a, LOG_WARN, "its processes ended", NULL);
 	verb_tell_ended(a);
 }

@@ -38,10 +38,10 @@ static void runsc_run(struct strv *argv, const struct runtime_paths *p)
 	strv_add(argv, "runsc");
 	strv_addf(argv, "--root=%s", p->root);
 	strv_addf(argv, "--platform=%s", p->platform);
-	strv_add(argv, "--network=none");  /* a loopback of its own and nothing else */
-	strv_add(argv, "--host-uds=all");  /* init binds the socket we connect to */
-	strv_add(argv, "--overlay2=none"); /* writes go to the subvolume and its quota */
-	strv_add(argv, "--cgroupfs");      /* init keeps one inside per command */
+	strv_add(argv, "--network=sandbox"); /* it takes over the link it finds */
+	strv_add(argv, "--host-uds=all");    /* init binds the socket we connect to */
+	strv_add(argv, "--overlay2=none");   /* writes go to the subvolume and its quota */
+	strv_add(argv, "--cgroupfs");        /* init keeps one inside per command */
 	strv_add(argv, "run");
 	strv_add(argv, "--detach");
 	strv_addf(argv, "--bundle=%s", p->bundle);
@@ -51,10 +51,15 @@ static void runsc_run(struct strv *argv, const struct runtime_paths *p)
 
 /* clang-format off */
 static const struct runtime runtimes[] = {
-	{ "crun",  init_with_socket, true,  true,  true,  0,   1, crun_records,  crun_run },
-	{ "runsc", init_that_binds,  false, false, false, 512, 4, runsc_records, runsc_run },
+	{ "crun",  init_with_socket, true,  true,  true,  true,  0,   1, crun_records,  crun_run },
+	{ "runsc", init_that_binds,  false, false, false, false, 512, 4, runsc_records, runsc_run },
 };
 /* clang-format on */
+
+uint32_t runtime_pids(const struct runtime *r, uint32_t pids)
+{
+	return r->pids_base + r->pids_each * pids;
+}
 
 const struct runtime *runtime_at(size_t i)
 {

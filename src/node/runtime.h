@@ -25,13 +25,14 @@ struct runtime {
 	 */
 	bool passes_socket;
 	bool pid_is_init;  /* the pid it reports is berth-init's, so it can be asked to end */
+	bool needs_sys;    /* cannot make a /sys of a network that is not the guest's own */
 	bool seals_itself; /* starts faster from a sealed copy of its program */
 
 	/*
 	 * gVisor's own threads and its stubs for guest threads count as host pids:
 	 * the cgroup's limit is base + each * what the sandbox may have.
 	 */
-	uint32_t pids_base, pids_each;
+	uint32_t pids_base, pids_each; /* see runtime_pids() */
 
 	/*
 	 * The files or directories below its root that mean it knows this sandbox.
@@ -42,6 +43,8 @@ struct runtime {
 
 	void (*run)(struct strv *argv, const struct runtime_paths *p);
 };
+
+uint32_t runtime_pids(const struct runtime *r, uint32_t pids); /* of the cgroup */
 
 const struct runtime *runtime_find(const char *name); /* or NULL */
 const struct runtime *runtime_at(size_t i);           /* NULL past the last */

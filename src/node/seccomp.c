@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <linux/netlink.h>
+#include <linux/udp.h>
+#include <netinet/in.h>
 #include <seccomp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -56,7 +58,7 @@ static const char *const allowed[] = {
 	"semop",
 	"semtimedop", "sendfile", "sendmmsg", "sendmsg", "sendto", "setfsgid", "setfsuid", "setgid",
 	"setgroups", "setitimer", "setpgid", "setpriority", "setregid", "setresgid", "setresuid",
-	"setreuid", "setrlimit", "set_robust_list", "setsid", "setsockopt", "set_thread_area",
+	"setreuid", "setrlimit", "set_robust_list", "setsid", "set_thread_area",
 	"set_tid_address", "setuid", "setxattr", "shmat", "shmctl", "shmdt", "shmget", "shutdown",
 	"sigaltstack", "signalfd", "signalfd4", "socketpair", "splice", "stat", "statfs",
 	"statx", "symlink", "symlinkat", "sync", "sync_file_range", "syncfs", "sysinfo", "tee",
@@ -72,18 +74,46 @@ static const char *const allowed[] = {
 #define NAMESPACE_FLAGS 0x7e020080
 
 /* clang-format off */
+#define SOCKET(family, protocol) \
+	{ "socket", 0, 2, { { 0, SCMP_CMP_EQ, family, 0 }, { 2, SCMP_CMP_EQ, protocol, 0 } } }
+#define OPTION(level, how, a, b) \
+	{ "setsockopt", 0, 2, { { 1, SCMP_CMP_EQ, level, 0 }, { 2, how, a, b } } }
+#define OPTIONS(level) \
+	{ "setsockopt", 0, 1, { { 1, SCMP_CMP_EQ, level, 0 } } }
+
 static const struct rule {
 	const char *name;
 	int fails_with;			/* 0: allowed */
 	unsigned count;
 	struct scmp_arg_cmp args[2];
 } conditional[] = {
-	/* Unix, IPv4, IPv6 and route netlink. No packet, vsock, alg, xfrm and the rest. */
+	/* Unix, TCP, UDP and route netlink. No packet, vsock, alg, xfrm, sctp and the rest. */
 	{ "socket", 0, 1, { { 0, SCMP_CMP_EQ, AF_UNIX, 0 } } },
-	{ "socket", 0, 1, { { 0, SCMP_CMP_EQ, AF_INET, 0 } } },
-	{ "socket", 0, 1, { { 0, SCMP_CMP_EQ, AF_INET6, 0 } } },
-	{ "socket", 0, 2, { { 0, SCMP_CMP_EQ, AF_NETLINK, 0 },
-			    { 2, SCMP_CMP_EQ, NETLINK_ROUTE, 0 } } },
+	SOCKET(AF_INET, 0),
+	SOCKET(AF_INET, IPPROTO_TCP),
+	SOCKET(AF_INET, IPPROTO_UDP),
+	SOCKET(AF_INET6, 0),
+	SOCKET(AF_INET6, IPPROTO_TCP),
+	SOCKET(AF_INET6, IPPROTO_UDP),
+	SOCKET(AF_NETLINK, NETLINK_ROUTE),
+	/* All of TCP's options but TCP_ULP, 31: one of its low five bits is 0, or the next is 1. */
+	OPTION(IPPROTO_TCP, SCMP_CMP_MASKED_EQ, 0x01, 0),
+	OPTION(IPPROTO_TCP, SCMP_CMP_MASKED_EQ, 0x02, 0),
+	OPTION(IPPROTO_TCP, SCMP_CMP_MASKED_EQ, 0x04, 0),
+	OPTION(IPPROTO_TCP, SCMP_CMP_MASKED_EQ, 0x08, 0),
+	OPTION(IPPROTO_TCP, SCMP_CMP_MASKED_EQ, 0x10, 0),
+	OPTION(IPPROTO_TCP, SCMP_CMP_MASKED_EQ, 0x20, 0x20),
+	/* Of UDP's all but UDP_ENCAP: ESP is nothing for a guest. */
+	OPTION(IPPROTO_UDP, SCMP_CMP_EQ, UDP_CORK, 0),
+	OPTION(IPPROTO_UDP, SCMP_CMP_EQ, UDP_NO_CHECK6_TX, 0),
+	OPTION(IPPROTO_UDP, SCMP_CMP_EQ, UDP_NO_CHECK6_RX, 0),
+	OPTION(IPPROTO_UDP, SCMP_CMP_EQ, UDP_SEGMENT, 0),
+	OPTION(IPPROTO_UDP, SCMP_CMP_EQ, UDP_GRO, 0),
+	OPTIONS(SOL_SOCKET),
+	OPTIONS(IPPROTO_IP),
+	OPTIONS(IPPROTO_IPV6),
+	OPTIONS(IPPROTO_ICMPV6),
+	OPTIONS(SOL_NETLINK),
 	{ "clone",  0, 1, { { 0, SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS, 0 } } },
 	{ "clone3", ENOSYS, 0, { { 0 } } },
 };

@@ -20,15 +20,18 @@
 #include "node/guest.h"
 #include "node/idmap.h"
 #include "node/image.h"
+#include "node/live.h"
 #include "node/node.h"
 #include "node/process.h"
 #include "node/task.h"
 #include "node/verbs.h"
+#include "node/wire.h"
 #include "proto/image.h"
 
 #define CONFIG_MAX     (512 * 1024)
 #define START_LIMIT_MS 30000
 #define HELLO_LIMIT_MS 30000
+#define INIT_ARGS_MAX  8
 #define OPEN_FILES_MAX 65536
 
 /*
@@ -54,6 +57,8 @@ static void give_up(struct allocation *a, enum phase phase, const struct err *wh
 	struct call *c;
 
 	a->phase = phase;
+	if (phase == PHASE_ENDED)
+		allocation_cut_off(a);
 	allocation_log(a, LOG_WARN, "could not bring it up", why->msg);
 	c = allocation_release(a);
 	call_fail(c, why);
@@ -74,7 +79,7 @@ static int make_disk(void *arg, struct err *e)
 	if (pool_subvolume_snapshot(source, p->sandboxes, a->name, e) < 0)
 		return -1;
 	crash_point("node.snapshot-made");
-	if (a->spec.disk_bytes && pool_limit(p, a->name, a->spec.disk_bytes, e) < 0)
+	if (a->spec.limits.disk_bytes && pool_limit(p, a->name, a->spec.limits.disk_bytes, e) < 0)
 		return -1;
 	crash_point("node.limit-set");
 	return 0;
@@ -96,11 +101,13 @@ static void on_disk_made(struct task *task, int status)
 	answer(a);
 }
 
-/* As many as we may give away ourselves, up to what anybody needs. */
-static uint32_t open_files(void)
+/* 0: as many as we may give away ourselves, up to what anybody needs. */
+static uint32_t open_files(const struct allocation *a)
 {
 	struct rlimit limit = { 0 };
 
+	if (a->spec.limits.open_files)
+		return a->spec.limits.open_files;
 	(void)getrlimit(RLIMIT_NOFILE, &limit);
 	return limit.rlim_max < OPEN_FILES_MAX ? (uint32_t)limit.rlim_max : OPEN_FILES_MAX;
 }
@@ -114,8 +121,23 @@ static void add_home(struct strv *env)
 	strv_add(env, "HOME=/root");
 }
 
+/* What berth-init is started with. */
+static void init_args(const struct allocation *a, const char *args[INIT_ARGS_MAX])
+{
+	size_t n = 0;
+
+	for (; a->runtime->init_args[n] && n < INIT_ARGS_MAX - 3; n++)
+		args[n] = a->runtime->init_args[n];
+	if (a->spec.trust[0]) {
+		args[n++] = "--trust";
+		args[n++] = a->spec.trust;
+	}
+	args[n] = NULL;
+}
+
 static int write_config(struct allocation *a, struct err *e)
 {
+	const char *args[INIT_ARGS_MAX];
 	cleanup(buf_done) struct buf text = buf_make(CONFIG_MAX);
 	cleanup(image_config_done) struct image_config image = { 0 };
 	cleanup(close_fd) int dir = -1;
@@ -126,21 +148,23 @@ static int write_config(struct allocation *a, struct err *e)
 		.rootfs = STAGE "/rootfs",
 		.cgroup = cgroup,
 		.init = STAGE "/init",
+		.sys = a->runtime->needs_sys ? STAGE "/sys" : NULL,
 		.socket_dir = a->runtime->passes_socket ? NULL : STAGE "/sock",
 		.env = &image.env,
 		.cwd = image.cwd,
-		.args = a->runtime->init_args,
+		.args = args,
 		.filter = buf_str(&a->node->filter),
 		.first_id = allocation_first_id(a),
-		.memory_bytes = a->spec.memory_bytes,
-		.cpu_milli = a->spec.cpu_milli,
-		.pids = a->runtime->pids_base + a->runtime->pids_each * a->spec.pids,
-		.open_files = open_files(),
+		.memory_bytes = a->spec.limits.memory_bytes,
+		.cpu_milli = a->spec.limits.cpu_milli,
+		.pids = runtime_pids(a->runtime, a->spec.limits.pids),
+		.open_files = open_files(a),
 	};
 
 	if (image_read_config(a->node, a->spec.image, &image, e) < 0)
 		return -1;
 	add_home(&image.env);
+	init_args(a, args);
 	if (!cgroup_path(&a->node->cgroups, a->name, cgroup, sizeof(cgroup)))
 		return err_set(e, ERR_INVALID, "cgroup path of %s is too long", a->name);
 	bundle_write(&text, &b);
@@ -181,7 +205,7 @@ static struct allocation *create(struct call *c, struct err *e)
 		return NULL;
 	}
 	if (!a && (image_exists(n, c->ask.create.image, e) < 0 ||
-		   allocation_make(n, &c->ask.create, &a, e) < 0))
+		   allocation_make(n, &c->ask.create, NULL, &a, e) < 0))
 		return NULL;
 	if (!a || check_leftovers(a, c->ask.create.keep_disk, e) < 0 ||
 	    allocation_claim(a, c, e) < 0)
@@ -192,10 +216,14 @@ static struct allocation *create(struct call *c, struct err *e)
 /* It was stopped and is to run again: on the disk it had, or not at all. */
 static int reuse_disk(struct allocation *a, struct err *e)
 {
+	uint64_t bytes = a->spec.limits.disk_bytes;
+
 	if (allocation_remove_traces(a, e) < 0)
 		return -1;
 	if (pool_observe(&a->node->pool, a->name) != PRESENCE_PRESENT)
 		return err_set(e, ERR_NOT_FOUND, "the disk of %s is not there", a->spec.sandbox);
+	if (bytes && pool_limit(&a->node->pool, a->name, bytes, e) < 0)
+		return -1;
 	crash_point("node.disk-kept");
 	a->phase = PHASE_BUILT;
 	allocation_log(a, LOG_INFO, "built on the disk it had", NULL);
@@ -219,6 +247,7 @@ void verb_create(struct call *c)
 	a->phase = PHASE_BUILDING;
 	a->life++;
 	if (c->ask.create.keep_disk) {
+		a->spec.limits = c->ask.create.limits; /* changed while it did not run */
 		if (allocation_save(a, &e) < 0 || write_config(a, &e) < 0 || reuse_disk(a, &e) < 0)
 			give_up(a, PHASE_ENDED, &e);
 		return;
@@ -239,6 +268,47 @@ static int bind_mount(const char *source, const char *target, bool directory, st
 	return 0;
 }
 
+/* The slot's network namespace, made ahead or made now. From here on it lives as long as we do. */
+static int enter_network(const struct allocation *a, struct err *e)
+{
+	int router = a->node->router.netns;
+
+	if (a->netns >= 0 && setns(a->netns, CLONE_NEWNET) < 0)
+		return err_sys(e, errno, "enter the network namespace");
+	if (a->netns < 0 && wire_make(router, a->slot, e) < 0)
+		return -1;
+	if (wire_label(router, a->slot, a->name, e) < 0)
+		return -1;
+	crash_point("node.network-entered");
+	return 0;
+}
+
+/* Root inside has no power over its network, so crun could not mount it itself. */
+static int stage_sys(struct err *e)
+{
+	unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY;
+
+	if (mkdir(STAGE "/sys", 0755) < 0 || mount("sysfs", STAGE "/sys", "sysfs", flags, NULL) < 0)
+		return err_sys(e, errno, "mount " STAGE "/sys");
+	return 0;
+}
+
+/*
+ * Debian's runsc takes a network namespace for the host's own if it sees a file in
+ * /proc/sys/net/core that newer kernels show everywhere: it is not to see it. The second /proc
+ * is for the kernel, which lets nobody mount one where no other is to be seen whole.
+ */
+static int stage_proc(struct err *e)
+{
+	unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+
+	if (mkdir(STAGE "/proc", 0700) < 0 || mount("proc", STAGE "/proc", "proc", flags, NULL) < 0)
+		return err_sys(e, errno, "mount " STAGE "/proc");
+	if (mount("berth", "/proc/sys/net/core", "tmpfs", flags | MS_RDONLY, NULL) < 0)
+		return err_sys(e, errno, "hide /proc/sys/net/core");
+	return 0;
+}
+
 static int stage(const struct allocation *a, struct err *e)
 {
 	char path[4096];
@@ -248,12 +318,16 @@ static int stage(const struct allocation *a, struct err *e)
 	crash_point("node.launch-entered");
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return err_sys(e, errno, "mount namespace");
+	if (enter_network(a, e) < 0)
+		return -1;
 	snprintf(path, sizeof(path), "%s/sandboxes/%s", a->node->pool.mount, a->name);
 	if (mount("berth", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0711,size=64k") < 0 ||
 	    mkdir(STAGE "/rootfs", 0755) < 0)
 		return err_sys(e, errno, "prepare " STAGE);
 	if (idmap_mount(path, STAGE "/rootfs", allocation_first_id(a), e) < 0 ||
 	    bind_mount(a->node->settings.init, STAGE "/init", false, e) < 0)
+		return -1;
+	if (a->runtime->needs_sys ? stage_sys(e) < 0 : stage_proc(e) < 0)
 		return -1;
 	if (a->runtime->passes_socket)
 		return 0;
@@ -303,6 +377,8 @@ static void on_engine_done(struct task *task, int status)
 	struct err e = { 0 };
 
 	a->task = NULL;
+	close_fd(&a->netns); /* its processes have it now, or it is to end */
+	a->netns = -1;
 	if (status != 0) {
 		process_log_error(a, a->runtime->name, status, &e);
 		return give_up(a, PHASE_ENDED, &e);
@@ -353,6 +429,9 @@ static int start_engine(struct allocation *a, struct err *e)
 		return -1;
 	}
 	crash_point("node.socket-made");
+	if (live_add(&a->node->router.rules, a->slot, e) < 0)
+		return -1;
+	crash_point("node.let-in");
 	if (task_start(&a->node->loop, &spec, &end, &a->task, e) < 0)
 		return -1;
 	crash_point("node.engine-begun");

@@ -15,10 +15,12 @@
 #include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/proc.h"
+#include "node/meter.h"
 #include "node/node.h"
 #include "node/process.h"
 #include "node/task.h"
 #include "node/verbs.h"
+#include "node/wire.h"
 
 #define EMPTY_LIMIT_MS 10000 /* for killed processes to be gone */
 #define LOOK_MS        2
@@ -123,7 +125,7 @@ static void on_removed(struct task *task, int status)
 	bool dropped;
 
 	if (status != 0) {
-		process_log_error(a, "remove the disk", status, &e);
+		process_log_error(a, "remove disk and link", status, &e);
 		return end_call(a, &e);
 	}
 	crash_point("node.removal-seen");
@@ -140,15 +142,15 @@ static void on_removed(struct task *task, int status)
 	allocation_go_on(again, dropped ? NULL : &e);
 }
 
-/* In a child: removing a subvolume waits for the disk. */
-static int remove_disk(void *arg, struct err *e)
+/* In a child: removing a subvolume waits for the disk, removing a link for the kernel. */
+static int remove_rest(void *arg, struct err *e)
 {
 	const struct allocation *a = arg;
 
 	if (pool_subvolume_remove(a->node->pool.sandboxes, a->name, e) < 0)
 		return -1;
 	crash_point("node.disk-removed");
-	return 0;
+	return wire_remove(a->node->router.netns, a->slot, e);
 }
 
 /* Cgroups, and what the engine wrote down about it. */
@@ -157,7 +159,7 @@ int allocation_remove_traces(struct allocation *a, struct err *e)
 	cleanup(strv_done) struct strv records = { 0 };
 	char path[320];
 
-	if (cgroup_remove(&a->node->cgroups, a->name, e) < 0)
+	if (meter_close(a, e) < 0 || cgroup_remove(&a->node->cgroups, a->name, e) < 0)
 		return -1;
 	crash_point("node.cgroups-removed");
 	a->runtime->records(&records, a->name);
@@ -170,11 +172,11 @@ int allocation_remove_traces(struct allocation *a, struct err *e)
 	return 0;
 }
 
-static void start_removing_disk(struct allocation *a)
+static void start_removing(struct allocation *a)
 {
 	cleanup(close_fd) int log = process_log_open(a);
 	struct task_work work = {
-		.run = remove_disk,
+		.run = remove_rest,
 		.log = log,
 		.on_done = on_removed,
 		.data = a,
@@ -190,10 +192,11 @@ static void destroy(struct allocation *a)
 	struct ending *w;
 
 	a->phase = PHASE_DESTROYING;
+	allocation_cut_off(a);
 	process_unwatch(a);
 	cgroup_kill(&a->node->cgroups, a->name);
 	crash_point("node.killed");
-	w = ending_new(a, 0, start_removing_disk);
+	w = ending_new(a, 0, start_removing);
 	w->clear = allocation_remove_traces;
 	on_look(&w->timer);
 }
@@ -239,11 +242,19 @@ static int find_or_record(struct call *c, struct allocation **ret, struct err *e
 {
 	const struct node_target *t = &c->ask.target;
 	struct node_create spec = { .generation = t->generation, .runtime = "crun" };
+	char name[ALLOCATION_NAME_SIZE];
+	enum presence link;
+	uint32_t slot;
 
 	if (allocation_find(&c->node->all, t->sandbox))
 		return allocation_target(&c->node->all, t, ret, e);
 	memcpy(spec.sandbox, t->sandbox, sizeof(spec.sandbox));
-	return allocation_make(c->node, &spec, ret, e);
+	if (allocation_name(t->sandbox, t->generation, name, e) < 0)
+		return -1;
+	link = wire_find(&c->node->router.links, name, &slot);
+	if (link == PRESENCE_UNKNOWN)
+		return err_set(e, ERR_BUSY, "whether %s has a link cannot be seen", name);
+	return allocation_make(c->node, &spec, link == PRESENCE_PRESENT ? &slot : NULL, ret, e);
 }
 
 void verb_destroy(struct call *c)
@@ -262,6 +273,7 @@ void verb_destroy(struct call *c)
 static void on_stopped(struct allocation *a)
 {
 	a->phase = PHASE_ENDED;
+	allocation_cut_off(a);
 	crash_point("node.stopped");
 	allocation_log(a, LOG_INFO, "stopped", NULL);
 	end_call(a, NULL);

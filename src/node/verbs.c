@@ -14,8 +14,11 @@
 #include "lib/str.h"
 #include "lib/time.h"
 #include "node/guest.h"
+#include "node/live.h"
+#include "node/meter.h"
 #include "node/node.h"
 #include "node/presence.h"
+#include "node/wire.h"
 
 static enum presence record_presence(const struct node *n, const struct runtime *r,
 				     const char *name)
@@ -44,9 +47,20 @@ static enum presence engine_presence(const struct node *n, const struct allocati
 	return all;
 }
 
+static enum presence link_presence(struct node *n, const struct allocation *a, const char *name)
+{
+	uint32_t slot;
+
+	/* Where no record of ours says which slot it was, all links are looked at. */
+	if (!a)
+		return wire_find(&n->router.links, name, &slot);
+	return presence_sum(wire_observe(n->router.probe, a->slot),
+			    live_observe(&n->router.rules, a->slot));
+}
+
 static enum presence sum_up(const struct node_observation *o)
 {
-	const uint32_t parts[] = { o->process, o->cgroup, o->disk, o->runtime };
+	const uint32_t parts[] = { o->process, o->cgroup, o->disk, o->runtime, o->link };
 	enum presence all = PRESENCE_ABSENT;
 
 	for (size_t i = 0; i < array_len(parts); i++)
@@ -54,7 +68,7 @@ static enum presence sum_up(const struct node_observation *o)
 	return all;
 }
 
-void allocation_observe(const struct node *n, const char *sandbox, uint64_t generation,
+void allocation_observe(struct node *n, const char *sandbox, uint64_t generation,
 			struct node_observation *ret)
 {
 	const struct allocation *a = allocation_find(&n->all, sandbox);
@@ -72,7 +86,13 @@ void allocation_observe(const struct node *n, const char *sandbox, uint64_t gene
 		o.process = process;
 		o.disk = pool_observe(&n->pool, name);
 		o.runtime = engine_presence(n, a, name);
+		o.link = link_presence(n, a, name);
 		o.record = presence_at(n->alloc_fd, name);
+	}
+	if (a) {
+		wire_address_text(a->slot, o.address);
+		o.used = a->used;
+		o.used.since_ms = a->made_ms;
 	}
 	o.presence = sum_up(&o);
 	o.ready = a && a->phase == PHASE_RUNNING && o.process == PRESENCE_PRESENT;
@@ -100,6 +120,17 @@ int allocation_claim(struct allocation *a, struct call *c, struct err *e)
 	return 0;
 }
 
+void allocation_cut_off(struct allocation *a)
+{
+	struct err e;
+
+	close_fd(&a->netns);
+	a->netns = -1;
+	if (live_remove(&a->node->router.rules, a->slot, &e) < 0) /* the observation tells */
+		allocation_log(a, LOG_ERROR, "cannot cut it off from the network", e.msg);
+	crash_point("node.cut-off");
+}
+
 struct call *allocation_release(struct allocation *a)
 {
 	struct call *done = a->call;
@@ -119,9 +150,9 @@ static void verb_observe(struct call *c)
 
 static void verb_connect(struct call *c)
 {
-	static const struct node_nothing nothing;
 	cleanup(close_fd) int fd = -1;
 	struct allocation *a;
+	struct node_usage u;
 	struct err e;
 
 	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0)
@@ -134,7 +165,8 @@ static void verb_connect(struct call *c)
 	if (guest_understands(a, &e) < 0 || guest_connect(a, &fd, &e) < 0)
 		return call_fail(c, &e);
 	crash_point("node.connected");
-	call_reply(c, &nothing, fd);
+	meter_read_some(a, &u); /* before the first command can begin */
+	call_reply(c, &u, fd);
 }
 
 void verb_tell_ended(const struct allocation *a)
@@ -191,19 +223,19 @@ static void verb_capacity(struct call *c)
 	pool_space(&n->pool, &r.disk_total, &r.disk_available);
 	snprintf(r.cgroups, sizeof(r.cgroups), "%s", cgroup_mode_name(n->cgroups.mode));
 	runtime_installed(r.runtimes, sizeof(r.runtimes));
+	r.cpu_us = meter_host_cpu_us(&n->cgroups);
 	call_reply(c, &r, -1);
 }
 
 static void verb_usage(struct call *c)
 {
-	struct node_usage u = { 0 };
 	struct allocation *a;
+	struct node_usage u;
 	struct err e;
 
-	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0 ||
-	    cgroup_usage(&c->node->cgroups, a->name, &u, &e) < 0)
+	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0)
 		return call_fail(c, &e);
-	u.disk_bytes = pool_used(&c->node->pool, a->name);
+	meter_read(a, &u);
 	call_reply(c, &u, -1);
 }
 
@@ -220,6 +252,7 @@ static void (*const verbs[NODE_VERB_COUNT])(struct call *c) = {
 	[NODE_CAPACITY]	 = verb_capacity,
 	[NODE_USAGE]	 = verb_usage,
 	[NODE_LEASE]	 = verb_lease,
+	[NODE_LIMIT]	 = verb_limit,
 };
 /* clang-format on */
 

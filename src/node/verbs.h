@@ -14,6 +14,7 @@ void verb_stop(struct call *c);
 void verb_destroy(struct call *c);
 void verb_image(struct call *c);
 void verb_inventory(struct call *c);
+void verb_limit(struct call *c);
 
 /* The allocation's call is over; a destroy that waited for it begins. */
 struct call *allocation_release(struct allocation *a);
@@ -30,6 +31,9 @@ void allocation_supersede(struct allocation *a, struct call *by);
 /* A verb may begin on it only if no other is under way. */
 must_check int allocation_claim(struct allocation *a, struct call *c, struct err *e);
 
+/* Nothing of it gets through the router any more, and it gives back its namespace. */
+void allocation_cut_off(struct allocation *a);
+
 /* Its processes ended by themselves: whoever follows is told. */
 void verb_tell_ended(const struct allocation *a);
 void verb_forget_followers(struct node *n); /* those whose link is gone */
@@ -38,7 +42,7 @@ void verb_forget_followers(struct node *n); /* those whose link is gone */
 must_check int allocation_remove_traces(struct allocation *a, struct err *e);
 
 /* Observe it from host facts alone. */
-void allocation_observe(const struct node *n, const char *sandbox, uint64_t generation,
+void allocation_observe(struct node *n, const char *sandbox, uint64_t generation,
 			struct node_observation *ret);
 
 void allocation_log(const struct allocation *a, enum log_level level, const char *msg,

@@ -30,6 +30,12 @@ static const struct field image_fields[] = {
 	{ 0 }
 };
 
+#define LIMIT_FIELDS(record, at) \
+	FIELD(FIELD_U64, record, at memory_bytes), \
+	FIELD(FIELD_U64, record, at disk_bytes), \
+	FIELD(FIELD_U32, record, at cpu_milli), \
+	FIELD(FIELD_U32, record, at pids), \
+	FIELD(FIELD_U32, record, at open_files)
 static const struct field create_fields[] = {
 	FIELD(FIELD_STR, node_create, request),
 	FIELD(FIELD_STR, node_create, sandbox),
@@ -37,11 +43,18 @@ static const struct field create_fields[] = {
 	FIELD(FIELD_U64, node_create, epoch),
 	FIELD(FIELD_STR, node_create, image),
 	FIELD(FIELD_STR, node_create, runtime),
-	FIELD(FIELD_U64, node_create, memory_bytes),
-	FIELD(FIELD_U64, node_create, disk_bytes),
-	FIELD(FIELD_U32, node_create, cpu_milli),
-	FIELD(FIELD_U32, node_create, pids),
+	LIMIT_FIELDS(node_create, limits.),
+	FIELD(FIELD_STR, node_create, trust),
 	FIELD(FIELD_U32, node_create, keep_disk),
+	{ 0 }
+};
+
+static const struct field limit_fields[] = {
+	FIELD(FIELD_STR, node_limit, request),
+	FIELD(FIELD_STR, node_limit, sandbox),
+	FIELD(FIELD_U64, node_limit, generation),
+	FIELD(FIELD_U64, node_limit, epoch),
+	LIMIT_FIELDS(node_limit, limits.),
 	{ 0 }
 };
 
@@ -55,6 +68,17 @@ static const struct field stop_fields[] = {
 	{ 0 }
 };
 
+#define USAGE_FIELDS(record, at) \
+	FIELD(FIELD_U64, record, at since_ms), \
+	FIELD(FIELD_U64, record, at cpu_us), \
+	FIELD(FIELD_U64, record, at memory_bytes), \
+	FIELD(FIELD_U64, record, at memory_peak_bytes), \
+	FIELD(FIELD_U64, record, at pids), \
+	FIELD(FIELD_U64, record, at pids_peak), \
+	FIELD(FIELD_U64, record, at pids_refused), \
+	FIELD(FIELD_U64, record, at disk_bytes), \
+	FIELD(FIELD_U64, record, at oom_kills)
+
 static const struct field observation_fields[] = {
 	FIELD(FIELD_STR, node_observation, sandbox),
 	FIELD(FIELD_U64, node_observation, generation),
@@ -63,12 +87,15 @@ static const struct field observation_fields[] = {
 	FIELD(FIELD_U32, node_observation, cgroup),
 	FIELD(FIELD_U32, node_observation, disk),
 	FIELD(FIELD_U32, node_observation, runtime),
+	FIELD(FIELD_U32, node_observation, link),
 	FIELD(FIELD_U32, node_observation, record),
 	FIELD(FIELD_U32, node_observation, ready),
 	FIELD(FIELD_U32, node_observation, ended),
 	FIELD(FIELD_U32, node_observation, life),
 	FIELD(FIELD_U64, node_observation, observed_ms),
+	FIELD(FIELD_STR, node_observation, address),
 	FIELD(FIELD_STR, node_observation, detail),
+	USAGE_FIELDS(node_observation, used.),
 	{ 0 }
 };
 
@@ -88,16 +115,12 @@ static const struct field capacity_fields[] = {
 	FIELD(FIELD_U32, node_capacity, sandboxes),
 	FIELD(FIELD_STR, node_capacity, cgroups),
 	FIELD(FIELD_STR, node_capacity, runtimes),
+	FIELD(FIELD_U64, node_capacity, cpu_us),
 	{ 0 }
 };
 
 static const struct field usage_fields[] = {
-	FIELD(FIELD_U64, node_usage, cpu_us),
-	FIELD(FIELD_U64, node_usage, memory_bytes),
-	FIELD(FIELD_U64, node_usage, memory_peak_bytes),
-	FIELD(FIELD_U64, node_usage, pids),
-	FIELD(FIELD_U64, node_usage, disk_bytes),
-	FIELD(FIELD_U64, node_usage, oom_kills),
+	USAGE_FIELDS(node_usage, ),
 	{ 0 }
 };
 
@@ -137,13 +160,14 @@ static const struct node_verb_row rows[NODE_VERB_COUNT] = {
 	[NODE_CREATE]	 = ROW("create", create, observation),
 	[NODE_START]	 = ROW("start", target, observation),
 	[NODE_OBSERVE]	 = ROW("observe", target, observation),
-	[NODE_CONNECT]	 = ROW("connect", target, nothing),
+	[NODE_CONNECT]	 = ROW("connect", target, usage),
 	[NODE_STOP]	 = ROW("stop", stop, observation),
 	[NODE_DESTROY]	 = ROW("destroy", target, observation),
 	[NODE_INVENTORY] = ROW_LIST("inventory", cursor, observation, nothing),
 	[NODE_CAPACITY]	 = ROW("capacity", cursor, capacity),
 	[NODE_USAGE]	 = ROW("usage", target, usage),
 	[NODE_LEASE]	 = ROW("lease", lease, fence),
+	[NODE_LIMIT]	 = ROW("limit", limit, nothing),
 };
 #undef HAS
 #undef SIZE

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "proto/record.h"
+#include "proto/router.h"
 
 #define NODE_PACKET_MAX    (32 * 1024)
 #define NODE_VERSION       1
@@ -17,6 +18,7 @@
 #define NODE_REQUEST_SIZE  40 /* the HTTP request this is done for */
 #define NODE_RUNTIME_SIZE  16
 #define NODE_REFERENCE_MAX 512
+#define NODE_TRUST_SIZE    2048
 
 enum node_verb {
 	NODE_NONE,
@@ -31,6 +33,7 @@ enum node_verb {
 	NODE_CAPACITY,
 	NODE_USAGE,
 	NODE_LEASE,
+	NODE_LIMIT,
 	NODE_VERB_COUNT
 };
 
@@ -83,6 +86,15 @@ struct node_image {
 	uint64_t total;
 };
 
+/* Those that berth-node and the kernel see to. */
+struct node_limits {
+	uint64_t memory_bytes;
+	uint64_t disk_bytes;
+	uint32_t cpu_milli;
+	uint32_t pids;
+	uint32_t open_files; /* of one process; 0: as many as the host has */
+};
+
 struct node_create {
 	char request[NODE_REQUEST_SIZE];
 	char sandbox[NODE_NAME_SIZE];
@@ -90,11 +102,18 @@ struct node_create {
 	uint64_t epoch;
 	char image[NODE_DIGEST_SIZE];
 	char runtime[NODE_RUNTIME_SIZE];
-	uint64_t memory_bytes;
-	uint64_t disk_bytes;
-	uint32_t cpu_milli;
-	uint32_t pids;
+	struct node_limits limits;
+	/* a certificate the box is to trust, behind its hash; empty: none */
+	char trust[NODE_TRUST_SIZE];
 	uint32_t keep_disk; /* 1: it was stopped: the disk it had must be there, and stays */
+};
+
+/* limit: other ones than it was created with, from now on; those that stay are said again. */
+struct node_limit {
+	char request[NODE_REQUEST_SIZE];
+	char sandbox[NODE_NAME_SIZE];
+	uint64_t generation, epoch;
+	struct node_limits limits;
 };
 
 struct node_stop {
@@ -106,6 +125,21 @@ struct node_stop {
 	uint32_t life; /* only this one; 0: whichever it is */
 };
 
+/*
+ * What an allocation has used, as the kernel counted it, since it was made: also
+ * in what it had before it was stopped and started again. `connect` tells what is
+ * needed to say later what was used meanwhile: cpu_us and what was refused.
+ */
+struct node_usage {
+	uint64_t since_ms; /* when it was made; 0: nothing is known */
+	uint64_t cpu_us;
+	uint64_t memory_bytes, memory_peak_bytes; /* with the page cache */
+	uint64_t pids, pids_peak;
+	uint64_t pids_refused; /* processes that were not allowed to begin */
+	uint64_t disk_bytes;
+	uint64_t oom_kills;
+};
+
 /* What the host saw, part by part; `presence` sums them up. */
 struct node_observation {
 	char sandbox[NODE_NAME_SIZE];
@@ -115,12 +149,15 @@ struct node_observation {
 	uint32_t cgroup;
 	uint32_t disk;
 	uint32_t runtime; /* the engine's own record of it */
+	uint32_t link;    /* its way into the router, and the permission to use it */
 	uint32_t record;  /* berth-node's own, with bundle and socket; no part of the sum */
 	uint32_t ready;   /* 1: init has answered */
 	uint32_t ended;   /* 1: its first process is gone, whatever that left behind */
 	uint32_t life;    /* counts its starts; 0: not known */
 	uint64_t observed_ms;
-	char detail[200]; /* what was unknown, or what is still there */
+	char address[ROUTER_ADDRESS_SIZE]; /* of its slot, from create to destroy; else empty */
+	char detail[200];                  /* what was unknown, or what is still there */
+	struct node_usage used;            /* up to when its cgroup was removed last */
 };
 
 /*
@@ -141,14 +178,7 @@ struct node_capacity {
 	uint32_t sandboxes;
 	char cgroups[16]; /* "v2", "hybrid", "v1" */
 	char runtimes[64];
-};
-
-struct node_usage {
-	uint64_t cpu_us;
-	uint64_t memory_bytes, memory_peak_bytes;
-	uint64_t pids;
-	uint64_t disk_bytes;
-	uint64_t oom_kills;
+	uint64_t cpu_us; /* of all sandboxes together, also those that are gone */
 };
 
 /*
@@ -226,6 +256,7 @@ union node_any {
 	struct node_image_ask image_ask;
 	struct node_image image;
 	struct node_create create;
+	struct node_limit limit;
 	struct node_stop stop;
 	struct node_observation observation;
 	struct node_cursor cursor;

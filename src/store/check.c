@@ -24,7 +24,8 @@ static const struct statement check = { "check",
 	"UNION ALL "
 	"SELECT 'unproven', id, 'the receipt: ' || left(receipt, 150) FROM tombstone "
 	"WHERE host = $1 AND NOT (" SAYS_ABSENT("process") " AND " SAYS_ABSENT("cgroup") " AND "
-	SAYS_ABSENT("disk") " AND " SAYS_ABSENT("runtime") ") "
+	SAYS_ABSENT("disk") " AND " SAYS_ABSENT("runtime") " AND "
+	"(" SAYS_ABSENT("link") " OR receipt NOT LIKE '%\"link\"%')) " /* there were none once */
 	"AND receipt NOT LIKE '%\"removed_by\"%' " /* an operator took it on himself */
 	"UNION ALL "
 	"SELECT 'twice', t.id, 'a row in state ' || s.state "

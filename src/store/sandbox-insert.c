@@ -12,11 +12,11 @@
 #define TELL_CREATED TELL("version", "'create'", "''", "state", "''", "0", "made")
 #define INSERT_FROM \
 	"INSERT INTO sandbox (id, owner, image, image_digest, runtime, host, generation, state, " \
-	"memory_mb, cpu_milli, pids, disk_mb, deadline_at, name, identity_key, isolation, " \
+	LIMIT_COLUMNS ", deadline_at, name, identity_key, isolation, " \
 	"profile, labels, env, sleep_after_ms, keep_alive, cap_subject) " \
 	"SELECT $1, $2, i.name, i.digest, $4, $5, 1, 'creating', " \
-	"$6::bigint, $7::bigint, $8::bigint, $9::bigint, " SQL_AFTER("$10") ", $11, $12, $13, " \
-	"$14, $15::jsonb, $16, $17::bigint, $18::bigint = 1, $19 FROM "
+	LIMIT_VALUES("$6") ", " SQL_AFTER("$7") ", $8, $9, $10, " \
+	"$11, $12::jsonb, $13, $14::bigint, $15::bigint = 1, $16 FROM "
 static const struct statement insert = { "sandbox-insert",
 	"WITH made AS (" INSERT_FROM "image i WHERE i.name = $3 FOR SHARE RETURNING *)" TELL_CREATED
 	"SELECT " SANDBOX_COLUMNS " FROM made" };
@@ -24,7 +24,7 @@ static const struct statement insert = { "sandbox-insert",
 static const struct statement insert_once = { "sandbox-insert-once",
 	"WITH named AS (SELECT name, digest FROM image WHERE name = $3 FOR SHARE), "
 	"taken AS (INSERT INTO idempotency (owner, key, request, body_hash, sandbox_id) "
-	"SELECT $2, $20, $21, $22, $1 FROM named "
+	"SELECT $2, $17, $18, $19, $1 FROM named "
 	"ON CONFLICT (owner, key) DO NOTHING RETURNING key), "
 	"made AS (" INSERT_FROM "named i, taken RETURNING *)" TELL_CREATED
 	"SELECT " SANDBOX_COLUMNS " FROM made" };
@@ -109,35 +109,55 @@ static int check_cap(struct store *s, const struct sandbox_spec *spec, struct er
 	return err_fix(e, "Delete one that is no longer needed; asleep and failed ones count too.");
 }
 
-static int check_room(struct store *s, const struct sandbox_intent *intent, struct err *e)
+static uint64_t growth(const struct limits *from, const struct limits *to, enum limit l)
 {
-	const struct sandbox_spec *spec = intent->spec;
-	struct placement_host h;
-	struct sums have = { 0 };
-	struct resources need = { .of = {
-					  [RESOURCE_MEMORY_MB] = (uint64_t)spec->memory_mb,
-					  [RESOURCE_DISK_MB] = (uint64_t)spec->disk_mb,
-					  [RESOURCE_CPU_MILLI] = (uint64_t)spec->cpu_milli,
-					  [RESOURCE_PIDS] = (uint64_t)spec->pids,
-				  } };
+	return to->of[l] > from->of[l] ? (uint64_t)(to->of[l] - from->of[l]) : 0;
+}
 
-	if (!intent->room)
-		return 0;
-	if (lock_row(s, &host_lock, intent->host, e) < 0 ||
-	    store_run_one(s, &promised, ARGS(TEXT(intent->host)), sums_columns, &have, e) < 0)
+struct resources sandbox_need(const struct limits *from, const struct limits *to)
+{
+	return (struct resources){ .of = {
+					   [RESOURCE_MEMORY_MB] = growth(from, to, LIMIT_MEMORY_MB),
+					   [RESOURCE_DISK_MB] = growth(from, to, LIMIT_DISK_MB),
+					   [RESOURCE_CPU_MILLI] = growth(from, to, LIMIT_CPU_MILLI),
+					   [RESOURCE_PIDS] = growth(from, to, LIMIT_PIDS),
+				   } };
+}
+
+int sandbox_admit(struct store *s, const char *host, const struct placement_host *room,
+		  const struct resources *need, struct err *e)
+{
+	struct placement_host h = *room;
+	struct sums have = { 0 };
+
+	if (lock_row(s, &host_lock, host, e) < 0 ||
+	    store_run_one(s, &promised, ARGS(TEXT(host)), sums_columns, &have, e) < 0)
 		return -1;
-	h = *intent->room;
 	h.sandboxes = have.n > UINT32_MAX ? UINT32_MAX : (unsigned)have.n;
 	h.promised.of[RESOURCE_MEMORY_MB] = have.memory_mb;
 	h.promised.of[RESOURCE_DISK_MB] = have.disk_mb;
 	h.promised.of[RESOURCE_CPU_MILLI] = have.cpu_milli;
 	h.promised.of[RESOURCE_PIDS] = have.pids;
-	if (placement_admit(&h, &need, e) == 0)
+	if (placement_admit(&h, need, e) == 0)
 		return 0;
-	if (intent->full)
+	err_wrap(e, "host %s has no room", host);
+	err_fix(e, "Delete what is no longer needed, or try again later.");
+	return 1;
+}
+
+static int check_room(struct store *s, const struct sandbox_intent *intent, struct err *e)
+{
+	struct limits nothing = { 0 };
+	struct resources need;
+	int n;
+
+	if (!intent->room)
+		return 0;
+	need = sandbox_need(&nothing, &intent->spec->limits);
+	n = sandbox_admit(s, intent->host, intent->room, &need, e);
+	if (n > 0 && intent->full)
 		*intent->full = true;
-	err_wrap(e, "host %s has no room", intent->host);
-	return err_fix(e, "Delete what is no longer needed, or try again later.");
+	return n ? -1 : 0;
 }
 
 /* 1: written; 0: not, because of the key or the image. */
@@ -146,10 +166,11 @@ static int insert_row(struct store *s, const struct sandbox_intent *intent, stru
 {
 	const struct sandbox_spec *spec = intent->spec;
 	const struct idempotency_use *use = intent->use;
+	char limits[LIMITS_TEXT_SIZE];
 	struct args args = ARGS(
 		TEXT(intent->id), TEXT(intent->owner), TEXT(spec->image), TEXT(spec->runtime),
-		TEXT(intent->host), NUMBER(spec->memory_mb), NUMBER(spec->cpu_milli),
-		NUMBER(spec->pids), NUMBER(spec->disk_mb), NUMBER(intent->deadline_ms),
+		TEXT(intent->host), TEXT(limits_text(&spec->limits, limits)),
+		NUMBER(intent->deadline_ms),
 		TEXT(spec->name), TEXT(spec->identity_key),
 		TEXT(policy_isolation_name(spec->isolation)), TEXT(spec->profile),
 		TEXT(spec->labels[0] ? spec->labels : "{}"), TEXT(spec->env[0] ? spec->env : "{}"),

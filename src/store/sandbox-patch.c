@@ -11,10 +11,14 @@ static const struct statement patch = { "sandbox-patch",
 	"env = coalesce($4, env), sleep_after_ms = coalesce($5::bigint, sleep_after_ms), "
 	"keep_alive = coalesce($6::bigint = 1, keep_alive), deadline_at = "
 	"CASE WHEN $7::bigint IS NULL THEN deadline_at WHEN $7::bigint = 0 THEN NULL "
-	"ELSE " SQL_AFTER("$7") " END, version = version + 1 "
+	"ELSE " SQL_AFTER("$7") " END, (" LIMIT_COLUMNS ") = ROW (" LIMIT_VALUES("$8") "), "
+	"profile = $9, limits_pending = limits_pending OR $10::bigint = 1, version = version + 1 "
 	"WHERE id = $1 AND version = $2::bigint RETURNING *)"
 	TELL("version", "'patch'", "state", "state", "''", "0", "did")
 	"SELECT " SANDBOX_COLUMNS " FROM did" };
+static const struct statement limits_done = { "sandbox-limits-done",
+	"UPDATE sandbox SET limits_pending = false WHERE id = $1 AND version = $2::bigint "
+	"RETURNING " SANDBOX_COLUMNS };
 static const struct statement rearm = { "sandbox-rearm",
 	"UPDATE sandbox SET deadline_at = CASE WHEN $3::bigint = 0 THEN NULL "
 	"ELSE " SQL_AFTER("$3") " END WHERE id = $1 AND version = $2::bigint "
@@ -34,10 +38,11 @@ static struct arg number_or_null(const uint64_t *n)
 	return n ? (struct arg)NUMBER(*n) : (struct arg)TEXT(NULL);
 }
 
-int store_sandbox_patch(struct store *s, const struct sandbox_patch *p, struct sandbox *ret,
-			struct err *e)
+static int patch_row(struct store *s, const struct sandbox_patch *p, struct sandbox *ret,
+		     struct err *e)
 {
 	uint64_t keep = p->keep_alive ? *p->keep_alive : 0;
+	char limits[LIMITS_TEXT_SIZE];
 	const struct arg items[] = {
 		TEXT(p->id),
 		NUMBER(p->version),
@@ -46,17 +51,55 @@ int store_sandbox_patch(struct store *s, const struct sandbox_patch *p, struct s
 		number_or_null(p->sleep_after_ms),
 		number_or_null(p->keep_alive ? &keep : NULL),
 		number_or_null(p->deadline_ms),
+		TEXT(limits_text(p->limits, limits)),
+		TEXT(p->profile),
+		NUMBER(p->limits_pending),
 	};
-	struct sandbox got = { 0 };
 	int n = store_run_one(s, &patch, (struct args){ items, array_len(items) }, sandbox_columns,
-			      &got, e);
+			      ret, e);
 
-	if (n < 0)
-		return -1;
 	if (n == 0)
 		return err_set(e, ERR_CONFLICT, "sandbox %.60s has changed meanwhile", p->id);
+	return n < 0 ? -1 : 0;
+}
+
+static int patch_admitted(struct store *s, const struct sandbox_patch *p, struct sandbox *ret,
+			  struct err *e)
+{
+	struct resources need = sandbox_need(p->was, p->limits);
+
+	if (store_begin(s, e) < 0)
+		return -1;
+	if (sandbox_admit(s, p->host, p->room, &need, e) != 0 || patch_row(s, p, ret, e) < 0) {
+		store_rollback(s);
+		return -1;
+	}
+	return store_commit(s, e);
+}
+
+int store_sandbox_patch(struct store *s, const struct sandbox_patch *p, struct sandbox *ret,
+			struct err *e)
+{
+	struct sandbox got = { 0 };
+
+	if ((p->was ? patch_admitted : patch_row)(s, p, &got, e) < 0)
+		return -1;
 	*ret = got;
 	return 0;
+}
+
+int store_sandbox_limits_done(struct store *s, const char *id, uint64_t version,
+			      struct sandbox *ret, struct err *e)
+{
+	struct sandbox got = { 0 };
+	int n = store_run_one(s, &limits_done, ARGS(TEXT(id), NUMBER(version)), sandbox_columns,
+			      &got, e);
+
+	if (n == 0)
+		return err_set(e, ERR_CONFLICT, "sandbox %.60s has changed meanwhile", id);
+	if (n > 0)
+		*ret = got;
+	return n < 0 ? -1 : 0;
 }
 
 int store_sandbox_rearm(struct store *s, const char *id, uint64_t version, uint64_t deadline_ms,

@@ -1,13 +1,14 @@
 /* Sandboxes as rows, for this room only: the columns, and how a change of one is told. */
 #pragma once
 
+#include "store/limit-row.h"
 #include "store/row.h"
 #include "store/sandbox.h"
 
 /* clang-format off */
 #define SANDBOX_COLUMNS \
 	"id, owner, image, image_digest, runtime, host, generation, state, " \
-	"memory_mb, cpu_milli, pids, disk_mb, " SQL_MS("created_at") " AS created_ms, " \
+	LIMIT_COLUMNS ", limits_pending, " SQL_MS("created_at") " AS created_ms, " \
 	"version, reason, " SQL_MS("now()") " AS read_ms, stop_state AS \"stop.state\", " \
 	"stop_attempt AS \"stop.attempt\", stop_attempts AS \"stop.attempts\", " \
 	"stop_rechecks AS \"stop.rechecks\", reason AS \"stop.last_error\", " \
@@ -18,7 +19,8 @@
 	"coalesce(" SQL_MS("busy_since") ", 0) AS busy_ms"
 /* A tombstone read as a sandbox: the same columns, what it does not know is empty. */
 #define GONE_COLUMNS \
-	"id, owner, '', '', '', host, generation, 'gone', 0, 0, 0, 0, 0, 0, '', " \
+	"id, owner, '', '', '', host, generation, 'gone', " \
+	LIMIT_NOTHING ", false, 0, 0, '', " \
 	SQL_MS("now()") ", 'none', 0, 0, 0, '', 0, 0, '', '', '', '', '{}', '{}', 0, false, 0, 0"
 /* What was written is told in the same statement: "WITH ", "did AS (... RETURNING *)", this. */
 #define TELL(version, event, from, to, reason, attempt, did) \
@@ -34,3 +36,10 @@ extern const struct column sandbox_columns[];
 must_check int sandbox_each(struct store *s, const struct statement *st, struct args args,
 			    sandbox_fn *on_row, void *arg, struct err *e);
 must_check int sandbox_limit_check(uint32_t limit, struct err *e);
+
+/* What one set of limits asks for beyond another. */
+struct resources sandbox_need(const struct limits *from, const struct limits *to);
+
+/* In a transaction: has the host so much more? 1 with the error if not. */
+must_check int sandbox_admit(struct store *s, const char *host, const struct placement_host *room,
+			     const struct resources *need, struct err *e);

@@ -97,9 +97,19 @@ struct sandbox_patch {
 	const uint64_t *sleep_after_ms;
 	const bool *keep_alive;
 	const uint64_t *deadline_ms; /* from now, 0: none */
+	const struct limits *limits; /* never NULL, as the next: the old ones, if they stay */
+	const char *profile;
+	bool limits_pending;               /* berth-node is to be told of them */
+	const struct limits *was;          /* if they change: what they were, */
+	const char *host;                  /* where, and */
+	const struct placement_host *room; /* what it has */
 };
 must_check int store_sandbox_patch(struct store *s, const struct sandbox_patch *patch,
 				   struct sandbox *ret, struct err *e);
+
+/* berth-node has done it; if the record changed meanwhile, it may have to do more. */
+must_check int store_sandbox_limits_done(struct store *s, const char *id, uint64_t version,
+					 struct sandbox *ret, struct err *e);
 
 /* The alarm of a record at rest, moved; nothing happens if the record changed meanwhile. */
 must_check int store_sandbox_rearm(struct store *s, const char *id, uint64_t version,

@@ -17,6 +17,7 @@ from bare import Bare
 from files import files_large, files_small
 from httpcpu import http_small_cpu
 from server import Server
+from slots import slots
 from transitions import transitions
 
 ROUNDS = 60
@@ -301,7 +302,7 @@ def runsc(b):
 
 FIGURES = {f.__name__: f for f in (create_first_result_cold, exec_true, stdout_1gib, million_lines, thousand_execs,
                                    memory_idle_500, http_small_cpu, pg_transactions_per_create,
-                                   burst, files_small, files_large, transitions, runsc)}
+                                   burst, files_small, files_large, transitions, slots, runsc)}
 
 
 def met(row):

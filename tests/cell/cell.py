@@ -179,6 +179,7 @@ class Host:
         build = self.cell.build
         self.write("node.conf", {
             "instance": self.instance, "socket": self.dir / "run/node.sock", "socket_user": service_user(),
+            "egress_socket": self.dir / "run/egress.sock", "egress_user": service_user(),
             "run_dir": self.dir / "node", "pool": self.dir / "pool.img", "pool_size": "4g",
             "init": build / "src/init/berth-init", "image_helper": build / "src/image/berth-image"})
         self.configure()

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ["src/api/berthd", "src/node/berth-node", "src/cli/berth", "src/init/berth-init", "src/image/berth-image"]
+PROGRAMS = ["src/api/berthd", "src/node/berth-node", "src/egress/berth-egress", "src/cli/berth", "src/init/berth-init", "src/image/berth-image"]
 
 # name: (what it guards, scenario[:point]..., file, search, replace)
 GUARDS = {
@@ -70,7 +70,15 @@ GUARDS = {
     "cgroups-go-too": (
         "a deletion removes the cgroups, and looks whether they are gone",
         ["delete"], "src/node/verb-destroy.c",
-        "	if (cgroup_remove(&a->node->cgroups, a->name, e) < 0)\n		return -1;\n", ""),
+        " || cgroup_remove(&a->node->cgroups, a->name, e) < 0)", ")"),
+    "links-go-too": (
+        "a deletion removes the link, and looks whether it is gone",
+        ["delete"], "src/node/verb-destroy.c",
+        "	return wire_remove(a->node->router.netns, a->slot, e);", "	return 0;"),
+    "ended-is-cut-off": (
+        "what ends is not let into the router any more",
+        ["delete"], "src/node/verbs.c",
+        "	if (live_remove(&a->node->router.rules, a->slot, &e) < 0)", "	if (false)"),
     "lost-is-not-gone": (
         "a wrapper whose end nobody saw is unknown, and nothing starts beside it",
         ["wrapper-lost:wrapper.authorised"], "src/api/wrapper/look.c",

@@ -3,6 +3,7 @@
 prepare() runs unharmed; act() runs with an order to die somewhere; verify() runs when everything is
 up again. What act() returns is given to verify().
 """
+import glob
 import io
 import os
 import pathlib
@@ -206,6 +207,28 @@ class Sleep(Scenario):
         read = self.read(w, ident)
         demand(read.out.decode() == text + "\n", f"its disk has {dict(read)}")
         demand(told.kind != "exited" or told.out == read.out, f"it lied: {dict(told)}")
+
+
+class Limits(Scenario):
+    """Changed while it runs, until there is an answer: record and kernel say the same."""
+
+    def prepare(self, w):
+        return w.api.create(memory_mb=256)
+
+    def act(self, w, thing):
+        def change():
+            status, body, _ = w.api.request("PATCH", "/v1/sandboxes/" + thing, {"memory_mb": 128, "pids": 99})
+            if status in (503, 504):
+                raise ApiError(503, body)
+            demand(status == 200 and body["limits_in_force"], f"limits: {status} {body}")
+        insist(change)
+
+    def verify(self, w, thing, told):
+        box = insist(lambda: w.api.get("/v1/sandboxes/" + thing))
+        demand((box["memory_mb"], box["pids"]) == (128, 99), f"acknowledged, and it has {box}")
+        found = [open(f).read().strip() for where in ("memory/berth.*/%s.*/memory.limit_in_bytes", "berth.*/%s.*/memory.max")
+                 for f in glob.glob("/sys/fs/cgroup/" + where % thing)]
+        demand(found == [str(128 << 20)], f"the kernel says {found}")
 
 
 class Identity(Scenario):
@@ -557,6 +580,7 @@ ALL = {
     "delete-later": DeleteLater,
     "delete-while-creating": DeleteWhileCreating,
     "sleep": Sleep,
+    "limits": Limits,
     "idle": Idle,
     "aged": Aged,
     "patch": Patch,

@@ -10,6 +10,7 @@ import time
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/system"))
 
+import router  # noqa: E402
 from client import Api, ApiError  # noqa: E402,F401
 import images  # noqa: E402
 from marks import SLOW  # noqa: E402
@@ -171,6 +172,8 @@ class World:
             if p.isdigit() and parent + "/" in leftovers.read(f"/proc/{p}/cgroup"):
                 if not leftovers.Process(int(p)).dead:
                     found.append(f"process {p}")
+        found += [f"link {link} of {whose}" for link, whose in router.links(d).items() if whose]
+        found += [f"{link} let in" for link, _ in router.live(d)]
         return found
 
     def delete_all(self):
@@ -184,7 +187,7 @@ class World:
             ident = box["id"]
             answer = until(lambda: insist(lambda: one(ident)))
             demand(answer, f"{ident} cannot be deleted: {insist(lambda: self.api.get('/v1/sandboxes/' + ident))}")
-            parts = {answer["receipt"][p] for p in ("process", "cgroup", "disk", "runtime")}
+            parts = {answer["receipt"][p] for p in ("process", "cgroup", "disk", "runtime", "link")}
             demand(parts == {"absent"}, f"{ident} has a receipt that proves nothing: {answer}")
             gone.append(ident)
         return gone

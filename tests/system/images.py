@@ -2,7 +2,7 @@
 
     image = images.have(s, "bash", "git")   # once a server; then s.box(image=image)
 
-Known: bash, git (with http), python3 (the system's, with its library), node.
+Known: bash, curl, git (with http), python3 (the system's, with its library), node.
 """
 import io
 import os
@@ -117,7 +117,13 @@ def add_node(tree):
             tree.file(path)
 
 
-ADD = {"bash": add_bash, "git": add_git, "python3": add_python3, "node": add_node}
+def add_curl(tree):
+    tree.program("/usr/bin/curl")
+    tree.text("etc/ssl/certs/ca-certificates.crt", "")
+    tree.link("usr/lib/ssl/certs", "/etc/ssl/certs")
+
+
+ADD = {"bash": add_bash, "curl": add_curl, "git": add_git, "python3": add_python3, "node": add_node}
 
 
 def build(path, *programs):

@@ -5,32 +5,35 @@ import socket
 import struct
 
 VERBS = ["none", "image", "create", "start", "observe", "connect", "stop", "destroy",
-         "inventory", "capacity", "usage", "lease"]
+         "inventory", "capacity", "usage", "lease", "limit"]
 PRESENCE = ["unknown", "absent", "present"]
 
+LIMITS = [("memory_bytes", "Q"), ("disk_bytes", "Q"), ("cpu_milli", "I"), ("pids", "I"), ("open_files", "I")]
+USAGE = [(name, "Q") for name in ("since_ms", "cpu_us", "memory_bytes", "memory_peak_bytes", "pids", "pids_peak", "pids_refused",
+                                  "disk_bytes", "oom_kills")]
 TARGET = [("request", "s"), ("sandbox", "s"), ("generation", "Q"), ("epoch", "Q")]
 OBSERVATION = [("sandbox", "s"), ("generation", "Q"), ("presence", "I"), ("process", "I"),
-               ("cgroup", "I"), ("disk", "I"), ("runtime", "I"), ("record", "I"), ("ready", "I"),
-               ("ended", "I"), ("life", "I"), ("observed_ms", "Q"), ("detail", "s")]
+               ("cgroup", "I"), ("disk", "I"), ("runtime", "I"), ("link", "I"), ("record", "I"),
+               ("ready", "I"), ("ended", "I"), ("life", "I"), ("observed_ms", "Q"), ("address", "s"),
+               ("detail", "s")] + USAGE
 IMAGE = [("digest", "s"), ("bytes", "Q"), ("phase", "s"), ("done", "Q"), ("total", "Q")]
 FIELDS = {  # verb: request, part, reply
     "image": ([("request", "s"), ("op", "I"), ("source", "s"), ("digest", "s")], IMAGE, IMAGE),
-    "create": (TARGET + [("image", "s"), ("runtime", "s"), ("memory_bytes", "Q"), ("disk_bytes", "Q"), ("cpu_milli", "I"),
-                ("pids", "I"), ("keep_disk", "I")], None, OBSERVATION),
+    "create": (TARGET + [("image", "s"), ("runtime", "s")] + LIMITS + [("trust", "s"), ("keep_disk", "I")], None, OBSERVATION),
     "start": (TARGET, None, OBSERVATION),
     "observe": (TARGET, None, OBSERVATION),
-    "connect": (TARGET, None, [("zero", "I")]),
+    "connect": (TARGET, None, USAGE),
     "stop": (TARGET + [("grace_ms", "I"), ("life", "I")], None, OBSERVATION),
     "destroy": (TARGET, None, OBSERVATION),
     "inventory": ([("request", "s"), ("follow", "I")], OBSERVATION, [("zero", "I")]),
     "capacity": ([("request", "s"), ("follow", "I")], None,
                  [("version", "I"), ("cpus", "I"), ("memory_total", "Q"), ("memory_available", "Q"),
                   ("disk_total", "Q"), ("disk_available", "Q"), ("sandboxes", "I"),
-                  ("cgroups", "s"), ("runtimes", "s")]),
+                  ("cgroups", "s"), ("runtimes", "s"), ("cpu_us", "Q")]),
     "lease": ([("request", "s"), ("op", "I"), ("epoch", "Q"), ("until_ms", "Q")], None,
               [("state", "I"), ("epoch", "Q"), ("until_ms", "Q"), ("runs", "I"), ("still", "I"), ("frozen_ms", "Q")]),
-    "usage": (TARGET, None, [("cpu_us", "Q"), ("memory_bytes", "Q"), ("memory_peak_bytes", "Q"),
-                             ("pids", "Q"), ("disk_bytes", "Q"), ("oom_kills", "Q")]),
+    "usage": (TARGET, None, USAGE),
+    "limit": (TARGET + LIMITS, None, [("zero", "I")]),
 }
 
 

@@ -103,6 +103,7 @@ class Run:
 
     def file(self, stem, tests):
         module = sys.modules[stem]
+        getattr(module, "set_up", lambda: None)()
         s = self.open(module, stem.removeprefix("test_"))
         try:
             signal.alarm(120 * SLOW)
@@ -120,6 +121,7 @@ class Run:
             self.fail(f"{stem}: the server", traceback.format_exc() + s.said())
         finally:
             self.sweep(stem, s)
+            getattr(module, "tear_down", lambda: None)()
 
     def end(self, stem, s):
         """Ctrl-C, and then nothing may be there."""

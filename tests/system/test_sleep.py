@@ -1,5 +1,7 @@
 """Sleep: processes end, files stay, any use wakes it; by itself when nobody uses it, unless it is kept alive."""
 import os
+import pathlib
+import signal
 import time
 
 from client import ApiError
@@ -114,14 +116,25 @@ def test_w20_who_is_not_used_falls_asleep_and_who_is_busy_or_kept_alive_does_not
     delete_all(s)
 
 
+def holder(s, box):
+    """The process of init that looks after the one command in it."""
+    parent = {pid: int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+              for pid in s.cgroup_pids(box) if b"sleep" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()}
+    return next(p for p in parent.values() if p not in parent)
+
+
 @limit(120)
 @only("crun")
-def test_who_is_busy_for_too_long_is_stuck(s):
-    box = s.api.call("POST", "/v1/sandboxes", {**SMALL, "profile": "small"})["id"]
+def test_a_command_ends_at_its_wall_time_and_who_cannot_even_do_that_is_stuck(s):
+    box = s.api.call("POST", "/v1/sandboxes", {**SMALL, "wall_ms": 300000})["id"]
+    r = s.api.exec(box, "sleep 1000")  # 5 min, divided: 3 s
+    assert (r.kind, r["limit"]["name"], state(s, box)) == ("timed_out", "wall_ms", "ready"), dict(r)
     began = time.monotonic()
-    r = s.api.exec(box, "sleep 1000")  # 30 min and 1 min, divided: 18.6 s
-    assert r.kind in ("lost", "killed", "signalled") and r.exit_code is None, dict(r)
-    assert time.monotonic() - began > 31 * 60 / DIVISOR - 2
+    work = s.api.exec(box, "sleep 1000", background=True)
+    os.kill(holder(s, box), signal.SIGSTOP)  # init's process for it: nobody ends it in time
+    r = s.api.get(f"/v1/sandboxes/{box}/execs/{work['id']}/wait?for=exit&timeout_ms=60000")["exec"]
+    assert r["kind"] in ("lost", "killed", "signalled") and r["exit_code"] is None, r
+    assert time.monotonic() - began > 6 * 60 / DIVISOR - 1
     becomes(s, box, "asleep")
     assert "stuck" in s.api.get("/v1/sandboxes/" + box)["reason"]
     s.api.delete(box)

@@ -45,7 +45,8 @@ TEST(who_is_kept_alive_has_no_alarm)
 
 	sb.keep_alive = true;
 	sb.sleep_after_ms = 5;
-	snprintf(sb.profile, sizeof(sb.profile), "small");
+	sb.limits.of[LIMIT_WALL_MS] = 30 * 60000;
+	sb.limits.of[LIMIT_GRACE_MS] = 60000;
 	sb.busy_ms = T0;
 	for (int s = 0; s < SANDBOX_STATE_COUNT; s++) {
 		sb.state = (enum sandbox_state)s;
@@ -98,11 +99,12 @@ TEST(who_is_busy_past_its_wall_is_stuck)
 {
 	struct sandbox sb = ready();
 
-	snprintf(sb.profile, sizeof(sb.profile), "small");
+	sb.limits.of[LIMIT_WALL_MS] = 30 * 60000;
+	sb.limits.of[LIMIT_GRACE_MS] = 60000;
 	sb.busy_ms = T0 + 500;
 	check(&sb, T0 + 1000, ALARM_STUCK, T0 + 500 + 31 * 60000);
 	sb.busy_ms = 0;
 	check(&sb, T0 + 1000, ALARM_STUCK, T0 + 1000 + 31 * 60000); /* asked again then */
-	sb.profile[0] = '\0';
+	sb.limits.of[LIMIT_WALL_MS] = 0;
 	check(&sb, T0 + 1000, ALARM_AGE, T0 + 24 * HOUR);
 }

@@ -7,6 +7,7 @@ static const struct node_observation alive = {
 	.cgroup = PRESENCE_PRESENT,
 	.disk = PRESENCE_PRESENT,
 	.runtime = PRESENCE_PRESENT,
+	.link = PRESENCE_PRESENT,
 	.record = PRESENCE_PRESENT,
 	.ready = 1,
 };
@@ -22,6 +23,9 @@ TEST(what_is_there_and_ready_is_well)
 	struct node_observation o = alive;
 
 	CHECK_INT(check_row_and_fact(&sb, &o), CHECK_NONE);
+	o.link = PRESENCE_ABSENT;
+	CHECK_INT(check_row_and_fact(&sb, &o), CHECK_NO_LINK);
+	o.link = PRESENCE_PRESENT;
 	o.ready = 0;
 	CHECK_INT(check_row_and_fact(&sb, &o), CHECK_NOT_ANSWERING);
 	o.process = PRESENCE_ABSENT;

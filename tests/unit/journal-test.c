@@ -52,6 +52,14 @@ TEST(what_was_appended_is_there_after_a_restart)
 {
 	struct journal_view v;
 	struct journal *j;
+	const struct exec_exit ended = { .kind = EXEC_EXITED, .code = 3 };
+	struct exec_use use = {
+		.known = true,
+		.cpu_us = 7,
+		.hit = true,
+		.limit = LIMIT_CPU_MS,
+		.peak = 6,
+	};
 	struct err e;
 
 	open_all(1 << 20);
@@ -71,12 +79,14 @@ TEST(what_was_appended_is_there_after_a_restart)
 	CHECK_INT(v.slot.offset[0], 5);
 	CHECK_INT(v.slot.offset[1], 2);
 	CHECK_INT(v.slot.recorded, 7);
-	CHECK_OK(journal_end(j, &(struct exec_exit){ .kind = EXEC_EXITED, .code = 3 }, true, &e),
-		 &e);
+	CHECK_OK(journal_end(j, &ended, &use, true, &e), &e);
 	journal_unref(j);
 	j = find("again");
 	CHECK_INT(j->slot.state, JOURNAL_ENDED);
 	CHECK_INT(j->slot.exit.code, 3);
+	CHECK_INT(j->slot.use.cpu_us, 7);
+	CHECK_INT(j->slot.use.limit, LIMIT_CPU_MS);
+	CHECK_INT(j->slot.use.peak, 6);
 	journal_remove(j);
 	journal_unref(j);
 	journals_close(&js);
@@ -168,7 +178,7 @@ TEST(the_oldest_that_have_ended_go_first)
 		if (i != 1) {
 			struct exec_exit end = { .kind = EXEC_EXITED };
 
-			CHECK_OK(journal_end(j, &end, true, &e), &e);
+			CHECK_OK(journal_end(j, &end, &(struct exec_use){ 0 }, true, &e), &e);
 			journal_settle(j);
 		}
 		times[1].tv_sec = i == 2 ? 3000 : 1000 + (time_t)i;

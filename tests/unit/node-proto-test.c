@@ -14,8 +14,7 @@ TEST(a_create_comes_out_as_it_went_in)
 		.generation = 3,
 		.image = "sha256:abc",
 		.runtime = "crun",
-		.memory_bytes = 1ULL << 33,
-		.pids = 64,
+		.limits = { .memory_bytes = 1ULL << 33, .pids = 64 },
 	};
 	cleanup(buf_done) struct buf b = buf_make(NODE_PACKET_MAX);
 	struct node_create back;
@@ -28,8 +27,8 @@ TEST(a_create_comes_out_as_it_went_in)
 	CHECK_INT(h.verb, NODE_CREATE);
 	CHECK_OK(node_body_decode(&h, &back, &e), &e);
 	CHECK_STR(back.sandbox, "sb_c1_x");
-	CHECK_INT(back.memory_bytes, 1LL << 33);
-	CHECK_INT(back.pids, 64);
+	CHECK_INT(back.limits.memory_bytes, 1LL << 33);
+	CHECK_INT(back.limits.pids, 64);
 }
 
 TEST(every_verb_has_a_request_and_a_reply_that_fit_a_packet)
@@ -63,6 +62,25 @@ TEST(cut_packets_and_unknown_verbs_are_refused)
 	CHECK_ERR(node_head_decode(wire_of(&b), &h, &e), &e, ERR_INVALID);
 	b.data[0] = 9;
 	CHECK_ERR(node_head_decode(wire_of(&b), &h, &e), &e, ERR_UNSUPPORTED);
+}
+
+TEST(a_socket_of_the_router_says_which_it_is)
+{
+	for (unsigned kind = 0; kind <= ROUTER_SOCKET_COUNT; kind++) {
+		cleanup(buf_done) struct buf b = buf_make(ROUTER_PACKET_MAX);
+		enum router_socket_kind back = ROUTER_NONE;
+		struct err e = { 0 };
+
+		router_socket_encode(&b, (enum router_socket_kind)kind);
+		if (kind == ROUTER_NONE || kind == ROUTER_SOCKET_COUNT) {
+			CHECK_ERR(router_socket_decode(wire_of(&b), &back, &e), &e, ERR_INVALID);
+			continue;
+		}
+		CHECK_OK(router_socket_decode(wire_of(&b), &back, &e), &e);
+		CHECK_INT(back, kind);
+		b.len--;
+		CHECK(router_socket_decode(wire_of(&b), &back, &e) < 0);
+	}
 }
 
 TEST(an_error_keeps_its_code_words_and_remedy)

@@ -19,33 +19,41 @@ TEST(the_defaults_are_a_good_spec)
 	struct err e;
 
 	CHECK_OK(sandbox_spec_check(&spec, &e), &e);
-	CHECK_INT(spec.memory_mb, 512);
-	CHECK_INT(spec.cpu_milli, 1000);
-	CHECK_INT(spec.pids, 256);
-	CHECK_INT(spec.disk_mb, 2048);
+	CHECK_OK(limits_check(&spec.limits, false, &e), &e);
+	CHECK_INT(spec.limits.of[LIMIT_MEMORY_MB], 512);
+	CHECK_INT(spec.limits.of[LIMIT_CPU_MILLI], 1000);
+	CHECK_INT(spec.limits.of[LIMIT_PIDS], 256);
+	CHECK_INT(spec.limits.of[LIMIT_DISK_MB], 2048);
+	CHECK_INT(spec.limits.of[LIMIT_ARTIFACT_MB], 200);
 }
 
 TEST(every_limit_is_held_at_both_ends)
 {
 	static const struct {
-		size_t offset;
+		enum limit limit;
 		int64_t min, max;
+		bool none;
 		const char *says;
-	} cases[] = {
-		{ offsetof(struct sandbox_spec, memory_mb), SANDBOX_MEMORY_MB_MIN,
-		  SANDBOX_MEMORY_MB_MAX, "memory_mb must be" },
-		{ offsetof(struct sandbox_spec, cpu_milli), SANDBOX_CPU_MILLI_MIN,
-		  SANDBOX_CPU_MILLI_MAX, "cpu_milli must be" },
-		{ offsetof(struct sandbox_spec, pids), SANDBOX_PIDS_MIN, SANDBOX_PIDS_MAX,
-		  "pids must be" },
-		{ offsetof(struct sandbox_spec, disk_mb), SANDBOX_DISK_MB_MIN,
-		  SANDBOX_DISK_MB_MAX, "disk_mb must be" },
+	} cases[LIMIT_COUNT] = {
+		{ LIMIT_MEMORY_MB, 16, 1 << 20, false, "memory_mb must be" },
+		{ LIMIT_CPU_MILLI, 10, 256000, false, "cpu_milli must be" },
+		{ LIMIT_PIDS, 8, 65536, false, "pids must be" },
+		{ LIMIT_DISK_MB, 16, 1 << 24, false, "disk_mb must be" },
+		{ LIMIT_OPEN_FILES, 64, 1 << 20, false, "open_files must be" },
+		{ LIMIT_CPU_MS, 100, 2592000000, true, "cpu_ms must be 0 (none), or" },
+		{ LIMIT_WALL_MS, 100, 2592000000, true, "wall_ms must be 0 (none), or" },
+		{ LIMIT_GRACE_MS, 1000, 2592000000, false, "grace_ms must be" },
+		{ LIMIT_CONNECTIONS, 1, 1LL << 40, true, "connections must be 0 (none), or" },
+		{ LIMIT_REQUESTS, 1, 1LL << 40, true, "requests must be 0 (none), or" },
+		{ LIMIT_BYTES_OUT, 1, 1LL << 60, true, "bytes_out must be 0 (none), or" },
+		{ LIMIT_ARTIFACT_MB, 1, 1 << 24, true, "artifact_mb must be 0 (none), or" },
 	};
 
 	for (size_t i = 0; i < array_len(cases); i++) {
 		struct sandbox_spec spec = good();
-		int64_t *member = (int64_t *)(void *)((char *)&spec + cases[i].offset);
-		int64_t bad[] = { cases[i].min - 1, cases[i].max + 1, 0, -1, INT64_MIN, INT64_MAX };
+		int64_t *member = &spec.limits.of[cases[i].limit];
+		int64_t bad[] = { cases[i].min - 1, cases[i].max + 1, -1, INT64_MIN + 1, INT64_MAX,
+				  0 };
 		struct err e = { 0 };
 
 		*member = cases[i].min;
@@ -54,10 +62,31 @@ TEST(every_limit_is_held_at_both_ends)
 		CHECK_OK(sandbox_spec_check(&spec, &e), &e);
 		for (size_t k = 0; k < array_len(bad); k++) {
 			*member = bad[k];
+			if (bad[k] == 0 && cases[i].none)
+				continue;
 			CHECK_ERR(sandbox_spec_check(&spec, &e), &e, ERR_INVALID);
 			CHECK(strstr(e.msg, cases[i].says));
 		}
 	}
+}
+
+TEST(what_is_not_said_is_as_usual)
+{
+	struct limits said = limits_open(), usual = limits_usual(), filled;
+	struct err e;
+
+	CHECK_OK(limits_check(&said, true, &e), &e);
+	CHECK_ERR(limits_check(&said, false, &e), &e, ERR_INVALID);
+	said.of[LIMIT_PIDS] = 9;
+	said.of[LIMIT_WALL_MS] = 0; /* none is something that was said */
+	usual.of[LIMIT_WALL_MS] = 5000;
+	filled = limits_fill(&said, &usual);
+	CHECK_INT(filled.of[LIMIT_PIDS], 9);
+	CHECK_INT(filled.of[LIMIT_WALL_MS], 0);
+	CHECK_INT(filled.of[LIMIT_MEMORY_MB], 512);
+	CHECK_INT(limits_ms(&usual, LIMIT_WALL_MS, 1000), 5);
+	CHECK_INT(limits_ms(&usual, LIMIT_WALL_MS, 100000), 1);
+	CHECK_INT(limits_ms(&filled, LIMIT_WALL_MS, 1), 0);
 }
 
 TEST(image_and_runtime_are_checked_too)

@@ -20,10 +20,10 @@ TEST(an_intent_is_stored_whole)
 	CHECK_STR(sb.host, "h1");
 	CHECK_INT(sb.generation, 1);
 	CHECK_INT(sb.state, SANDBOX_CREATING);
-	CHECK_INT(sb.memory_mb, 512);
-	CHECK_INT(sb.cpu_milli, 1000);
-	CHECK_INT(sb.pids, 256);
-	CHECK_INT(sb.disk_mb, 2048);
+	CHECK_INT(sb.limits.of[LIMIT_MEMORY_MB], 512);
+	CHECK_INT(sb.limits.of[LIMIT_CPU_MILLI], 1000);
+	CHECK_INT(sb.limits.of[LIMIT_PIDS], 256);
+	CHECK_INT(sb.limits.of[LIMIT_DISK_MB], 2048);
 	CHECK(sb.created_ms > 1700000000000);
 	CHECK_INT(sb.version, 1);
 	CHECK_STR(sb.reason, "");
@@ -33,7 +33,7 @@ TEST(an_intent_is_stored_whole)
 	CHECK_OK(store_sandbox_get(w.s, "ann", ID("1"), &got, &e), &e);
 	CHECK_STR(got.image_digest, D1);
 	CHECK_INT(got.created_ms, sb.created_ms);
-	CHECK_INT(got.disk_mb, 2048);
+	CHECK_INT(got.limits.of[LIMIT_DISK_MB], 2048);
 }
 
 TEST(an_intent_that_cannot_be_is_refused)

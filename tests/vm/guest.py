@@ -15,7 +15,7 @@ import traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
-SERVICES = ("berth-postgres", "berth-node", "berthd")
+SERVICES = ("berth-postgres", "berth-node", "berth-egress", "berthd")
 steps = []
 
 

@@ -39,6 +39,196 @@ Health = TypedDict('Health', {
     'lease': Literal['off', 'unregistered', 'live', 'late', 'frozen', 'lost', 'draining', 'gone'],
 }, total=False)
 
+ThisHost = TypedDict('ThisHost', {
+    'host': str,
+    'version': str,
+    'cpus': int,
+    'memory_total': int,
+    'memory_available': int,
+    'disk_total': int,
+    'disk_available': int,
+    'sandboxes': int,
+    'cgroups': Literal['v1', 'hybrid', 'v2'],
+    'runtimes': str,
+}, total=False)
+
+NetworkRule = TypedDict('NetworkRule', {
+    'host': str,
+    'ports': List[int],
+    'methods': List[str],
+    'paths': List[str],
+}, total=False)
+
+NetworkPolicy = TypedDict('NetworkPolicy', {
+    'mode': Literal['none', 'allow'],
+    'rules': List['NetworkRule'],
+    'bootstrap': List['NetworkRule'],
+    'secrets': List[str],
+    'max_connections': int,
+    'max_requests': int,
+    'max_bytes_out': int,
+}, total=False)
+
+Network = TypedDict('Network', {
+    'mode': Literal['none', 'allow'],
+    'rules': List['NetworkRule'],
+    'bootstrap': List['NetworkRule'],
+    'secrets': List[str],
+    'max_connections': int,
+    'max_requests': int,
+    'max_bytes_out': int,
+    'phase': Literal['bootstrap', 'locked'],
+    'version': int,
+    'in_force': bool,
+    'reason': str,
+    'usage': 'NetworkUsage',
+}, total=False)
+
+NetworkUsage = TypedDict('NetworkUsage', {
+    'connections': int,
+    'requests': int,
+    'bytes_out': int,
+    'bytes_in': int,
+}, total=False)
+
+SecurityEvent = TypedDict('SecurityEvent', {
+    'at': str,
+    'sandbox': str,
+    'kind': str,
+    'name': str,
+    'port': int,
+    'rule': str,
+    'count': int,
+    'seq': int,
+}, total=False)
+
+SecretSpec = TypedDict('SecretSpec', {
+    'host': str,
+    'header': str,
+    'value': str,
+    'methods': List[str],
+    'paths': List[str],
+}, total=False)
+
+Secret = TypedDict('Secret', {
+    'name': str,
+    'host': str,
+    'header': str,
+    'methods': List[str],
+    'paths': List[str],
+    'changed_at': str,
+}, total=False)
+
+SandboxSpec = TypedDict('SandboxSpec', {
+    'image': 'ImageName',
+    'runtime': Literal['crun', 'runsc'],
+    'memory_mb': int,
+    'cpu_milli': int,
+    'pids': int,
+    'disk_mb': int,
+    'open_files': int,
+    'cpu_ms': int,
+    'wall_ms': int,
+    'grace_ms': int,
+    'connections': int,
+    'requests': int,
+    'bytes_out': int,
+    'artifact_mb': int,
+    'host': str,
+    'identity': Dict[str, Any],
+    'name': str,
+    'labels': 'Labels',
+    'env': 'Env',
+    'sleep_after_ms': int,
+    'network': 'NetworkPolicy',
+    'keep_alive': bool,
+    'profile': str,
+}, total=False)
+
+SandboxPatch = TypedDict('SandboxPatch', {
+    'labels': 'Labels',
+    'env': 'Env',
+    'sleep_after_ms': int,
+    'keep_alive': bool,
+    'profile': str,
+    'memory_mb': int,
+    'cpu_milli': int,
+    'pids': int,
+    'disk_mb': int,
+    'open_files': int,
+    'cpu_ms': int,
+    'wall_ms': int,
+    'grace_ms': int,
+    'connections': int,
+    'requests': int,
+    'bytes_out': int,
+    'artifact_mb': int,
+}, total=False)
+
+Labels = Dict[str, str]
+
+Env = Dict[str, str]
+
+Policy = TypedDict('Policy', {
+    'id': int,
+    'scope': Literal['global', 'org', 'user', 'session'],
+    'subject': str,
+    'isolation': Literal['', 'per_session', 'shared'],
+    'profile': str,
+    'runtime': Literal['', 'crun', 'runsc'],
+}, total=False)
+
+Profile = TypedDict('Profile', {
+    'name': str,
+    'built_in': bool,
+    'memory_mb': int,
+    'cpu_milli': int,
+    'pids': int,
+    'disk_mb': int,
+    'open_files': int,
+    'cpu_ms': int,
+    'wall_ms': int,
+    'grace_ms': int,
+    'connections': int,
+    'requests': int,
+    'bytes_out': int,
+    'artifact_mb': int,
+}, total=False)
+
+Usage = TypedDict('Usage', {
+    'sandbox': str,
+    'owner': str,
+    'host': str,
+    'profile': str,
+    'gone': bool,
+    'since_at': str,
+    'seen_at': str,
+    'cpu_ms': int,
+    'memory_average_bytes': int,
+    'memory_peak_bytes': int,
+    'disk_peak_bytes': int,
+    'pids_peak': int,
+    'oom_kills': int,
+    'connections': int,
+    'requests': int,
+    'bytes_out': int,
+}, total=False)
+
+ExecUsage = TypedDict('ExecUsage', {
+    'cpu_ms': int,
+    'memory_bytes': int,
+    'memory_peak_bytes': int,
+    'disk_bytes': int,
+    'pids_peak': int,
+    'alone': bool,
+}, total=False)
+
+LimitMet = TypedDict('LimitMet', {
+    'name': Literal['memory_mb', 'cpu_ms', 'wall_ms', 'pids', 'disk_mb'],
+    'value': int,
+    'peak': int,
+}, total=False)
+
 Host = TypedDict('Host', {
     'id': str,
     'state': Literal['live', 'late', 'frozen', 'lost', 'draining', 'gone'],
@@ -53,43 +243,6 @@ Host = TypedDict('Host', {
     'version': str,
 }, total=False)
 
-SandboxSpec = TypedDict('SandboxSpec', {
-    'image': 'ImageName',
-    'runtime': Literal['crun', 'runsc'],
-    'memory_mb': int,
-    'cpu_milli': int,
-    'pids': int,
-    'disk_mb': int,
-    'host': str,
-    'identity': Dict[str, Any],
-    'name': str,
-    'labels': 'Labels',
-    'env': 'Env',
-    'sleep_after_ms': int,
-    'keep_alive': bool,
-    'profile': Literal['small', 'standard'],
-}, total=False)
-
-SandboxPatch = TypedDict('SandboxPatch', {
-    'labels': 'Labels',
-    'env': 'Env',
-    'sleep_after_ms': int,
-    'keep_alive': bool,
-}, total=False)
-
-Labels = Dict[str, str]
-
-Env = Dict[str, str]
-
-Policy = TypedDict('Policy', {
-    'id': int,
-    'scope': Literal['global', 'org', 'user', 'session'],
-    'subject': str,
-    'isolation': Literal['', 'per_session', 'shared'],
-    'profile': Literal['', 'small', 'standard'],
-    'runtime': Literal['', 'crun', 'runsc'],
-}, total=False)
-
 Sandbox = TypedDict('Sandbox', {
     'id': str,
     'state': Literal['creating', 'ready', 'falling_asleep', 'asleep', 'waking', 'deleting', 'failed'],
@@ -101,6 +254,15 @@ Sandbox = TypedDict('Sandbox', {
     'cpu_milli': int,
     'pids': int,
     'disk_mb': int,
+    'open_files': int,
+    'cpu_ms': int,
+    'wall_ms': int,
+    'grace_ms': int,
+    'connections': int,
+    'requests': int,
+    'bytes_out': int,
+    'artifact_mb': int,
+    'limits_in_force': bool,
     'created_at': str,
     'reason': str,
     'name': str,
@@ -147,6 +309,7 @@ Receipt = TypedDict('Receipt', {
     'cgroup': 'Absent',
     'disk': 'Absent',
     'runtime': 'Absent',
+    'link': 'Absent',
 }, total=False)
 
 Absent = Literal['absent']
@@ -183,6 +346,8 @@ Terminal = TypedDict('Terminal', {
     'user_ms': int,
     'system_ms': int,
     'max_rss_kb': int,
+    'usage': 'ExecUsage',
+    'limit': 'LimitMet',
     'cwd': str,
     'cwd_base64': str,
     'restarted': bool,
@@ -242,6 +407,8 @@ ExecExit = TypedDict('ExecExit', {
     'user_ms': int,
     'system_ms': int,
     'max_rss_kb': int,
+    'usage': 'ExecUsage',
+    'limit': 'LimitMet',
     'cwd': str,
     'cwd_base64': str,
     'restarted': bool,
@@ -258,6 +425,8 @@ ExecResult = TypedDict('ExecResult', {
     'user_ms': int,
     'system_ms': int,
     'max_rss_kb': int,
+    'usage': 'ExecUsage',
+    'limit': 'LimitMet',
     'cwd': str,
     'cwd_base64': str,
     'restarted': bool,
@@ -282,6 +451,8 @@ Exec = TypedDict('Exec', {
     'user_ms': int,
     'system_ms': int,
     'max_rss_kb': int,
+    'usage': 'ExecUsage',
+    'limit': 'LimitMet',
     'cwd': str,
     'cwd_base64': str,
     'restarted': bool,

@@ -52,6 +52,227 @@ export interface Health {
   lease: 'off' | 'unregistered' | 'live' | 'late' | 'frozen' | 'lost' | 'draining' | 'gone';
 }
 
+export interface ThisHost {
+  host: string;
+  version: string;
+  cpus: number;
+  /** bytes */
+  memory_total: number;
+  memory_available: number;
+  /** bytes of the pool */
+  disk_total: number;
+  disk_available: number;
+  /** allocations on this host */
+  sandboxes: number;
+  cgroups: 'v1' | 'hybrid' | 'v2';
+  /** Installed engines, with blanks between them. */
+  runtimes: string;
+}
+
+export interface NetworkRule {
+  /** A name, `*.name` for all names below it, or an IPv4 address. */
+  host: string;
+  /** 443 and 80 unless said. */
+  ports?: number[];
+  /** Only these; then requests are read. */
+  methods?: string[];
+  /** Only these; a `*` at the end: all below. */
+  paths?: string[];
+}
+
+export interface NetworkPolicy {
+  mode: 'none' | 'allow';
+  rules?: NetworkRule[];
+  /** Allowed, too, until it is locked. */
+  bootstrap?: NetworkRule[];
+  /** Names of secrets that are added outside. */
+  secrets?: string[];
+  max_connections?: number;
+  max_requests?: number;
+  max_bytes_out?: number;
+}
+
+export interface Network {
+  mode: 'none' | 'allow';
+  rules?: NetworkRule[];
+  bootstrap?: NetworkRule[];
+  secrets?: string[];
+  max_connections?: number;
+  max_requests?: number;
+  max_bytes_out?: number;
+  phase: 'bootstrap' | 'locked';
+  version: number;
+  in_force: boolean;
+  /** Why it is not in force. */
+  reason: string;
+  usage: NetworkUsage;
+}
+
+export interface NetworkUsage {
+  connections: number;
+  /** Those that were read. */
+  requests: number;
+  bytes_out: number;
+  bytes_in: number;
+}
+
+export interface SecurityEvent {
+  at: string;
+  sandbox: string;
+  /** What was refused: name, port, address, sni, host, ... See network.md. */
+  kind: string;
+  /** The name or address that was meant. */
+  name: string;
+  port: number;
+  /** What said no. */
+  rule: string;
+  /** The same */
+  count: number;
+  seq?: number;
+}
+
+export interface SecretSpec {
+  /** Where it goes to: a name, or `*.name`. */
+  host: string;
+  header: string;
+  value: string;
+  methods?: string[];
+  paths?: string[];
+}
+
+export interface Secret {
+  name: string;
+  host: string;
+  header: string;
+  methods: string[];
+  paths: string[];
+  changed_at: string;
+}
+
+export interface SandboxSpec {
+  image: ImageName;
+  runtime?: 'crun' | 'runsc';
+  memory_mb?: number;
+  /** Thousandths of a CPU. */
+  cpu_milli?: number;
+  pids?: number;
+  disk_mb?: number;
+  /** Of one process. */
+  open_files?: number;
+  /** CPU time of the whole sandbox while one command runs; 0 is none, as in all that follow. */
+  cpu_ms?: number;
+  /** How long one command may run; its own timeout_ms may be shorter. */
+  wall_ms?: number;
+  /** So much longer than wall_ms, and the sandbox is taken for stuck and put to sleep. */
+  grace_ms?: number;
+  /** New connections to the outside. */
+  connections?: number;
+  /** Requests to the outside. */
+  requests?: number;
+  /** Bytes sent to the outside. */
+  bytes_out?: number;
+  /** Artifacts kept of it. */
+  artifact_mb?: number;
+  host?: string;
+  identity?: Record<string, unknown>;
+  name?: string;
+  labels?: Labels;
+  env?: Env;
+  sleep_after_ms?: number;
+  network?: NetworkPolicy;
+  /** Neither put to sleep by itself nor deleted for its age. */
+  keep_alive?: boolean;
+  /** Where limits that are not given come from; see /v1/profiles. */
+  profile?: string;
+}
+
+export interface SandboxPatch {
+  labels?: Labels;
+  env?: Env;
+  sleep_after_ms?: number;
+  keep_alive?: boolean;
+  /** All of its limits. */
+  profile?: string;
+  memory_mb?: number;
+  cpu_milli?: number;
+  pids?: number;
+  disk_mb?: number;
+  open_files?: number;
+  cpu_ms?: number;
+  wall_ms?: number;
+  grace_ms?: number;
+  connections?: number;
+  requests?: number;
+  bytes_out?: number;
+  artifact_mb?: number;
+}
+
+export type Labels = Record<string, string>;
+
+export type Env = Record<string, string>;
+
+export interface Policy {
+  id: number;
+  scope: 'global' | 'org' | 'user' | 'session';
+  /** Whom it is about; `*` is everyone. */
+  subject: string;
+  isolation: '' | 'per_session' | 'shared';
+  profile: string;
+  runtime: '' | 'crun' | 'runsc';
+}
+
+export interface Profile {
+  name: string;
+  /** It can neither be changed nor removed. */
+  built_in: boolean;
+  memory_mb: number;
+  cpu_milli: number;
+  pids: number;
+  disk_mb: number;
+  open_files: number;
+  cpu_ms: number;
+  wall_ms: number;
+  grace_ms: number;
+  connections: number;
+  requests: number;
+  bytes_out: number;
+  artifact_mb: number;
+}
+
+export interface Usage {
+  sandbox: string;
+  owner: string;
+  host: string;
+  profile: string;
+  gone: boolean;
+  since_at: string;
+  seen_at: string;
+  cpu_ms: number;
+  memory_average_bytes: number;
+  memory_peak_bytes: number;
+  disk_peak_bytes: number;
+  pids_peak: number;
+  oom_kills: number;
+  connections: number;
+  requests: number;
+  bytes_out: number;
+}
+
+export interface ExecUsage {
+  cpu_ms: number;
+  memory_bytes: number;
+  memory_peak_bytes: number;
+  disk_bytes: number;
+  pids_peak: number;
+  alone: boolean;
+}
+
+export interface LimitMet {
+  name: 'memory_mb' | 'cpu_ms' | 'wall_ms' | 'pids' | 'disk_mb';
+  value: number;
+  peak: number;
+}
+
 export interface Host {
   id: string;
   state: 'live' | 'late' | 'frozen' | 'lost' | 'draining' | 'gone';
@@ -72,46 +293,6 @@ export interface Host {
   version: string;
 }
 
-export interface SandboxSpec {
-  image: ImageName;
-  runtime?: 'crun' | 'runsc';
-  memory_mb?: number;
-  /** Thousandths of a CPU. */
-  cpu_milli?: number;
-  pids?: number;
-  disk_mb?: number;
-  host?: string;
-  identity?: Record<string, unknown>;
-  name?: string;
-  labels?: Labels;
-  env?: Env;
-  sleep_after_ms?: number;
-  /** Neither put to sleep by itself nor deleted for its age. */
-  keep_alive?: boolean;
-  profile?: 'small' | 'standard';
-}
-
-export interface SandboxPatch {
-  labels?: Labels;
-  env?: Env;
-  sleep_after_ms?: number;
-  keep_alive?: boolean;
-}
-
-export type Labels = Record<string, string>;
-
-export type Env = Record<string, string>;
-
-export interface Policy {
-  id: number;
-  scope: 'global' | 'org' | 'user' | 'session';
-  /** Whom it is about; `*` is everyone. */
-  subject: string;
-  isolation: '' | 'per_session' | 'shared';
-  profile: '' | 'small' | 'standard';
-  runtime: '' | 'crun' | 'runsc';
-}
-
 export interface Sandbox {
   id: string;
   state: 'creating' | 'ready' | 'falling_asleep' | 'asleep' | 'waking' | 'deleting' | 'failed';
@@ -123,6 +304,16 @@ export interface Sandbox {
   cpu_milli: number;
   pids: number;
   disk_mb: number;
+  open_files: number;
+  cpu_ms: number;
+  wall_ms: number;
+  grace_ms: number;
+  connections: number;
+  requests: number;
+  bytes_out: number;
+  artifact_mb: number;
+  /** False: they were changed, and the host has not said yet that it did so. */
+  limits_in_force: boolean;
   created_at: string;
   /** Why it is in this state, if there is more to say. */
   reason: string;
@@ -179,6 +370,7 @@ export interface Receipt {
   cgroup: Absent;
   disk: Absent;
   runtime: Absent;
+  link: Absent;
 }
 
 export type Absent = 'absent';
@@ -224,6 +416,10 @@ export interface Terminal {
   system_ms: number;
   /** 0 for a command in a shell. */
   max_rss_kb: number;
+  /** Null while it runs, and if the host could not look. */
+  usage: ExecUsage;
+  /** Null if none was met. */
+  limit: LimitMet;
   /** Of the shell it ran in, afterwards. */
   cwd?: string;
   /** Instead */
@@ -307,6 +503,10 @@ export interface ExecExit {
   system_ms: number;
   /** 0 for a command in a shell. */
   max_rss_kb: number;
+  /** Null while it runs, and if the host could not look. */
+  usage: ExecUsage;
+  /** Null if none was met. */
+  limit: LimitMet;
   /** Of the shell it ran in, afterwards. */
   cwd?: string;
   /** Instead */
@@ -329,6 +529,10 @@ export interface ExecResult {
   system_ms: number;
   /** 0 for a command in a shell. */
   max_rss_kb: number;
+  /** Null while it runs, and if the host could not look. */
+  usage: ExecUsage;
+  /** Null if none was met. */
+  limit: LimitMet;
   /** Of the shell it ran in, afterwards. */
   cwd?: string;
   /** Instead */
@@ -361,6 +565,10 @@ export interface Exec {
   system_ms: number;
   /** 0 for a command in a shell. */
   max_rss_kb: number;
+  /** Null while it runs, and if the host could not look. */
+  usage: ExecUsage;
+  /** Null if none was met. */
+  limit: LimitMet;
   cwd: string;
   /** Instead */
   cwd_base64?: string;

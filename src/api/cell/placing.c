@@ -200,15 +200,15 @@ static uint64_t amount(const struct json *body, const char *name, int64_t unsaid
 static bool read_body(struct request *rq, struct placing *p)
 {
 	cleanup(json_free) struct json *body = NULL;
-	struct sandbox_spec usual = SANDBOX_SPEC_DEFAULT;
+	struct limits usual = limits_usual();
 	struct err ignored;
 
 	if (json_parse(buf_str(&rq->body), rq->body.len, &body, &ignored) < 0)
 		return false;
-	p->need.of[RESOURCE_MEMORY_MB] = amount(body, "memory_mb", usual.memory_mb);
-	p->need.of[RESOURCE_DISK_MB] = amount(body, "disk_mb", usual.disk_mb);
-	p->need.of[RESOURCE_CPU_MILLI] = amount(body, "cpu_milli", usual.cpu_milli);
-	p->need.of[RESOURCE_PIDS] = amount(body, "pids", usual.pids);
+	p->need.of[RESOURCE_MEMORY_MB] = amount(body, "memory_mb", usual.of[LIMIT_MEMORY_MB]);
+	p->need.of[RESOURCE_DISK_MB] = amount(body, "disk_mb", usual.of[LIMIT_DISK_MB]);
+	p->need.of[RESOURCE_CPU_MILLI] = amount(body, "cpu_milli", usual.of[LIMIT_CPU_MILLI]);
+	p->need.of[RESOURCE_PIDS] = amount(body, "pids", usual.of[LIMIT_PIDS]);
 	p->may_exist = json_get(body, "name") || json_get(body, "identity");
 	return json_get_str(body, "image")[0] &&
 	       str_copy(p->image, sizeof(p->image), json_get_str(body, "image")) &&

@@ -18,6 +18,9 @@ static const struct check_kind_row kinds[CHECK_KIND_COUNT] = {
 		"Delete it if it stays so." },
 	[CHECK_NO_DISK]		= { "no_disk", 2, REPAIR_NOTHING,
 		"has a record and no disk. Whatever was in it is lost: delete it." },
+	[CHECK_NO_LINK]		= { "no_link", 2, REPAIR_NOTHING,
+		"runs, and its link to the network is gone: it reaches nobody. Put it to sleep and "
+		"wake it, or delete it." },
 	[CHECK_STILL_RUNNING]	= { "still_running", 2, REPAIR_LOOK,
 		"should have no processes, and has some. The next look stops them." },
 	[CHECK_DELETING]	= { "deleting", 3, REPAIR_DELETE,
@@ -119,7 +122,8 @@ enum check_kind check_kind_by_name(const char *name)
 
 static bool any(const struct node_observation *o, enum presence p)
 {
-	return o->process == p || o->cgroup == p || o->disk == p || o->runtime == p;
+	return o->process == p || o->cgroup == p || o->disk == p || o->runtime == p ||
+	       o->link == p;
 }
 
 static enum check_kind check_ready(const struct node_observation *o)
@@ -130,6 +134,8 @@ static enum check_kind check_ready(const struct node_observation *o)
 		return CHECK_NO_DISK;
 	if (any(o, PRESENCE_UNKNOWN))
 		return CHECK_UNKNOWN;
+	if (o->link == PRESENCE_ABSENT)
+		return CHECK_NO_LINK;
 	return o->ready ? CHECK_NONE : CHECK_NOT_ANSWERING;
 }
 
@@ -157,6 +163,7 @@ enum check_kind check_row_and_fact(const struct sandbox *sb, const struct node_o
 		.cgroup = PRESENCE_ABSENT,
 		.disk = PRESENCE_ABSENT,
 		.runtime = PRESENCE_ABSENT,
+		.link = PRESENCE_ABSENT,
 		.record = PRESENCE_ABSENT,
 	};
 
@@ -196,9 +203,10 @@ void check_fact_text(const struct node_observation *o, char *out, size_t size)
 	}
 	snprintf(out, size,
 		 "generation %" PRIu64 ": process %s, cgroup %s, disk %s, engine's record %s, "
-		 "berth-node's record %s (%.60s)",
+		 "link %s, berth-node's record %s (%.60s)",
 		 o->generation, presence_name(o->process), presence_name(o->cgroup),
-		 presence_name(o->disk), presence_name(o->runtime), presence_name(o->record),
+		 presence_name(o->disk), presence_name(o->runtime), presence_name(o->link),
+		 presence_name(o->record),
 		 o->detail);
 }
 

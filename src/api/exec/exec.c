@@ -18,6 +18,7 @@
 #define START_MS      30000 /* for init to start the command, or say why not */
 #define DEADLINE_MORE 15000 /* for init to kill a tree and say so */
 #define LEAVE_MS      10000 /* for our last word to init to go out */
+#define USAGE_MS      10000 /* for berth-node to say what it used */
 #define RETRY_FIRST   20    /* ms until the next attempt to reach it again, doubling */
 #define RETRY_LAST    2000
 #define PAUSE_LOOK    100          /* ms, while we wait for a client: is there another one? */
@@ -40,8 +41,7 @@ static void on_handle_closed(uv_handle_t *handle)
 		exec_free(x);
 }
 
-/* A call came back. True if nobody waits for it any more. */
-static bool came_back_late(struct exec *x)
+bool exec_came_back(struct exec *x)
 {
 	bool late = x->ended;
 
@@ -62,6 +62,7 @@ static void exec_close(struct exec *x)
 	line_close(take_ptr(x->line));
 	uv_close((uv_handle_t *)&x->deadline, on_handle_closed);
 	uv_close((uv_handle_t *)&x->retry, on_handle_closed);
+	uv_close((uv_handle_t *)&x->watch, on_handle_closed);
 }
 
 static struct exec *exec_new(struct reactor *r)
@@ -73,8 +74,10 @@ static struct exec *exec_new(struct reactor *r)
 	x->retry_ms = RETRY_FIRST;
 	uv_timer_init(&r->loop, &x->deadline);
 	uv_timer_init(&r->loop, &x->retry);
-	x->deadline.data = x->retry.data = x;
-	x->pending = 2;
+	uv_timer_init(&r->loop, &x->watch);
+	x->deadline.data = x->retry.data = x->watch.data = x;
+	x->limits = limits_usual();
+	x->pending = 3;
 	return x;
 }
 
@@ -148,7 +151,7 @@ static void finish(struct exec *x)
 	struct tail *client = take_ptr(x->client);
 	struct err e;
 
-	if (journal_end(x->journal, &x->exit, x->absent, &e) < 0)
+	if (journal_end(x->journal, &x->exit, &x->use, x->absent, &e) < 0)
 		log_event(LOG_ERROR, "an exec's end is not recorded", "exec",
 			  x->journal->head.ask.id, "sandbox", x->sandbox, "why", e.msg, NULL);
 	crash_point("exec.ended");
@@ -159,37 +162,58 @@ static void finish(struct exec *x)
 	take_leave(x);
 }
 
+/* Killed by nobody we know of, or gone without a word: was it the kernel, for memory? */
+static bool is_doubtful(const struct exec *x)
+{
+	return x->exit.kind == EXEC_LOST ||
+	       (x->exit.kind == EXEC_SIGNALLED && x->exit.signum == 9);
+}
+
 static void on_usage(void *data, const union node_any *record, int *fd, const struct err *why)
 {
 	struct exec *x = data;
+	struct berthd *b = x->reactor->berthd;
 
 	(void)fd;
-	if (came_back_late(x))
+	if (exec_came_back(x) || x->measured)
 		return;
-	if (!why && places_oom(&x->reactor->berthd->places, x->sandbox, record->usage.oom_kills))
+	x->measured = true;
+	uv_timer_stop(&x->deadline);
+	if (!why && is_doubtful(x) && places_oom(&b->places, x->sandbox, record->usage.oom_kills))
 		x->exit.kind = EXEC_OOM;
+	if (!why)
+		exec_use_end(x, &record->usage);
 	finish(x);
 }
 
 static const struct node_call_events usage_events = { .on_done = on_usage };
 
-/* Killed by nobody we know of, or gone without a word: was it the kernel, for memory? */
-static void settle(struct exec *x)
+static void on_usage_late(uv_timer_t *timer)
 {
-	bool doubt = x->exit.kind == EXEC_LOST ||
-		     (x->exit.kind == EXEC_SIGNALLED && x->exit.signum == 9);
+	struct exec *x = timer->data;
+
+	x->measured = true;
+	finish(x);
+}
+
+void exec_ask_usage(struct exec *x, const struct node_call_events *events)
+{
 	struct node_target t = { .generation = x->generation };
 
-	uv_timer_stop(&x->deadline);
-	uv_timer_stop(&x->retry);
-	if (x->line)
-		line_pause(x->line);
-	if (!doubt)
-		return finish(x);
-	x->pending++; /* the call counts as one: it comes back to us */
+	x->pending++;
 	memcpy(t.request, x->request, sizeof(t.request));
 	memcpy(t.sandbox, x->sandbox, sizeof(t.sandbox));
-	node_call(&x->reactor->node, NODE_USAGE, &t, -1, &usage_events, x);
+	node_call(&x->reactor->node, NODE_USAGE, &t, -1, events, x);
+}
+
+static void settle(struct exec *x)
+{
+	uv_timer_stop(&x->retry);
+	uv_timer_stop(&x->watch);
+	if (x->line)
+		line_pause(x->line);
+	uv_timer_start(&x->deadline, on_usage_late, USAGE_MS, 0);
+	exec_ask_usage(x, &usage_events);
 }
 
 static void lost(struct exec *x)
@@ -357,6 +381,7 @@ static void on_started(struct exec *x, uint32_t pid)
 	x->journal->slot.pid = pid;
 	pthread_mutex_unlock(&x->journal->lock);
 	set_deadline(x);
+	exec_use_watch(x);
 	for (const struct errand *s = x->signals; s; s = s->next)
 		send_signal(x, s);
 	if (first && x->client)
@@ -515,7 +540,7 @@ static void on_way_again(void *data, struct init_way *way, const struct err *why
 	cleanup(buf_done) struct buf out = buf_make(256);
 	struct exec_attach attach = { 0 };
 
-	if (came_back_late(x) || (x->exit.kind != EXEC_NONE && !x->telling))
+	if (exec_came_back(x) || (x->exit.kind != EXEC_NONE && !x->telling))
 		return;
 	/* Its sandbox is gone, or its processes are, or it was started anew. */
 	x->gone = why ? why->code == ERR_NOT_FOUND || why->code == ERR_CONFLICT
@@ -560,6 +585,7 @@ static void bind_journal(struct exec *x, struct journal *j)
 	j->exec = x;
 	pthread_mutex_unlock(&j->lock);
 	x->busy = places_busy(&x->reactor->berthd->places, x->sandbox, time_mono_ms(), 1);
+	x->begun = places_begun(&x->reactor->berthd->places, x->sandbox, &x->alone);
 }
 
 static int check_replay(const struct journal_head *want, struct journal *j, struct err *e)
@@ -609,7 +635,7 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 	cleanup(exec_request_done) struct exec_request ask = { 0 };
 	struct err e;
 
-	if (came_back_late(x))
+	if (exec_came_back(x))
 		return;
 	if (why || x->unwanted)
 		return refuse(x, why);
@@ -619,6 +645,7 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 	memcpy(x->head.owner, way->owner, sizeof(x->head.owner));
 	x->head.generation = way->generation;
 	x->head.started_ms = time_wall_ms();
+	exec_use_begin(x, &way->before);
 	ask = x->head.ask; /* the journal has it without its variables: they may be secrets */
 	x->head.ask.env = (struct strv){ 0 };
 	x->head.ask.argv = (struct strv){ 0 };
@@ -645,7 +672,7 @@ static void begin(struct exec *x, struct request *rq, const struct exec_begin *b
 	x->pending += 2; /* the search, and until we are through here */
 	init_way_find(&way, on_way, x);
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): `pending` above holds it until here */
-	(void)came_back_late(x);
+	(void)!exec_came_back(x);
 }
 
 /* With a key the id follows from it, unless the caller chose one: the same key, the same exec. */
@@ -701,8 +728,10 @@ void exec_go_on(struct reactor *r, struct journal *j)
 	memcpy(x->sandbox, j->head.sandbox, sizeof(x->sandbox));
 	x->generation = j->head.generation;
 	bind_journal(x, journal_ref(j));
+	x->alone = false; /* what was beside it, nobody knows any more */
 	x->attaching = true;
 	x->telling = j->slot.state != JOURNAL_RUNNING;
+	x->measured = x->telling;
 	if (x->telling)
 		x->exit = j->slot.exit;
 	else
@@ -748,6 +777,7 @@ void exec_exit_json(struct buf *out, struct journal *j, const struct exec_exit *
 	json_int(out, "user_ms", (int64_t)(exit->user_us / 1000));
 	json_int(out, "system_ms", (int64_t)(exit->system_us / 1000));
 	json_int(out, "max_rss_kb", (int64_t)exit->max_rss_kb);
+	exec_use_json(out, &v.slot.use);
 	if (j->head.ask.shell[0] && exit->kind != EXEC_NONE) {
 		json_bytes(out, "cwd", exit->cwd, strlen(exit->cwd));
 		json_bool(out, "restarted", exit->restarted);

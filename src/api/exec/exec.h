@@ -42,8 +42,14 @@ struct exec {
 	uint64_t retry_ms;
 	uv_timer_t deadline; /* to be started, then to end: past it, it is lost */
 	uv_timer_t retry;
-	int pending; /* handles and calls that will still come back to us */
+	uv_timer_t watch; /* over its CPU time */
+	int pending;      /* handles and calls that will still come back to us */
 	struct exec_exit exit;
+	bool measured; /* its use is known, or nobody waits for it any more */
+	struct exec_use use;
+	struct limits limits; /* as they were last */
+	bool alone;           /* nothing ran beside it, so far, */
+	uint64_t begun;       /* when this was how many had begun */
 };
 
 struct exec_begin {
@@ -73,6 +79,10 @@ void exec_send(struct exec *x, enum frame_type type, const void *data, size_t le
 size_t exec_send_backlog(const struct exec *x);
 void exec_signal(struct exec *x, uint32_t signum, struct errand *e); /* NULL: nobody waits */
 void exec_caught_up(struct exec *x);                                 /* its client did */
+
+/* A call to berth-node that counts as pending; exec_came_back() first thing in its callback. */
+void exec_ask_usage(struct exec *x, const struct node_call_events *events);
+must_check bool exec_came_back(struct exec *x); /* true: nobody waits for it any more */
 
 /* The members of the record that all answers share. */
 void exec_exit_json(struct buf *out, struct journal *j, const struct exec_exit *exit);

@@ -5,7 +5,7 @@
 #include "proto/frame.h"
 #include "proto/writer.h"
 
-#define MAGIC "BERTHJ1\n"
+#define MAGIC "BERTHJ2\n"
 
 void journal_head_done(struct journal_head *h)
 {
@@ -27,6 +27,7 @@ void journal_slot_encode(struct buf *out, const struct journal_slot *s)
 	writer_u64(out, s->recorded);
 	writer_u32(out, (uint32_t)exit.len);
 	buf_add(out, exit.data, exit.len);
+	exec_use_encode(out, &s->use);
 	writer_u8(out, s->gone);
 }
 
@@ -44,6 +45,10 @@ void journal_begin_encode(struct buf *out, const struct journal_head *h,
 	writer_u64(&head, h->started_ms);
 	writer_u8(&head, h->background);
 	writer_str(&head, h->group);
+	writer_u64(&head, h->before.cpu_us);
+	writer_u64(&head, h->before.pids_refused);
+	writer_u64(&head, h->before.oom_kills);
+	writer_u8(&head, h->walled);
 	writer_str(&head, h->key);
 	writer_str(&head, h->body);
 	exec_request_encode(&ask, &h->ask);
@@ -85,6 +90,7 @@ int journal_slot_decode(struct bytes wire, struct journal_slot *ret, struct err 
 	s.offset[1] = reader_u64(&r);
 	s.recorded = reader_u64(&r);
 	record = reader_bytes(&r, reader_u32(&r));
+	s.use = exec_use_read(&r);
 	s.gone = reader_u8(&r) == 1;
 	if (r.bad || wire.len != JOURNAL_SLOT || s.state >= JOURNAL_STATE_COUNT)
 		return err_set(e, ERR_INTERNAL, "a journal's state cannot be read");
@@ -100,7 +106,7 @@ int journal_head_decode(struct bytes wire, struct journal_head *ret, struct err 
 	struct reader r = reader_make(wire.data, wire.len);
 	struct journal_head h = { 0 };
 	struct bytes ask;
-	uint8_t background;
+	uint8_t background, walled;
 
 	reader_str(&r, h.sandbox, sizeof(h.sandbox));
 	reader_str(&r, h.owner, sizeof(h.owner));
@@ -108,12 +114,17 @@ int journal_head_decode(struct bytes wire, struct journal_head *ret, struct err 
 	h.started_ms = reader_u64(&r);
 	background = reader_u8(&r);
 	reader_str(&r, h.group, sizeof(h.group));
+	h.before.cpu_us = reader_u64(&r);
+	h.before.pids_refused = reader_u64(&r);
+	h.before.oom_kills = reader_u64(&r);
+	walled = reader_u8(&r);
 	reader_str(&r, h.key, sizeof(h.key));
 	reader_str(&r, h.body, sizeof(h.body));
 	ask = reader_bytes(&r, reader_u32(&r));
-	if (!reader_done(&r) || background > 1)
+	if (!reader_done(&r) || background > 1 || walled > 1)
 		return err_set(e, ERR_INTERNAL, "a journal's head cannot be read");
 	h.background = background;
+	h.walled = walled;
 	if (exec_request_decode(ask, &h.ask, e) < 0)
 		return err_wrap(e, "a journal's head");
 	*ret = h;

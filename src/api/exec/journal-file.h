@@ -1,7 +1,7 @@
 /*
  * The journal of an exec as bytes of a file.
  *
- *   prelude  "BERTHJ1\n", u32 length of the head, u32 nothing
+ *   prelude  "BERTHJ2\n", u32 length of the head, u32 nothing
  *   slot     JOURNAL_SLOT bytes, the only part that is ever written again: how
  *            much there was in all, and in the end the one terminal record
  *   head     what was asked, by whom: never changes
@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "api/exec/use.h"
 #include "core/sandbox.h"
 #include "proto/exec.h"
 
@@ -38,7 +39,8 @@ struct journal_slot {
 	uint64_t offset[2];    /* bytes there were of each stream, also those beyond the cap */
 	uint64_t recorded;     /* bytes of both that are in the frames */
 	struct exec_exit exit;
-	bool gone; /* EXEC_WHOLE: it was seen that nothing of it is left */
+	struct exec_use use; /* of one that has ended */
+	bool gone;           /* EXEC_WHOLE: it was seen that nothing of it is left */
 };
 
 struct journal_head {
@@ -50,7 +52,9 @@ struct journal_head {
 	char group[EXEC_ID_SIZE];    /* or empty */
 	char key[JOURNAL_KEY_SIZE];  /* of the Idempotency-Key */
 	char body[JOURNAL_KEY_SIZE]; /* and of what came with it */
-	struct exec_request ask;     /* its id is the exec's */
+	struct exec_before before;
+	bool walled;             /* its time limit is the sandbox's, and not the caller's */
+	struct exec_request ask; /* its id is the exec's */
 };
 
 struct journal_frame {

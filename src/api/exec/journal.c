@@ -398,10 +398,12 @@ bool journal_is_doubt(struct journal *j)
 	return j->head.ask.flags & EXEC_WHOLE && !v.slot.gone;
 }
 
-int journal_end(struct journal *j, const struct exec_exit *exit, bool gone, struct err *e)
+int journal_end(struct journal *j, const struct exec_exit *exit, const struct exec_use *use,
+		bool gone, struct err *e)
 {
 	pthread_mutex_lock(&j->lock);
 	j->slot.exit = *exit;
+	j->slot.use = *use;
 	j->slot.gone |= gone;
 	j->slot.state = JOURNAL_ENDED;
 	j->slot.ended_ms = time_wall_ms();

@@ -91,8 +91,8 @@ void journal_gone(struct journal *j);
 must_check bool journal_is_doubt(struct journal *j);
 
 /* The terminal record; `gone`: as in journal_gone(). Then: init knows that it stands. */
-must_check int journal_end(struct journal *j, const struct exec_exit *exit, bool gone,
-			   struct err *e);
+must_check int journal_end(struct journal *j, const struct exec_exit *exit,
+			   const struct exec_use *use, bool gone, struct err *e);
 void journal_settle(struct journal *j);
 
 /* Before anything is appended again: count what the file holds, cut off what is half a frame. */

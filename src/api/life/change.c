@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/egress/keeper.h"
 #include "api/events.h"
 #include "api/life/alarm.h"
 #include "api/life/intent.h"
+#include "api/life/limits.h"
 #include "api/life/reconcile.h"
 #include "api/request.h"
 #include "api/wrapper/look.h"
@@ -42,6 +44,7 @@ static void unmark(struct change *c)
 void change_free(struct change *c)
 {
 	unmark(c);
+	free(c->network);
 	free(c);
 }
 
@@ -61,6 +64,9 @@ static void announce(struct change *c)
 		places_forget(&b->places, c->sb.id);
 	else
 		places_put(&b->places, &c->sb);
+	if (c->sb.state != SANDBOX_READY && c->sb.state != SANDBOX_CREATING &&
+	    c->sb.state != SANDBOX_WAKING)
+		egress_drop(b->egress, c->sb.id, c->sb.generation);
 	log_event(LOG_INFO, "sandbox", "sandbox", c->sb.id, "state",
 		  sandbox_state_name(c->sb.state), "event", c->event,
 		  "request_id", c->request, "why", c->sb.reason[0] ? c->sb.reason : NULL, NULL);
@@ -360,17 +366,27 @@ static void broken(struct change *c, const struct err *why)
 
 static void act(struct change *c, const struct err *why);
 
+/* Whether it is in force or not: until it is, nothing leaves the sandbox. */
+static void on_egress_told(void *data)
+{
+	record_event(data, EV_UP, act); /* too late, it is ended again */
+}
+
 static void on_started(void *data, const union node_any *record, int *fd, const struct err *why)
 {
 	struct change *c = data;
+	struct berthd *b = c->reactor->berthd;
+	uint32_t address;
 
 	(void)fd;
 	if (why)
 		return broken(c, why);
 	crash_point("life.started");
 	c->seen = record->observation;
-	places_oom(&c->reactor->berthd->places, c->sb.id, 0);
-	record_event(c, EV_UP, act); /* too late, it is ended again */
+	places_oom(&b->places, c->sb.id, c->seen.used.oom_kills);
+	if (network_address_read(c->seen.address, &address))
+		egress_put(b->egress, c->sb.id, c->sb.generation, address);
+	egress_tell(b->egress, c->sb.id, c->reactor, on_egress_told, c);
 }
 
 static const struct node_call_events started_events = { .on_done = on_started };
@@ -393,12 +409,12 @@ static void build(struct change *c, const struct err *why)
 	struct node_create ask = {
 		.generation = c->sb.generation,
 		.epoch = c->epoch,
-		.memory_bytes = (uint64_t)c->sb.memory_mb << 20,
-		.disk_bytes = (uint64_t)c->sb.disk_mb << 20,
-		.cpu_milli = (uint32_t)c->sb.cpu_milli,
-		.pids = (uint32_t)c->sb.pids,
+		.limits = limits_of_node(&c->sb.limits),
 		.keep_disk = c->step.action == ACT_WAKE,
 	};
+
+	cleanup(buf_done) struct buf trust = buf_make(NODE_TRUST_SIZE);
+	struct err e;
 
 	if (why || c->found)
 		return c->done(c, why);
@@ -409,6 +425,9 @@ static void build(struct change *c, const struct err *why)
 	memcpy(ask.sandbox, c->sb.id, sizeof(ask.sandbox));
 	memcpy(ask.image, c->sb.image_digest, sizeof(c->sb.image_digest));
 	memcpy(ask.runtime, c->sb.runtime, sizeof(ask.runtime));
+	if (vault_trust(&c->reactor->berthd->vault, c->sb.id, &trust, &e) < 0 ||
+	    !str_copy(ask.trust, sizeof(ask.trust), buf_str(&trust)))
+		log_event(LOG_ERROR, "no CA for a sandbox", "sandbox", c->sb.id, NULL);
 	node_call(&c->reactor->node, NODE_CREATE, &ask, -1, &built_events, c);
 }
 

@@ -33,6 +33,7 @@ struct change {
 	struct node_observation seen;    /* by berth-node, last */
 	struct sandbox_spec spec;        /* of a new one */
 	struct intent_identity who;      /* of a new one */
+	char *network;                   /* of a new one: what it may reach; NULL: nothing */
 	struct placement_host room;      /* of a new one: what its host has */
 	bool full;                       /* of a new one: its host has no room for it */
 	bool cleared;                    /* of a new one: leftovers were looked for already */

@@ -154,6 +154,7 @@ static void write_receipt(const struct change *c, struct buf *out)
 	json_str(out, "cgroup", presence_name(o->cgroup));
 	json_str(out, "disk", presence_name(o->disk));
 	json_str(out, "runtime", presence_name(o->runtime));
+	json_str(out, "link", presence_name(o->link));
 	buf_adds(out, "}");
 }
 
@@ -168,6 +169,13 @@ static int erase(struct job *job, struct store *s, struct err *e)
 		.attempt = c->attempt,
 	};
 
+	if (c->seen.used.since_ms > 0) { /* its last look, as long as the record is there */
+		struct usage_look last = meter_look(c->sb.id, &c->seen.used);
+
+		if (store_usage_put(s, &last, 1, e) < 0)
+			return -1;
+		crash_point("life.last-usage-written");
+	}
 	write_receipt(c, &receipt);
 	end.receipt = buf_str(&receipt);
 	if (store_sandbox_erase(s, &end, &c->tomb, e) < 0)

@@ -5,19 +5,22 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/egress/network.h"
+#include "api/life/limits.h"
 #include "core/label.h"
-#include "core/profile.h"
 #include "lib/crash.h"
 #include "lib/json.h"
 #include "lib/str.h"
+#include "store/network.h"
 #include "store/policy.h"
+#include "store/profile.h"
 
 #define TRIES 5 /* to find or insert, while others insert and delete the same */
 
 struct body {
 	struct sandbox_spec spec;
 	struct strv labels, env;
-	char *identity;
+	char *identity, *network;
 };
 
 /* clang-format off */
@@ -28,10 +31,7 @@ static const struct json_field body_fields[] = {
 	SPEC_FIELD(JSON_STR, image, .required = true),
 	SPEC_FIELD(JSON_STR, runtime),
 	SPEC_FIELD(JSON_STR, host),
-	SPEC_FIELD(JSON_INT, memory_mb),
-	SPEC_FIELD(JSON_INT, cpu_milli),
-	SPEC_FIELD(JSON_INT, pids),
-	SPEC_FIELD(JSON_INT, disk_mb),
+	LIMITS_FIELDS(body, spec.limits),
 	SPEC_FIELD(JSON_STR, name),
 	SPEC_FIELD(JSON_INT, sleep_after_ms),
 	SPEC_FIELD(JSON_BOOL, keep_alive),
@@ -39,6 +39,7 @@ static const struct json_field body_fields[] = {
 	JSON_FIELD_MAP(body, labels),
 	JSON_FIELD_MAP(body, env),
 	JSON_FIELD_RAW(body, identity),
+	JSON_FIELD_RAW(body, network),
 	JSON_FIELD_END
 };
 /* clang-format on */
@@ -56,6 +57,7 @@ static void body_done(struct body *b)
 	strv_done(&b->labels);
 	strv_done(&b->env);
 	free(b->identity);
+	free(b->network);
 }
 
 static int map_text(const char *what, const struct strv *map, char *out, size_t size,
@@ -101,59 +103,33 @@ static int read_identity(const char *text, struct intent_identity *who, struct e
 	return 0;
 }
 
-/* What the request leaves open comes from the profile, or is what everybody gets. */
-static void fill_limits(struct sandbox_spec *spec, const struct profile *p)
-{
-	struct sandbox_spec usual = SANDBOX_SPEC_DEFAULT;
-
-	if (p) {
-		usual.memory_mb = p->memory_mb;
-		usual.cpu_milli = p->cpu_milli;
-		usual.pids = p->pids;
-		usual.disk_mb = p->disk_mb;
-	}
-	if (spec->memory_mb == INTENT_OPEN)
-		spec->memory_mb = usual.memory_mb;
-	if (spec->cpu_milli == INTENT_OPEN)
-		spec->cpu_milli = usual.cpu_milli;
-	if (spec->pids == INTENT_OPEN)
-		spec->pids = usual.pids;
-	if (spec->disk_mb == INTENT_OPEN)
-		spec->disk_mb = usual.disk_mb;
-}
-
 static int check_spec(const struct sandbox_spec *spec, struct err *e)
 {
 	struct sandbox_spec filled = *spec;
-	const struct profile *p = NULL;
 
-	if (spec->profile[0] && profile_find(spec->profile, &p, e) < 0)
-		return -1;
-	fill_limits(&filled, p);
 	if (filled.sleep_after_ms == INTENT_OPEN)
 		filled.sleep_after_ms = 0;
 	return sandbox_spec_check(&filled, e);
 }
 
 int intent_read(const struct request *rq, struct sandbox_spec *spec, struct intent_identity *who,
-		struct err *e)
+		char **network, struct err *e)
 {
-	cleanup(body_done) struct body b = { .spec = {
-						     .memory_mb = INTENT_OPEN,
-						     .cpu_milli = INTENT_OPEN,
-						     .pids = INTENT_OPEN,
-						     .disk_mb = INTENT_OPEN,
-						     .sleep_after_ms = INTENT_OPEN,
-					     } };
+	cleanup(body_done) struct body b = { 0 };
 
+	b.spec.limits = limits_open();
+	b.spec.sleep_after_ms = INTENT_OPEN;
 	if (json_read(buf_str(&rq->body), rq->body.len, body_fields, &b, e) < 0 ||
 	    intent_labels(&b.labels, b.spec.labels, e) < 0 ||
 	    intent_env(&b.env, b.spec.env, e) < 0 ||
 	    (b.identity && read_identity(b.identity, who, e) < 0) || check_spec(&b.spec, e) < 0)
 		return -1;
+	if (b.network && network_check(&rq->key, b.network, strlen(b.network), e) < 0)
+		return err_wrap(e, "network");
 	if (b.identity && b.spec.name[0])
 		return err_set(e, ERR_INVALID, "give either identity or name, and not both");
 	*spec = b.spec;
+	*network = take_ptr(b.network);
 	return 0;
 }
 
@@ -242,13 +218,23 @@ static void apply_cap(struct change *c)
 			 who->org[0] ? "org" : "user", who->org[0] ? who->org : who->user);
 }
 
+/* What the request leaves open comes from the profile, or is what everybody gets. */
+static int fill_limits(struct sandbox_spec *spec, struct store *s, struct err *e)
+{
+	struct profile p = { .limits = limits_usual() };
+
+	if (spec->profile[0] && store_profile_get(s, spec->profile, &p, e) < 0)
+		return -1;
+	spec->limits = limits_fill(&spec->limits, &p.limits);
+	return limits_check(&spec->limits, false, e);
+}
+
 static int decide(struct change *c, struct store *s, struct err *e)
 {
 	const struct intent_identity *who = &c->who;
 	struct identity id = { who->org, who->user, who->bot, who->session, 0 };
 	struct policy_caller nobody = { 0 };
 	struct agent_session got = { 0 };
-	const struct profile *p = NULL;
 	struct sandbox_spec *spec = &c->spec;
 	unsigned divisor = (unsigned)c->reactor->berthd->settings.timer_divisor;
 	int n;
@@ -268,9 +254,8 @@ static int decide(struct change *c, struct store *s, struct err *e)
 			memcpy(spec->profile, got.choice.profile, sizeof(spec->profile));
 		apply_cap(c);
 	}
-	if (spec->profile[0] && profile_find(spec->profile, &p, e) < 0)
+	if (fill_limits(spec, s, e) < 0)
 		return -1;
-	fill_limits(spec, p);
 	/* Who is found again by an identity may sleep; who is not stays as it is. */
 	if (spec->sleep_after_ms == INTENT_OPEN)
 		spec->sleep_after_ms =
@@ -321,6 +306,20 @@ static int used_before(struct change *c, struct store *s, struct err *e)
 	return err_set(e, ERR_CONFLICT, "this Idempotency-Key was used before");
 }
 
+/* Before the sandbox's own record: one that is there is never without what it was asked for. */
+static int write_network(struct change *c, struct store *s, struct err *e)
+{
+	cleanup(free_ptr) struct network_row *row = xcalloc(1, sizeof(*row));
+	struct network_put put = { c->sb.id, c->sb.owner, c->network, false };
+
+	if (!c->network)
+		return 0;
+	if (store_network_put(s, &put, row, e) < 0)
+		return -1;
+	crash_point("life.network-written");
+	return 0;
+}
+
 int intent_write(struct change *c, struct store *s, struct err *e)
 {
 	struct sandbox_intent intent = {
@@ -354,6 +353,8 @@ int intent_write(struct change *c, struct store *s, struct err *e)
 			*e = *c->nowhere;
 			return -1;
 		}
+		if (write_network(c, s, e) < 0)
+			return -1;
 		n = store_sandbox_insert(s, &intent, &c->sb, e);
 		c->wrote = n == 0;
 		c->used_before = n == 1;

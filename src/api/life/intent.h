@@ -12,8 +12,10 @@
 #define INTENT_OPEN INT64_MIN
 
 /* The body, checked as far as that is possible without the database. */
+/* `*network` is the policy it asks for, the caller's to free; NULL: none. */
 must_check int intent_read(const struct request *rq, struct sandbox_spec *spec,
-			   struct intent_identity *who, struct err *e);
+			   struct intent_identity *who, char **network,
+			   struct err *e);
 
 /* On a worker: decide, find or insert. c->sb is the record; c->found: it was there before. */
 must_check int intent_write(struct change *c, struct store *s, struct err *e);

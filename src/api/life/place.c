@@ -12,6 +12,7 @@ struct place_entry {
 	uint64_t version;          /* of the record this is from */
 	uint64_t used_ms, busy_ms; /* monotonic; 0: not */
 	unsigned busy;             /* how many commands run */
+	uint64_t begun;            /* how many ever did */
 	bool dirty;                /* something of these is not in the record */
 	bool known;                /* not: forgotten, and only kept for what runs in it */
 	struct place_entry *next;
@@ -104,6 +105,7 @@ void places_put(struct places *p, const struct sandbox *sb)
 	(*at)->known = true;
 	(*at)->place.generation = sb->generation;
 	(*at)->place.state = sb->state;
+	(*at)->place.limits = sb->limits;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -186,13 +188,71 @@ bool places_busy(struct places *p, const char *id, uint64_t now_ms, int more)
 	if (entry) {
 		if (more > 0 && entry->busy++ == 0)
 			entry->busy_ms = now_ms;
-		if (more < 0 && entry->busy > 0 && --entry->busy == 0)
-			entry->busy_ms = 0;
+		if (more > 0)
+			entry->begun++;
+		/* As long as commands end, it is not stuck: each has its own time limit. */
+		if (more < 0 && entry->busy > 0)
+			entry->busy_ms = --entry->busy ? now_ms : 0;
 		entry->used_ms = now_ms;
 		entry->dirty = true;
 	}
 	pthread_mutex_unlock(&p->lock);
 	return entry;
+}
+
+uint64_t places_begun(struct places *p, const char *id, bool *alone)
+{
+	struct place_entry *entry;
+	uint64_t begun;
+
+	pthread_mutex_lock(&p->lock);
+	entry = *find(p, id);
+	begun = entry ? entry->begun : 0;
+	if (alone)
+		*alone = entry && entry->busy == 1;
+	pthread_mutex_unlock(&p->lock);
+	return begun;
+}
+
+void places_limits(struct places *p, const char *id, struct limits *ret)
+{
+	struct place_entry *entry;
+
+	pthread_mutex_lock(&p->lock);
+	entry = *find(p, id);
+	if (entry)
+		*ret = entry->place.limits;
+	pthread_mutex_unlock(&p->lock);
+}
+
+static bool next_ready(const struct places *p, struct place_cursor *c)
+{
+	for (; c->bucket < PLACES_BUCKETS; c->bucket++, c->at = 0) {
+		const struct place_entry *entry = p->buckets[c->bucket];
+
+		for (size_t i = 0; entry && i < c->at; i++)
+			entry = entry->next;
+		for (; entry; entry = entry->next) {
+			c->at++;
+			if (!entry->known || entry->place.state != SANDBOX_READY)
+				continue;
+			memcpy(c->id, entry->place.id, sizeof(c->id));
+			c->generation = entry->place.generation;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Who comes or goes meanwhile may be missed, or told twice. */
+bool places_next_ready(struct places *p, struct place_cursor *c)
+{
+	bool found;
+
+	pthread_mutex_lock(&p->lock);
+	found = next_ready(p, c);
+	pthread_mutex_unlock(&p->lock);
+	return found;
 }
 
 void places_used(struct places *p, const char *id, uint64_t *last_ms, uint64_t *busy_ms)

@@ -23,6 +23,7 @@ struct place {
 	enum sandbox_state state;
 	bool oom_known; /* how many OOM kills there were before the command now running */
 	uint64_t oom_kills;
+	struct limits limits;
 };
 
 struct places {
@@ -46,6 +47,20 @@ void places_env(struct places *p, const char *id, struct strv *env);
 /* It was used now; with more or less running in it, it is busy. False: it is not known. */
 void places_use(struct places *p, const char *id, uint64_t now_ms);
 bool places_busy(struct places *p, const char *id, uint64_t now_ms, int more);
+
+/* How many commands ever began in it; whether the one that runs now is alone (may be NULL). */
+uint64_t places_begun(struct places *p, const char *id, bool *alone);
+
+/* What it may use. Left as it is, if the sandbox is not known. */
+void places_limits(struct places *p, const char *id, struct limits *ret);
+
+/* The next that is ready, in no order; begin with a zeroed cursor. False: that was all. */
+struct place_cursor {
+	size_t bucket, at;
+	char id[SANDBOX_ID_SIZE];
+	uint64_t generation;
+};
+must_check bool places_next_ready(struct places *p, struct place_cursor *c);
 
 /* When it was last used and since when it is busy (0: not), as far as this berthd knows. */
 void places_used(struct places *p, const char *id, uint64_t *last_ms, uint64_t *busy_ms);

@@ -1,11 +1,11 @@
 #include "api/life/policies.h"
 
-#include "core/profile.h"
 #include "core/sandbox.h"
 #include "lib/crash.h"
 #include "lib/json.h"
 #include "lib/str.h"
 #include "store/policy.h"
+#include "store/profile.h"
 
 struct policy_body {
 	char scope[16], isolation[16];
@@ -38,15 +38,15 @@ static void policy_json(struct buf *out, const struct policy *p)
 	buf_adds(out, "}");
 }
 
-static int check(struct policy_body *b, struct err *e)
+static int check(struct policy_body *b, struct store *s, struct err *e)
 {
-	const struct profile *profile;
+	struct profile profile;
 
 	if (!policy_scope_by_name(b->scope, &b->p.scope))
 		return err_set(e, ERR_INVALID, "scope must be global, org, user or session");
 	if (!policy_isolation_by_name(b->isolation, &b->p.isolation))
 		return err_set(e, ERR_INVALID, "isolation must be per_session or shared");
-	if (b->p.profile[0] && profile_find(b->p.profile, &profile, e) < 0)
+	if (b->p.profile[0] && store_profile_get(s, b->p.profile, &profile, e) < 0)
 		return -1;
 	if (b->p.runtime[0] && sandbox_runtime_check(b->p.runtime, e) < 0)
 		return -1;
@@ -58,7 +58,7 @@ int policies_add(struct request *rq, struct store *s, struct buf *reply, struct 
 	struct policy_body b = { 0 };
 	struct policy made;
 
-	if (json_read(buf_str(&rq->body), rq->body.len, fields, &b, e) < 0 || check(&b, e) < 0 ||
+	if (json_read(buf_str(&rq->body), rq->body.len, fields, &b, e) < 0 || check(&b, s, e) < 0 ||
 	    store_policy_add(s, &b.p, &made, e) < 0)
 		return -1;
 	crash_point("life.policy-added");

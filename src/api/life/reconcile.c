@@ -9,6 +9,7 @@
 #include "api/life/alarm.h"
 #include "api/life/change.h"
 #include "api/life/deletion.h"
+#include "api/life/limits.h"
 #include "lib/crash.h"
 #include "lib/log.h"
 #include "lib/strv.h"
@@ -142,6 +143,14 @@ static void change(struct pending *p, enum sandbox_event ev, const char *reason)
 	change_event(c, ev, reason, on_changed);
 }
 
+static void on_limited(void *data, const struct sandbox *sb, const struct err *why)
+{
+	if (why)
+		log_event(LOG_WARN, "limits are not in force", "sandbox", sb->id, "why", why->msg,
+			  NULL);
+	finished(data);
+}
+
 static void on_ended(void *data, const union node_any *record, int *fd, const struct err *why)
 {
 	struct pending *p = data;
@@ -181,6 +190,8 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 	p->seen = *o;
 	if (p->sb.state == SANDBOX_READY && o->ready) {
 		places_put(&p->rc->reactor->berthd->places, &p->sb);
+		if (p->sb.limits_pending)
+			return limits_enforce(p->rc->reactor, "reconcile", &p->sb, on_limited, p);
 		return finished(p);
 	}
 	if (o->process == PRESENCE_ABSENT &&

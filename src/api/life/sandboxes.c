@@ -9,6 +9,7 @@
 #include "api/life/deletion.h"
 #include "api/life/idempotency.h"
 #include "api/life/intent.h"
+#include "api/life/limits.h"
 #include "api/life/room.h"
 #include "api/life/settle.h"
 #include "http/target.h"
@@ -20,7 +21,6 @@
 
 #define LIST_DEFAULT  100
 #define SELECTOR_SIZE 1024
-#define PATCH_TRIES   4
 
 void sandbox_json(struct buf *out, const struct sandbox *sb)
 {
@@ -34,10 +34,8 @@ void sandbox_json(struct buf *out, const struct sandbox *sb)
 	json_str(out, "runtime", sb->runtime);
 	json_str(out, "host", sb->host);
 	json_int(out, "generation", (int64_t)sb->generation);
-	json_int(out, "memory_mb", sb->memory_mb);
-	json_int(out, "cpu_milli", sb->cpu_milli);
-	json_int(out, "pids", sb->pids);
-	json_int(out, "disk_mb", sb->disk_mb);
+	limits_json(out, &sb->limits);
+	json_bool(out, "limits_in_force", !sb->limits_pending);
 	json_str(out, "created_at", when);
 	json_str(out, "reason", sb->reason);
 	json_str(out, "name", sb->name);
@@ -149,7 +147,8 @@ static void create_here(struct request *rq)
 	char random[ID_RANDOM_CHARS + 1];
 	struct err e;
 
-	if (intent_read(rq, &c->spec, &c->who, &e) < 0 || idempotency_read(rq, &c->use, &e) < 0) {
+	if (intent_read(rq, &c->spec, &c->who, &c->network, &e) < 0 ||
+	    idempotency_read(rq, &c->use, &e) < 0) {
 		change_free(c);
 		return request_fail(rq, &e);
 	}
@@ -304,98 +303,4 @@ void sandboxes_delete(struct request *rq)
 	if (sandbox_id_check(rq->param, &e) < 0)
 		return request_fail(rq, &e);
 	idempotency_claim(rq, begin_delete);
-}
-
-/* ---- patch ---- */
-
-struct patch_body {
-	struct strv labels, env;
-	int64_t sleep_after_ms;
-	bool keep_alive;
-};
-
-static const struct json_field patch_fields[] = {
-	JSON_FIELD_MAP(patch_body, labels),
-	JSON_FIELD_MAP(patch_body, env),
-	JSON_FIELD_INT(patch_body, sleep_after_ms),
-	JSON_FIELD_BOOL(patch_body, keep_alive),
-	JSON_FIELD_END
-};
-
-static void patch_body_done(struct patch_body *b)
-{
-	strv_done(&b->labels);
-	strv_done(&b->env);
-}
-
-/* Which members the body has: an empty map is not the same as none. */
-static int patch_members(struct request *rq, bool has[4], struct err *e)
-{
-	static const char *const names[] = { "labels", "env", "sleep_after_ms", "keep_alive" };
-	cleanup(json_free) struct json *root = NULL;
-
-	if (json_parse(buf_str(&rq->body), rq->body.len, &root, e) < 0)
-		return -1;
-	for (size_t i = 0; i < array_len(names); i++)
-		has[i] = json_get(root, names[i]) != NULL;
-	return 0;
-}
-
-/* One try, of the record as it is: its alarm depends on what is changed. */
-static int patch_once(struct request *rq, struct store *s, struct sandbox_patch *p,
-		      struct sandbox *ret, struct err *e)
-{
-	struct change c = { .reactor = rq->reactor };
-	uint64_t deadline;
-	int rc;
-
-	if (store_sandbox_get(s, request_owner(rq), rq->param, &c.sb, e) < 0)
-		return -1;
-	c.read_mono_ms = time_mono_ms();
-	if (c.sb.state == SANDBOX_GONE || c.sb.state == SANDBOX_DELETING)
-		return err_set(e, ERR_NOT_FOUND, "sandbox %s is %s", c.sb.id,
-			       sandbox_state_name(c.sb.state));
-	if (p->sleep_after_ms)
-		c.sb.sleep_after_ms = *p->sleep_after_ms;
-	if (p->keep_alive)
-		c.sb.keep_alive = *p->keep_alive;
-	deadline = change_deadline_ms(&c, c.sb.state);
-	p->deadline_ms = lifecycle_deadline_ms(c.sb.state, 1) == 0 ? &deadline : NULL;
-	p->id = c.sb.id;
-	p->version = c.sb.version;
-	rc = store_sandbox_patch(s, p, ret, e);
-	p->deadline_ms = NULL; /* ours, both of them */
-	p->id = NULL;
-	return rc;
-}
-
-int sandboxes_patch(struct request *rq, struct store *s, struct buf *reply, struct err *e)
-{
-	cleanup(patch_body_done) struct patch_body b = { 0 };
-	char labels[SANDBOX_LABELS_SIZE], env[SANDBOX_ENV_SIZE];
-	struct sandbox_patch p = { 0 };
-	uint64_t sleep_after;
-	struct sandbox sb = { 0 };
-	bool has[4];
-
-	if (json_read(buf_str(&rq->body), rq->body.len, patch_fields, &b, e) < 0 ||
-	    patch_members(rq, has, e) < 0 || intent_labels(&b.labels, labels, e) < 0 ||
-	    intent_env(&b.env, env, e) < 0 || sandbox_sleep_check(b.sleep_after_ms, e) < 0)
-		return -1;
-	sleep_after = (uint64_t)b.sleep_after_ms;
-	p.labels = has[0] ? labels : NULL;
-	p.env = has[1] ? env : NULL;
-	p.sleep_after_ms = has[2] ? &sleep_after : NULL;
-	p.keep_alive = has[3] ? &b.keep_alive : NULL;
-	for (int i = 0; i < PATCH_TRIES; i++) {
-		if (patch_once(rq, s, &p, &sb, e) == 0) {
-			crash_point("life.patched");
-			places_put(&rq->reactor->berthd->places, &sb);
-			sandbox_json(reply, &sb);
-			return 0;
-		}
-		if (e->code != ERR_CONFLICT)
-			return -1;
-	}
-	return err_set(e, ERR_BUSY, "%s is being changed by other requests", rq->param);
 }

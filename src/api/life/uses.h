@@ -7,7 +7,7 @@
 
 #include "api/reactor.h"
 
-struct usage;
+struct uses;
 
-struct usage *usage_begin(struct reactor *r);
-void usage_end(struct usage *u);
+struct uses *uses_begin(struct reactor *r);
+void uses_end(struct uses *u);

@@ -1,4 +1,4 @@
-#include "api/life/usage.h"
+#include "api/life/uses.h"
 
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #define AT_ONCE  5000
 #define LEAST_MS 50
 
-struct usage {
+struct uses {
 	struct reactor *reactor;
 	uv_timer_t timer;
 	struct job job;
@@ -22,7 +22,7 @@ struct usage {
 
 static int write_used(struct job *job, struct store *s, struct err *e)
 {
-	struct usage *u = container_of(job, struct usage, job);
+	struct uses *u = container_of(job, struct uses, job);
 
 	return store_sandboxes_used(s, u->used, u->count, e);
 }
@@ -30,7 +30,7 @@ static int write_used(struct job *job, struct store *s, struct err *e)
 /* What could not be written is tried again before anything newer is. */
 static void on_written(struct job *job)
 {
-	struct usage *u = container_of(job, struct usage, job);
+	struct uses *u = container_of(job, struct uses, job);
 
 	u->writing = false;
 	if (job->failed)
@@ -42,7 +42,7 @@ static void on_written(struct job *job)
 
 static void on_timer(uv_timer_t *timer)
 {
-	struct usage *u = timer->data;
+	struct uses *u = timer->data;
 	struct berthd *b = u->reactor->berthd;
 
 	if (u->writing)
@@ -56,9 +56,9 @@ static void on_timer(uv_timer_t *timer)
 	worker_submit(&b->workers, &u->job);
 }
 
-struct usage *usage_begin(struct reactor *r)
+struct uses *uses_begin(struct reactor *r)
 {
-	struct usage *u = xcalloc(1, sizeof(*u));
+	struct uses *u = xcalloc(1, sizeof(*u));
 	uint64_t every = constant_ms(CONSTANT_USED_FLUSH,
 				     (unsigned)r->berthd->settings.timer_divisor);
 
@@ -75,7 +75,7 @@ static void on_closed(uv_handle_t *handle)
 	free(handle->data);
 }
 
-void usage_end(struct usage *u)
+void uses_end(struct uses *u)
 {
 	uv_close((uv_handle_t *)&u->timer, on_closed);
 }

@@ -1,0 +1,15 @@
+/* GET and PUT /sandboxes/{id}/network, and its lock: what a sandbox may reach. */
+#pragma once
+
+#include "api/request.h"
+#include "core/network.h"
+
+int network_get(struct request *rq, struct store *s, struct buf *reply, struct err *e);
+void network_put(struct request *rq);
+void network_lock(struct request *rq);
+
+/*
+ * What somebody with this key may ask for: an address in a rule is an admin's to
+ * allow.
+ */
+must_check int network_check(const struct key *key, const char *text, size_t len, struct err *e);

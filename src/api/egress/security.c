@@ -1,0 +1,174 @@
+#include "api/egress/security.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/berthd.h"
+#include "api/events.h"
+#include "http/target.h"
+#include "lib/json.h"
+#include "lib/log.h"
+#include "lib/str.h"
+#include "lib/time.h"
+#include "store/network.h"
+#include "store/sandbox.h"
+
+#define BATCH_MAX 1000
+
+struct batch {
+	struct job job;
+	struct security *security;
+	size_t count, lost;
+	struct security_event rows[BATCH_MAX];
+};
+
+struct security {
+	struct reactor *reactor;
+	struct batch *next; /* being filled; NULL: nothing came */
+	bool writing;
+};
+
+static void event_json(struct buf *out, const struct security_event *ev)
+{
+	char at[TIME_TEXT_SIZE];
+
+	time_text(ev->at_ms, at);
+	json_open(out, '{');
+	json_str(out, "at", at);
+	json_str(out, "sandbox", ev->sandbox_id);
+	json_str(out, "kind", ev->kind);
+	json_str(out, "name", ev->name);
+	json_int(out, "port", (int64_t)ev->port);
+	json_str(out, "rule", ev->rule);
+	json_int(out, "count", (int64_t)ev->count);
+	if (ev->id)
+		json_int(out, "seq", (int64_t)ev->id);
+	buf_adds(out, "}");
+}
+
+static void publish(struct security *s, const struct security_event *ev)
+{
+	struct berthd *b = s->reactor->berthd;
+	cleanup(buf_done) struct buf json = buf_make(4096);
+	struct place place;
+
+	if (!places_get(&b->places, ev->sandbox_id, &place))
+		return;
+	event_json(&json, ev);
+	events_tell(b, place.owner, "security", &json);
+}
+
+/* What a box says goes into our records: only what can be read there. */
+static void plain(char *text)
+{
+	for (char *p = text; *p; p++)
+		if (*p < 0x20 || *p > 0x7e)
+			*p = '?';
+}
+
+void security_take(struct security *s, const struct egress_event *ev)
+{
+	struct security_event *row;
+
+	if (!s->next)
+		s->next = xcalloc(1, sizeof(*s->next));
+	if (s->next->count == BATCH_MAX) {
+		s->next->lost++;
+		return;
+	}
+	row = &s->next->rows[s->next->count++];
+	*row = (struct security_event){ .at_ms = ev->at_ms, .port = ev->port, .count = ev->count };
+	(void)!str_copy(row->sandbox_id, sizeof(row->sandbox_id), ev->sandbox);
+	memcpy(row->kind, ev->kind, sizeof(row->kind));
+	memcpy(row->name, ev->name, sizeof(row->name));
+	memcpy(row->rule, ev->rule, sizeof(row->rule));
+	plain(row->name);
+	plain(row->rule);
+	log_event(LOG_INFO, "refused", "sandbox", row->sandbox_id, "kind", row->kind, "name",
+		  row->name, "rule", row->rule, NULL);
+	publish(s, row);
+}
+
+static int write_batch(struct job *job, struct store *st, struct err *e)
+{
+	struct batch *b = container_of(job, struct batch, job);
+	const char *last = "";
+
+	for (size_t i = 0; i < b->count; i++)
+		if (store_security_add(st, &b->rows[i], e) < 0)
+			return -1;
+	for (size_t i = 0; i < b->count; i++) { /* those of one box come one after another */
+		if (strcmp(last, b->rows[i].sandbox_id) == 0)
+			continue;
+		last = b->rows[i].sandbox_id;
+		if (store_security_trim(st, last, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void on_written(struct job *job)
+{
+	cleanup(free_ptr) struct batch *b = container_of(job, struct batch, job);
+
+	b->security->writing = false;
+	if (job->failed || b->lost)
+		log_event(LOG_WARN, "not every refusal is written down", "why",
+			  job->failed ? job->e.msg : "there were too many", NULL);
+}
+
+void security_flush(struct security *s)
+{
+	struct batch *b;
+
+	if (s->writing || !s->next)
+		return;
+	b = take_ptr(s->next);
+	b->security = s;
+	s->writing = true;
+	b->job = (struct job){ .reactor = s->reactor, .run = write_batch, .done = on_written };
+	worker_submit(&s->reactor->berthd->workers, &b->job);
+}
+
+struct security *security_new(struct reactor *r)
+{
+	struct security *s = xcalloc(1, sizeof(*s));
+
+	s->reactor = r;
+	return s;
+}
+
+void security_free(struct security *s)
+{
+	free(s->next);
+	free(s);
+}
+
+static void list_row(const struct security_event *ev, void *arg)
+{
+	event_json(arg, ev);
+}
+
+int security_list(struct request *rq, struct store *s, struct buf *reply, struct err *e)
+{
+	uint64_t after = 0;
+	struct sandbox sb;
+	char text[24];
+	bool found;
+
+	if (http_query(rq->query, "after", text, sizeof(text), &found, e) < 0 ||
+	    (found && str_u64(text, &after, e) < 0))
+		return err_wrap(e, "after");
+	if (after > INT64_MAX)
+		return err_set(e, ERR_INVALID, "after: too large");
+	if (sandbox_id_check(rq->param, e) < 0 ||
+	    store_sandbox_get(s, request_owner(rq), rq->param, &sb, e) < 0)
+		return -1; /* also asks whose it is */
+	json_open(reply, '{');
+	json_key(reply, "events");
+	json_open(reply, '[');
+	if (store_security_list(s, sb.id, after, list_row, reply, e) < 0)
+		return -1;
+	buf_adds(reply, "]}");
+	return 0;
+}

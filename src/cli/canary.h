@@ -1,0 +1,27 @@
+/*
+ * Things of the host laid out to be found from inside a sandbox: whoever can read the token, or
+ * changes the directory, was outside. Everybody on the host may: only the box is in the way.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "lib/err.h"
+#include "lib/strv.h"
+
+struct canary {
+	char token[40];
+	char dir[64];  /* open to all */
+	char file[80]; /* in it, with the token */
+	uint16_t port; /* TCP and UDP on all addresses; who asks is told the token */
+	pid_t server;  /* that answers there, and on the abstract socket named by the token */
+	int key;       /* of System V memory and a queue */
+	int memory, queue;
+	struct strv addresses;
+};
+
+must_check int canary_open(struct canary *c, struct err *e);
+void canary_close(struct canary *c); /* a zeroed one is fine */
+
+/* True if nobody has been in the directory; else what is there. */
+must_check bool canary_untouched(const struct canary *c, char *found, size_t size);

@@ -1,0 +1,209 @@
+/* berth network: what a sandbox may reach, and what it was refused. */
+#include <fcntl.h>
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/say.h"
+#include "cli/table.h"
+#include "lib/file.h"
+
+#define POLICY_MAX (64UL * 1024)
+
+struct set_options {
+	const char *file;
+};
+
+/* clang-format off */
+static const struct option_row set_options[] = {
+	OPTION(OPTION_TEXT, set_options, file, "file", 'f', "FILE", "a whole policy, as JSON"),
+	OPTION_ROWS_END
+};
+/* clang-format on */
+
+static void path_of(struct buf *out, const char *id, const char *rest)
+{
+	buf_adds(out, "/v1/sandboxes/");
+	fetch_escape(out, id);
+	buf_adds(out, rest);
+}
+
+static void rules_text(struct buf *out, const char *what, const struct json *list)
+{
+	for (size_t i = 0; i < json_len(list); i++) {
+		const struct json *r = json_at(list, i), *methods = json_get(r, "methods");
+		const struct json *paths = json_get(r, "paths");
+
+		buf_addf(out, "%-10s %s", what, json_get_str(r, "host"));
+		for (size_t k = 0; k < json_len(methods); k++)
+			buf_addf(out, " %s", json_text(json_at(methods, k)));
+		for (size_t k = 0; k < json_len(paths); k++)
+			buf_addf(out, " %s", json_text(json_at(paths, k)));
+		buf_adds(out, "\n");
+	}
+}
+
+static long long number(const struct json *object, const char *name)
+{
+	return (long long)json_get_int(object, name);
+}
+
+/* One line a rule; the first says whether all of it holds. */
+static int print(const struct context *c, const struct client_reply *reply, struct err *e)
+{
+	cleanup(buf_done) struct buf out = buf_make(POLICY_MAX * 2);
+	const struct json *use = json_get(reply->tree, "usage");
+	bool on = json_get_bool(reply->tree, "in_force");
+
+	if (c->json)
+		return client_print(reply, e);
+	buf_addf(&out, "%s, %s, %s%s\n", json_get_str(reply->tree, "mode"),
+		 json_get_str(reply->tree, "phase"), on ? "in force" : "not in force: ",
+		 on ? "" : json_get_str(reply->tree, "reason"));
+	rules_text(&out, "allow", json_get(reply->tree, "rules"));
+	rules_text(&out, "until lock", json_get(reply->tree, "bootstrap"));
+	buf_addf(&out, "%lld connections, %lld requests, %lld bytes out, %lld bytes in\n",
+		 number(use, "connections"), number(use, "requests"), number(use, "bytes_out"),
+		 number(use, "bytes_in"));
+	return say_out(buf_str(&out), out.len, e);
+}
+
+static int call(const struct context *c, const char *method, const char *id, const char *rest,
+		const char *body, struct err *e)
+{
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
+
+	path_of(&path, id, rest);
+	if (client_call(c, method, buf_str(&path), body, &reply, e) < 0)
+		return -1;
+	return print(c, &reply, e);
+}
+
+static int show(const struct context *c, const void *given, const struct strv *args, struct err *e)
+{
+	(void)given;
+	return call(c, "GET", args->items[0], "/network", NULL, e);
+}
+
+const struct command cmd_network_show = {
+	.name = "network show",
+	.usage = "SANDBOX",
+	.help = "Say what a sandbox may reach, and whether that is in force",
+	.min = 1,
+	.max = 1,
+	.run = show,
+};
+
+/* "api.example.com" or "api.example.com:443,8443" */
+static int add_rule(struct buf *out, const char *text, struct err *e)
+{
+	size_t len = strcspn(text, ":");
+
+	json_open(out, '{');
+	json_key(out, "host");
+	json_add_text(out, text, len);
+	if (text[len]) {
+		const char *ports = text + len + 1;
+
+		if (!*ports || ports[strspn(ports, "0123456789,")])
+			return err_set(e, ERR_INVALID, "%.80s: ports are numbers, with commas",
+				       text);
+		json_key(out, "ports");
+		buf_addf(out, "[%s]", ports);
+	}
+	buf_adds(out, "}");
+	return 0;
+}
+
+static int set(const struct context *c, const void *given, const struct strv *args, struct err *e)
+{
+	const struct set_options *o = given;
+	cleanup(buf_done) struct buf body = buf_make(POLICY_MAX);
+
+	if (o->file && args->len > 1)
+		return err_set(e, ERR_INVALID, "give either --file or rules, and not both");
+	if (o->file) {
+		if (file_read(AT_FDCWD, o->file, &body, e) < 0)
+			return -1;
+		return call(c, "PUT", args->items[0], "/network", buf_str(&body), e);
+	}
+	buf_adds(&body, "{");
+	json_str(&body, "mode", args->len > 1 ? "allow" : "none");
+	if (args->len > 1) {
+		json_key(&body, "rules");
+		json_open(&body, '[');
+		for (size_t i = 1; i < args->len; i++)
+			if (add_rule(&body, args->items[i], e) < 0)
+				return -1;
+		buf_adds(&body, "]");
+	}
+	buf_adds(&body, "}");
+	return call(c, "PUT", args->items[0], "/network", buf_str(&body), e);
+}
+
+const struct command cmd_network_set = {
+	.name = "network set",
+	.usage = "SANDBOX [HOST[:PORT,...]]...",
+	.help = "Let a sandbox reach these names; without any, nothing",
+	.details = "A host is a name, *.NAME for all below it, or (admins only) an IPv4 address.",
+	.options = set_options,
+	.record_size = sizeof(struct set_options),
+	.min = 1,
+	.max = COMMAND_ARGS_ANY,
+	.run = set,
+};
+
+static int lock(const struct context *c, const void *given, const struct strv *args, struct err *e)
+{
+	(void)given;
+	return call(c, "POST", args->items[0], "/network/lock", NULL, e);
+}
+
+const struct command cmd_network_lock = {
+	.name = "network lock",
+	.usage = "SANDBOX",
+	.help = "End the first phase: what is allowed until the lock, no longer is",
+	.min = 1,
+	.max = 1,
+	.run = lock,
+};
+
+static int refused(const struct context *c, const void *given, const struct strv *args,
+		   struct err *e)
+{
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
+	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
+	static const char *const titles[] = { "AT", "KIND", "NAME", "PORT", "RULE", "COUNT", NULL };
+	cleanup(table_done) struct table t = table_make(titles);
+	const struct json *list;
+
+	(void)given;
+	path_of(&path, args->items[0], "/security");
+	if (client_call(c, "GET", buf_str(&path), NULL, &reply, e) < 0)
+		return -1;
+	if (c->json)
+		return client_print(&reply, e);
+	list = json_get(reply.tree, "events");
+	for (size_t i = 0; i < json_len(list); i++) {
+		const struct json *ev = json_at(list, i);
+
+		table_add(&t, json_get_str(ev, "at"));
+		table_add(&t, json_get_str(ev, "kind"));
+		table_add(&t, json_get_str(ev, "name"));
+		table_addf(&t, "%lld", number(ev, "port"));
+		table_add(&t, json_get_str(ev, "rule"));
+		table_addf(&t, "%lld", number(ev, "count"));
+	}
+	table_print(&t, &out);
+	return say_out(buf_str(&out), out.len, e);
+}
+
+const struct command cmd_network_events = {
+	.name = "network events",
+	.usage = "SANDBOX",
+	.help = "List what a sandbox was refused",
+	.min = 1,
+	.max = 1,
+	.run = refused,
+};

@@ -1,0 +1,640 @@
+#include "egress/conn.h"
+
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "egress/authority.h"
+#include "egress/dns.h"
+#include "egress/hello.h"
+#include "egress/nameserver.h"
+#include "egress/web.h"
+#include "lib/log.h"
+#include "lib/str.h"
+#include "lib/time.h"
+
+#define FIRST_WAIT_MS 10000
+#define RAW_WAIT_MS   1000 /* a client that waits for the server's first word */
+#define DIAL_MS       10000
+#define IDLE_MS       (15 * 60 * 1000)
+#define LINGER_MS     10000
+#define NAMES_IDLE_MS 5000
+#define WAITING_MAX   (512UL * 1024)
+#define DIALS_BURST   200
+#define DIALS_RATE    50 /* a second */
+#define PORT_NAMES    53
+#define PORT_HTTP     80
+#define PORT_HTTPS    443
+
+/* A fatal alert, "access denied": what a TLS client can show its user. */
+static const char tls_denied[] = { 21, 3, 3, 0, 2, 2, 49 };
+
+static void on_handle_closed(struct conn *c)
+{
+	if (--c->handles > 0)
+		return;
+	web_free(c->web);
+	SSL_free(c->client.ssl);
+	SSL_free(c->server.ssl);
+	buf_done(&c->first);
+	buf_done(&c->waiting);
+	c->egress->conn_count--;
+	free(c);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	on_handle_closed(handle->data);
+}
+
+static void on_side_closed(uv_handle_t *handle)
+{
+	const struct side *s = handle->data;
+
+	on_handle_closed(s->data);
+}
+
+void conn_close(struct conn *c)
+{
+	if (!c->box)
+		return;
+	*c->at = c->next;
+	if (c->next)
+		c->next->at = c->at;
+	c->box->conn_count--;
+	c->box = NULL;
+	resolve_cancel(&c->ask);
+	uv_close((uv_handle_t *)&c->timer, on_timer_closed);
+	side_close(&c->client, on_side_closed);
+	side_close(&c->server, on_side_closed);
+}
+
+static void on_deadline(uv_timer_t *timer);
+
+static void wait_until(struct conn *c, uint64_t ms)
+{
+	if (c->box)
+		uv_timer_start(&c->timer, on_deadline, ms, 0);
+}
+
+void conn_finish(struct conn *c)
+{
+	if (!c->box)
+		return;
+	c->lingering = true;
+	side_end(&c->client);
+	side_pause(&c->client, false); /* what was sent and not read would undo what we said */
+	side_close(&c->server, on_side_closed);
+	wait_until(c, LINGER_MS);
+	if (side_backlog(&c->client) == 0 && c->client.ended)
+		conn_close(c);
+}
+
+void conn_refuse(struct conn *c, const char *kind, const char *name, const char *rule)
+{
+	const struct refusal r = { kind, name, rule, c->port };
+
+	if (!c->box)
+		return;
+	egress_refuse(c->egress, c->box, &r);
+	if (c->kind == CONN_UNKNOWN && c->first.len == 0)
+		return conn_close(c);
+	if (c->tls && !c->opened)
+		conn_to_client(c, tls_denied, sizeof(tls_denied));
+	else if (c->kind == CONN_WEB && (!c->tls || c->client.ready))
+		web_say_refused(c, kind, name, rule);
+	conn_finish(c);
+}
+
+/* Allowed, and yet it does not come about: no refusal of ours. */
+static void conn_fail(struct conn *c, const char *why)
+{
+	if (c->kind == CONN_WEB && !c->tls)
+		web_say_unreachable(c, why);
+	conn_finish(c);
+}
+
+void conn_flow(struct conn *c)
+{
+	if (!c->box || c->lingering)
+		return;
+	side_pause(&c->client, (c->up && side_backlog(&c->server) > SIDE_BACKLOG_MAX) ||
+				       c->waiting.len > SIDE_BACKLOG_MAX / 4 ||
+				       (c->web && web_is_busy(c->web)));
+	if (c->box && c->up)
+		side_pause(&c->server, side_backlog(&c->client) > SIDE_BACKLOG_MAX);
+}
+
+void conn_to_client(struct conn *c, const char *data, size_t len)
+{
+	if (!c->box)
+		return;
+	side_write(&c->client, data, len);
+	conn_flow(c);
+}
+
+void conn_to_server(struct conn *c, const char *data, size_t len)
+{
+	struct box *b = c->box;
+
+	if (!b)
+		return;
+	if (b->network.max_bytes_out && len > b->network.max_bytes_out - b->use.bytes_out)
+		return conn_refuse(c, "max_bytes_out", c->name, "max_bytes_out");
+	b->use.bytes_out += len;
+	if (c->up)
+		side_write(&c->server, data, len);
+	else
+		buf_add(&c->waiting, data, len);
+	conn_flow(c);
+}
+
+/* ---- what came is passed on ---- */
+
+static void on_server_data(struct side *s, const char *data, size_t len)
+{
+	struct conn *c = s->data;
+
+	c->box->use.bytes_in += len;
+	wait_until(c, IDLE_MS);
+	if (c->web)
+		web_from_server(c->web, data, len);
+	else
+		conn_to_client(c, data, len);
+}
+
+static void on_server_end(struct side *s)
+{
+	struct conn *c = s->data;
+
+	if (c->web)
+		web_server_ended(c->web);
+	if (!c->box)
+		return;
+	side_end(&c->client);
+	if (c->client.ended || c->web)
+		conn_finish(c);
+}
+
+static void on_server_broken(struct side *s, const char *why)
+{
+	struct conn *c = s->data;
+
+	if (!c->up && c->opened) {
+		log_event(LOG_INFO, "TLS to a server", "name", c->name, "why", why, NULL);
+		return conn_refuse(c, "server_tls", c->name, why);
+	}
+	if (c->web)
+		web_server_ended(c->web);
+	conn_finish(c);
+}
+
+static void on_drained(struct side *s)
+{
+	struct conn *c = s->data;
+
+	if (!c->lingering)
+		return conn_flow(c);
+	if (side_backlog(&c->client) == 0 && c->client.ended)
+		conn_close(c);
+}
+
+/* The server side is there: what waited goes first. */
+static void be_up(struct conn *c)
+{
+	c->up = true;
+	wait_until(c, IDLE_MS);
+	if (c->waiting.len > 0)
+		side_write(&c->server, c->waiting.data, c->waiting.len);
+	buf_done(&c->waiting);
+	c->waiting = buf_make(WAITING_MAX);
+	if (!c->box)
+		return;
+	side_begin(&c->server);
+	conn_flow(c);
+}
+
+/* The server has shown who it is: only now the client gets our certificate for it. */
+static void on_server_ready(struct side *s)
+{
+	struct conn *c = s->data;
+	struct err e;
+	SSL *ssl;
+
+	if (authority_serve(c->box, c->name, &ssl, &e) < 0) {
+		log_event(LOG_ERROR, "no certificate", "sandbox", c->box->sandbox, "why", e.msg,
+			  NULL);
+		return conn_refuse(c, "server_tls", c->name, "no certificate can be made");
+	}
+	be_up(c);
+	if (!c->box)
+		return;
+	side_tls(&c->client, ssl);
+	if (c->box)
+		side_feed(&c->client, c->first.data, c->first.len);
+	if (c->box)
+		side_pause(&c->client, false);
+}
+
+static const struct side_events server_events = {
+	.on_ready = on_server_ready,
+	.on_data = on_server_data,
+	.on_end = on_server_end,
+	.on_broken = on_server_broken,
+	.on_drained = on_drained,
+};
+
+/* ---- dialling ---- */
+
+static void dial_next(struct conn *c);
+
+/* That address did not answer. */
+static void on_dead_closed(uv_handle_t *handle)
+{
+	struct side *s = handle->data;
+	struct conn *c = s->data;
+
+	if (c->box && !c->lingering) {
+		c->handles--;
+		c->tried++;
+		*s = (struct side){ .events = s->events, .data = c, .read_buffer = s->read_buffer };
+		return dial_next(c);
+	}
+	on_handle_closed(c);
+}
+
+static void on_connected(uv_connect_t *req, int status)
+{
+	struct conn *c = req->data;
+	struct err e;
+	SSL *ssl;
+
+	if (!c->box || c->lingering)
+		return;
+	if (status < 0)
+		return side_close(&c->server, on_dead_closed); /* the next address */
+	uv_tcp_nodelay(&c->server.tcp, 1);
+	if (!c->opened)
+		return be_up(c);
+	if (trust_dial(&c->egress->trust, c->name, &ssl, &e) < 0) {
+		log_event(LOG_ERROR, "no TLS", "name", c->name, "why", e.msg, NULL);
+		return conn_close(c);
+	}
+	side_begin(&c->server);
+	side_tls(&c->server, ssl);
+}
+
+/* An address is fit to be dialled if it is public, or if a rule names it. */
+static bool fit(const struct conn *c, uint32_t address)
+{
+	struct in_addr in = { .s_addr = htonl(address) };
+	char text[INET_ADDRSTRLEN];
+
+	return !network_address_is_inner(address) ||
+	       network_allows_port(&c->box->network, inet_ntop(AF_INET, &in, text, sizeof(text)),
+				   c->port);
+}
+
+static void dial_next(struct conn *c)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(c->port) };
+	struct in_addr last = { 0 };
+	char text[INET_ADDRSTRLEN];
+
+	for (; c->tried < c->found.count; c->tried++) {
+		last.s_addr = htonl(c->found.addresses[c->tried]);
+		if (!fit(c, c->found.addresses[c->tried]))
+			continue;
+		to.sin_addr = last;
+		side_init(&c->server, &c->egress->loop);
+		c->dialled = true;
+		c->handles++;
+		c->connect.data = c;
+		wait_until(c, DIAL_MS);
+		if (uv_tcp_connect(&c->connect, &c->server.tcp, (struct sockaddr *)&to,
+				   on_connected) < 0)
+			conn_fail(c, "no connection can be made");
+		return;
+	}
+	if (c->dialled || c->found.count == 0)
+		return conn_fail(c, c->dialled ? "it does not answer" : "it has no address");
+	conn_refuse(c, "inner_address", c->name, inet_ntop(AF_INET, &last, text, sizeof(text)));
+}
+
+static void on_resolved(struct resolve_ask *ask, const struct resolved *r)
+{
+	struct conn *c = container_of(ask, struct conn, ask);
+
+	c->found = *r;
+	dial_next(c);
+}
+
+void conn_dial(struct conn *c)
+{
+	struct err e;
+
+	if (!tokens_take(&c->box->dials, DIALS_BURST, DIALS_RATE, time_mono_ms()))
+		return conn_refuse(c, "connection_rate", c->name, "50 connections a second");
+	c->asked = true;
+	c->box->use.connections++;
+	wait_until(c, DIAL_MS);
+	side_pause(&c->client, true);
+	if (c->address) {
+		c->found = (struct resolved){ .addresses = { c->address }, .count = 1 };
+		return dial_next(c);
+	}
+	c->ask.done = on_resolved;
+	if (resolve(&c->egress->resolver, c->name, &c->ask, &e) < 0)
+		conn_fail(c, e.msg);
+}
+
+/* ---- the first bytes ---- */
+
+static bool looks_like_http(const char *data, size_t len)
+{
+	size_t i = 0;
+
+	while (i < len && i < 16 && data[i] >= 'A' && data[i] <= 'Z')
+		i++;
+	return i == len || (i > 0 && data[i] == ' ');
+}
+
+/* Somebody has to see the requests: a rule, a limit, or a secret that goes there. */
+static bool must_see_requests(const struct conn *c)
+{
+	size_t i = 0;
+
+	return network_wants_http(&c->box->network, c->name, c->port) ||
+	       c->box->network.max_requests || box_secret(c->box, c->name, &i);
+}
+
+static void be_raw(struct conn *c)
+{
+	c->kind = CONN_RAW;
+	conn_to_server(c, buf_str(&c->first), c->first.len);
+	if (c->box && !c->lingering)
+		conn_dial(c);
+}
+
+static void take_hello(struct conn *c)
+{
+	char name[HELLO_NAME_SIZE];
+	struct bytes data = { (const uint8_t *)c->first.data, c->first.len };
+	enum hello got = hello_read(data, name);
+
+	c->tls = true;
+	if (got == HELLO_MORE)
+		return;
+	if (got == HELLO_BAD)
+		return conn_refuse(c, "not_tls", c->name, "a ClientHello in one piece");
+	if (!c->address && name[0] && strcmp(name, c->name) != 0)
+		return conn_refuse(c, "sni", name, c->name);
+	if (!must_see_requests(c))
+		return be_raw(c);
+	if (c->address)
+		return conn_refuse(c, "not_http", c->name, "requests in TLS need a name");
+	c->opened = true;
+	c->kind = CONN_WEB;
+	c->web = web_new(c);
+	conn_dial(c);
+}
+
+/* Neither TLS nor HTTP: where nobody must look into it, a rule's port is enough. */
+static void take_other(struct conn *c)
+{
+	if (c->port == PORT_HTTP || c->port == PORT_HTTPS || must_see_requests(c))
+		return conn_refuse(c, "not_http", c->name, "HTTP or TLS");
+	be_raw(c);
+}
+
+static void take_web(struct conn *c)
+{
+	struct buf first = c->first;
+
+	size_t i = 0;
+
+	c->kind = CONN_WEB;
+	if (box_secret(c->box, c->name, &i)) /* anybody on the way could read it */
+		return conn_refuse(c, "plain_http", c->name, "a secret goes only through TLS");
+	c->web = web_new(c);
+	c->first = buf_make(HELLO_MAX);
+	web_from_client(c->web, first.data, first.len);
+	buf_done(&first);
+}
+
+static void take_first(struct conn *c, const char *data, size_t len)
+{
+	buf_add(&c->first, data, len);
+	if (buf_overflowed(&c->first))
+		return conn_refuse(c, "not_tls", c->name, "a first message of 16 KiB");
+	if (c->first.data[0] == 22)
+		take_hello(c);
+	else if (!looks_like_http(c->first.data, c->first.len))
+		take_other(c);
+	else if (c->first.len >= 16 || memchr(c->first.data, ' ', c->first.len))
+		take_web(c);
+}
+
+/* ---- DNS over TCP: each message behind its length ---- */
+
+static void take_questions(struct conn *c, const char *data, size_t len)
+{
+	cleanup(buf_done) struct buf out = buf_make(2 + 2 * DNS_MESSAGE_MAX);
+	struct bytes message;
+	size_t size;
+
+	buf_add(&c->first, data, len);
+	while (c->box && c->first.len >= 2) {
+		size = (size_t)(uint8_t)c->first.data[0] << 8 | (uint8_t)c->first.data[1];
+		if (size > DNS_MESSAGE_MAX || buf_overflowed(&c->first))
+			return conn_close(c);
+		if (c->first.len - 2 < size)
+			return;
+		message = (struct bytes){ (const uint8_t *)c->first.data + 2, size };
+		buf_clear(&out);
+		buf_add(&out, "\0\0", 2);
+		if (!nameserver_answer(c->egress, c->box, message, &out))
+			return conn_close(c);
+		out.data[0] = (char)((out.len - 2) >> 8);
+		out.data[1] = (char)((out.len - 2) & 0xff);
+		conn_to_client(c, out.data, out.len);
+		buf_drop(&c->first, size + 2);
+	}
+}
+
+/* ---- the client's side ---- */
+
+static void on_client_data(struct side *s, const char *data, size_t len)
+{
+	struct conn *c = s->data;
+
+	if (c->lingering)
+		return;
+	if (c->up)
+		wait_until(c, IDLE_MS);
+	if (c->kind == CONN_NAMES)
+		take_questions(c, data, len);
+	else if (c->kind == CONN_UNKNOWN)
+		take_first(c, data, len);
+	else if (c->web)
+		web_from_client(c->web, data, len);
+	else
+		conn_to_server(c, data, len);
+}
+
+static void on_client_end(struct side *s)
+{
+	struct conn *c = s->data;
+
+	if (c->lingering ? side_backlog(s) == 0 : !c->up)
+		return conn_close(c);
+	if (c->lingering)
+		return;
+	if (c->server.ended)
+		return conn_finish(c);
+	if (!c->opened) /* a TLS client that says goodbye may still be answered */
+		side_end(&c->server);
+}
+
+static void on_client_broken(struct side *s, const char *why)
+{
+	struct conn *c = s->data;
+
+	/* It did not like our certificate: it trusts only its own list, or one key. */
+	if (c->opened && !s->ready && c->up)
+		egress_refuse(c->egress, c->box,
+			      &(struct refusal){ "pinned", c->name, why, c->port });
+	conn_close(c);
+}
+
+static void on_client_ready(struct side *s)
+{
+	(void)s;
+}
+
+static const struct side_events client_events = {
+	.on_ready = on_client_ready,
+	.on_data = on_client_data,
+	.on_end = on_client_end,
+	.on_broken = on_client_broken,
+	.on_drained = on_drained,
+};
+
+static void on_deadline(uv_timer_t *timer)
+{
+	struct conn *c = timer->data;
+
+	if (c->kind == CONN_UNKNOWN && c->first.len == 0 && c->port != PORT_HTTP &&
+	    c->port != PORT_HTTPS && !must_see_requests(c))
+		return be_raw(c);
+	if (!c->up && c->dialled && !c->lingering)
+		return conn_fail(c, "it does not answer");
+	conn_close(c);
+}
+
+/* ---- begin, and review ---- */
+
+/* Before a byte is read: may this box have a connection there? */
+static bool admit(struct conn *c)
+{
+	const struct network *n = &c->box->network;
+
+	if (c->kind == CONN_NAMES)
+		return true;
+	if (!network_allows_port(n, c->name, c->port)) {
+		conn_refuse(c,
+			    c->address                        ? "address"
+			    : network_allows_name(n, c->name) ? "port"
+							      : "name",
+			    c->name, "no rule");
+		return false;
+	}
+	if (n->max_connections && c->box->use.connections >= n->max_connections) {
+		conn_refuse(c, "max_connections", c->name, "max_connections");
+		return false;
+	}
+	if (c->box->conn_count > BOX_CONNECTIONS_MAX) {
+		conn_refuse(c, "open_connections", c->name, "512 at once");
+		return false;
+	}
+	return true;
+}
+
+static void name_of(struct conn *c, uint32_t to)
+{
+	struct in_addr in = { .s_addr = htonl(to) };
+	const char *name = box_name_of(c->box, to);
+
+	if (name && box_address_is_name(to)) {
+		(void)!str_copy(c->name, sizeof(c->name), name); /* they are no longer */
+		return;
+	}
+	c->address = to;
+	inet_ntop(AF_INET, &in, c->name, sizeof(c->name));
+}
+
+static struct conn *conn_new(struct egress *g, struct box *b)
+{
+	struct conn *c = xcalloc(1, sizeof(*c));
+
+	c->egress = g;
+	c->box = b;
+	c->next = b->conns;
+	c->at = &b->conns;
+	if (c->next)
+		c->next->at = &c->next;
+	b->conns = c;
+	b->conn_count++;
+	g->conn_count++;
+	c->first = buf_make(HELLO_MAX);
+	c->waiting = buf_make(WAITING_MAX);
+	c->client.events = &client_events;
+	c->server.events = &server_events;
+	c->client.data = c->server.data = c;
+	c->client.read_buffer = c->server.read_buffer = g->read_buffer;
+	uv_timer_init(&g->loop, &c->timer);
+	c->timer.data = c;
+	c->handles = 2;
+	return c;
+}
+
+void conn_begin(struct egress *g, int fd, uint32_t from, uint32_t to, uint16_t port)
+{
+	struct box *b = boxes_at(&g->boxes, from);
+	struct conn *c;
+	struct err e;
+
+	if (!b || g->conn_count >= EGRESS_CONNECTIONS_MAX) {
+		close(fd);
+		return;
+	}
+	c = conn_new(g, b);
+	c->port = port;
+	c->kind = port == PORT_NAMES ? CONN_NAMES : CONN_UNKNOWN;
+	name_of(c, to);
+	if (side_open(&c->client, &g->loop, fd, &e) < 0)
+		return conn_close(c);
+	uv_tcp_nodelay(&c->client.tcp, 1);
+	if (!admit(c))
+		return;
+	wait_until(c, c->kind == CONN_NAMES                     ? NAMES_IDLE_MS
+		      : port == PORT_HTTP || port == PORT_HTTPS ? FIRST_WAIT_MS
+								: RAW_WAIT_MS);
+	side_begin(&c->client);
+}
+
+void conns_review(struct box *b, bool all)
+{
+	struct conn *next;
+
+	for (struct conn *c = b->conns; c; c = next) {
+		next = c->next;
+		if (all || (c->kind != CONN_NAMES &&
+			    !network_allows_port(&b->network, c->name, c->port)))
+			conn_close(c);
+	}
+}

@@ -1,0 +1,138 @@
+"""Requests: methods, paths, limits; and secrets that are added outside."""
+import json
+import subprocess
+
+from world import SECRET_SEED
+
+TOKEN = "tok-0123456789abcdef"
+SECRET = {"name": "t", "host": "api.example.com", "methods": "GET POST", "paths": "/v1/* /git/*",
+          "header": "Authorization", "value": "Bearer " + TOKEN}
+RULES = [("api.example.com", "443 80")]
+
+
+def keep_alive(w, paths, host="api.example.com", port=80):
+    """Several requests over one connection; the status of each."""
+    out = w.python(f"""
+import http.client
+c = http.client.HTTPConnection({host!r}, {port}, timeout=15)
+for p in {paths!r}:
+    try:
+        method, path = p.split()
+        c.request(method, path)
+        r = c.getresponse(); r.read()
+        print(r.status)
+        if r.will_close: break
+    except Exception as e:
+        print('broken', e); break
+""")
+    return out.stdout.split("\n")[:-1]
+
+
+def box_ca(w):
+    """What the box trusts: the CA of its seed, as berthd would put it there."""
+    path = w.work / "box-ca.pem"
+    if not path.exists():
+        path.write_text(subprocess.run([str(w.build / "tests/ca-pem"), SECRET_SEED, "sb_t1_box"], check=True,
+                                       capture_output=True, text=True).stdout)
+    return path
+
+
+def opened(w, url, *more):
+    return w.inside("curl", "-sS", "-m", "15", "--noproxy", "*", "--cacert", box_ca(w), *more, url)
+
+
+def test_methods_and_paths(w):
+    w.policy([("api.example.com", "80", "GET", "/v1/* /health")])
+    assert keep_alive(w, ["GET /v1/x", "GET /health", "POST /v1/x"]) == ["200", "200", "403"]
+    for bad in ("GET /admin", "GET /v1/../admin", "GET /v1/%2e%2e/admin", "GET //v1/x", "DELETE /health", "GET /healthy"):
+        assert keep_alive(w, [bad]) == ["403"], bad
+    w.event("request", "api.example.com")
+    assert {r["path"] for r in w.outside.seen("request")} == {"/v1/x", "/health"}
+
+
+def test_keep_alive_evades_no_limit(w):
+    w.policy([("api.example.com", "80")], max_requests=3)
+    assert keep_alive(w, ["GET /a"] * 5) == ["200", "200", "200", "429"]
+    w.event("max_requests")
+    assert keep_alive(w, ["GET /a"]) == ["429"], "another connection"
+    assert len(w.outside.seen("request")) == 3
+
+
+def test_limits_see_into_tls(w):
+    w.policy([("api.example.com", "443", "GET", "/v1/*")], max_requests=2)
+    assert json.loads(opened(w, "https://api.example.com/v1/ok").stdout)["path"] == "/v1/ok"
+    assert json.loads(opened(w, "https://api.example.com/admin").stdout)["code"] == "request"
+    assert opened(w, "https://api.example.com/v1/2", "--http2").returncode == 0, "HTTP/1.1 is agreed on"
+    assert json.loads(opened(w, "https://api.example.com/v1/3").stdout)["code"] == "max_requests"
+    assert len(w.outside.seen("request")) == 2
+
+
+def test_a_secret_is_added_outside(w):
+    w.policy(RULES, secrets=[SECRET])
+    out = opened(w, "https://api.example.com/v1/me", "-i")
+    seen = w.outside.seen("request")[-1]
+    assert seen["headers"]["Authorization"] == SECRET["value"], seen
+    assert TOKEN not in out.stdout and "********" in out.stdout, out.stdout
+    assert opened(w, "https://api.example.com/v1/me", "-H", "Authorization: mine").returncode == 0
+    assert w.outside.seen("request")[-1]["headers"]["Authorization"] == SECRET["value"], "the box's own is replaced"
+    opened(w, "https://api.example.com/other")
+    assert "Authorization" not in w.outside.seen("request")[-1]["headers"], "not for this path"
+    opened(w, "https://api.example.com/v1/me", "-X", "DELETE")
+    assert "Authorization" not in w.outside.seen("request")[-1]["headers"], "not for this method"
+    assert TOKEN not in (w.work / "egress.log").read_text()
+
+
+def test_secrets_do_not_come_back(w):
+    w.policy(RULES, secrets=[SECRET | {"paths": ""}])
+    for path in ("/drip", "/close", "/v1/x"):
+        out = opened(w, "https://api.example.com" + path, "-i")
+        assert out.returncode in (0, 56) and TOKEN not in out.stdout and "you_sent" in out.stdout, (path, out)
+        assert json.loads(out.stdout.split("\n\n")[-1].split("\r\n\r\n")[-1])["you_sent"].endswith("*" * len(TOKEN)), out
+    out = opened(w, "https://api.example.com/gzip")
+    assert TOKEN not in out.stdout
+    w.event("unreadable")
+    many = w.inside("curl", "-sS", "-m", "15", "--noproxy", "*", "--cacert", box_ca(w),
+                    "https://api.example.com/v1/1", "https://api.example.com/drip", "https://api.example.com/v1/3")
+    assert many.stdout.count("you_sent") == 3 and TOKEN not in many.stdout, many
+    head = opened(w, "https://api.example.com/v1/h", "-I")
+    assert "200" in head.stdout and TOKEN not in head.stdout, head
+    big = w.inside("sh", "-c", f"head -c 3000000 /dev/zero | curl -sS -m 30 --noproxy '*' --cacert {box_ca(w)} --data-binary @- https://api.example.com/v1/big")
+    assert json.loads(big.stdout)["body"] == 3000000, big
+
+
+def test_python_and_git_use_it(w):
+    w.policy(RULES, secrets=[SECRET])
+    out = w.python(f"""
+import ssl, urllib.request
+ctx = ssl.create_default_context(cafile={str(box_ca(w))!r})
+print(urllib.request.urlopen('https://api.example.com/v1/py', context=ctx, timeout=15).read().decode())
+""")
+    assert json.loads(out.stdout)["path"] == "/v1/py" and TOKEN not in out.stdout, out
+    assert w.outside.seen("request")[-1]["headers"]["Authorization"] == SECRET["value"]
+    into = w.work / "clone"
+    out = w.inside("env", f"GIT_SSL_CAINFO={box_ca(w)}", "git", "clone", "-q", "https://api.example.com/git/repo.git", into)
+    assert out.returncode == 0 and (into / "file").read_text() == "in git\n", out
+    assert w.outside.seen("request")[-1]["headers"]["Authorization"] == SECRET["value"]
+
+
+def test_what_cannot_take_a_secret_is_told(w):
+    w.policy(RULES, secrets=[SECRET])
+    out = w.curl("https://api.example.com/v1/x")  # trusts the outside's CA alone
+    assert out.returncode == 60, out
+    w.event("pinned", "api.example.com")
+    assert json.loads(w.curl("http://api.example.com/v1/x").stdout)["code"] == "plain_http"
+    w.event("plain_http", "api.example.com")
+    assert not w.outside.seen("request"), "the secret went out"
+
+
+def test_a_server_that_is_not_who_it_says(w):
+    w.policy([("wrong.example.com", "443")], secrets=[SECRET | {"host": "wrong.example.com", "paths": ""}])
+    assert opened(w, "https://wrong.example.com/").returncode != 0
+    w.event("server_tls", "wrong.example.com")
+    assert not w.outside.seen("request")
+
+
+def test_a_long_secret_crashes_nobody(w):
+    w.policy(RULES, secrets=[SECRET | {"value": "x" * 4095, "paths": ""}])
+    out = opened(w, "https://api.example.com/v1/long")
+    assert out.stdout.count("*") >= 4095 and "xxxx" not in out.stdout, out.stdout[:200]

@@ -1,0 +1,291 @@
+"""What a sandbox may reach: nothing, unless a policy names it; and every way around that is refused, and said."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import images
+from client import Api, ApiError
+from marks import limit, only
+from server import TOP, die_with_parent, wait_until
+
+sys.path.insert(0, str(TOP / "tests/egress"))
+import world  # noqa: E402
+
+NAMES = ["api.example.com", "www.example.com", "x.example.net", "evil.example.org"]
+RULES = [{"host": "api.example.com", "ports": [80, 443, 7000]}, {"host": "*.example.net"}]
+ALLOW = {"mode": "allow", "rules": RULES}
+SMALL = {"memory_mb": 64, "disk_mb": 64}
+DEV_ENV = {}
+outside = None
+
+
+class Outside(world.Outside):
+    """Servers at a public address, in a namespace that ends with the process that holds it."""
+
+    def __init__(self):
+        at = os.getpid() % 60 * 4
+        here, there, link = f"203.0.113.{at + 1}", f"203.0.113.{at + 2}", f"bt{os.getpid()}"
+        self.holder = subprocess.Popen(["unshare", "-n", "sleep", "infinity"], preexec_fn=die_with_parent)
+        wait_until(lambda: os.readlink(f"/proc/{self.holder.pid}/ns/net") != os.readlink("/proc/self/ns/net"), 10, "a namespace")
+        enter = ["nsenter", "-t", str(self.holder.pid), "-n"]
+        world.sh("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", str(self.holder.pid))
+        world.sh("ip", "addr", "add", here + "/30", "dev", link)
+        world.sh("ip", "link", "set", link, "up")
+        world.sh(*enter, "ip", "addr", "add", there + "/30", "dev", "eth0")
+        world.sh(*enter, "ip", "link", "set", "eth0", "up")
+        work = pathlib.Path(tempfile.mkdtemp(prefix="berth-outside-"))
+        work.chmod(0o711)
+        self.here = here
+        zone = {n: [there] for n in NAMES} | {"inner.example.net": ["127.0.0.1"], "meta.example.net": ["169.254.169.254"],
+                                              "host.example.net": ["10.0.0.1"]}
+        super().__init__(work, enter, zone, NAMES, there)
+        (work / "ca.pem").chmod(0o644)
+
+    def close(self):
+        super().close()
+        self.holder.kill()
+        self.holder.wait()
+        shutil.rmtree(self.work, ignore_errors=True)
+
+
+def set_up():
+    global outside
+    outside = Outside()
+    DEV_ENV.update(BERTH_EGRESS_RESOLVER=outside.address + ":53", BERTH_EGRESS_TRUST=str(outside.work / "ca.pem"))
+
+
+def tear_down():
+    outside.close()
+
+
+def make(s, network=None, api=None, **more):
+    """One that also trusts the CA of the outside's own servers."""
+    outside.forget()
+    box = (api or s.api).create(images.have(s, "curl"), **SMALL, **more, **({"network": network} if network else {}))
+    r = s.api.exec(box, "cat >> /etc/ssl/certs/ca-certificates.crt", stdin=(outside.work / "ca.pem").read_text())
+    assert r.exit_code == 0, dict(r)
+    return box
+
+
+def put(s, box, policy, api=None):
+    return (api or s.api).call("PUT", f"/v1/sandboxes/{box}/network", policy)
+
+
+def curl(s, box, url):
+    return s.api.exec(box, ["curl", "-sS", "--fail-with-body", "-m", "20", url], timeout_ms=40000)
+
+
+def meant(s, box, name):
+    """The address that means this name, to this box."""
+    said = s.api.exec(box, ["nslookup", "-type=a", name]).out.decode()
+    return re.findall(r"198\.1[89]\.[0-9.]+", said)[0]
+
+
+def reaches(s, box, url):
+    r = curl(s, box, url)
+    assert r.exit_code == 0, dict(r)
+    return json.loads(r.out)
+
+
+def event(s, box, kind, name=None):
+    def found():
+        return next((e for e in s.api.get(f"/v1/sandboxes/{box}/security")["events"]
+                     if e["kind"] == kind and name in (None, e["name"])), None)
+    wait_until(found, 30, f"the event {kind} {name}")
+    return found()
+
+
+def user(s, name="somebody"):
+    return Api(s.port, s.api.call("POST", "/v1/keys", {"name": name, "role": "user"})["key"])
+
+
+def test_nothing_leaves_a_sandbox_that_names_nothing(s):
+    box = make(s)
+    got = s.api.get(f"/v1/sandboxes/{box}/network")
+    assert (got["mode"], got["in_force"], got["phase"]) == ("none", True, "bootstrap"), got
+    assert curl(s, box, "http://api.example.com/").exit_code != 0
+    e = event(s, box, "name", "api.example.com")
+    assert e["sandbox"] == box and e["port"] == 53 and e["rule"] == "no rule", e
+    assert not outside.seen(), outside.seen()
+
+
+@limit(120)
+def test_allowed_names_work_with_http_and_tls(s):
+    box = make(s)
+    assert put(s, box, ALLOW)["in_force"], "a change is answered when it is in force"
+    assert reaches(s, box, "http://api.example.com/plain")["path"] == "/plain"
+    assert reaches(s, box, "http://x.example.net/wild")["path"] == "/wild"
+    assert reaches(s, box, "https://api.example.com/tls")["path"] == "/tls"
+    assert s.api.exec(box, f"echo raw | nc -w 5 {meant(s, box, 'api.example.com')} 7000").out == b"raw\n"
+    wait_until(lambda: s.api.get(f"/v1/sandboxes/{box}/network")["usage"]["requests"] >= 2, 30, "usage")
+    put(s, box, {"mode": "allow", "rules": [{"host": "www.example.com"}]})
+    assert curl(s, box, "http://api.example.com/").exit_code != 0, "the next connection"
+    assert reaches(s, box, "http://www.example.com/")["path"] == "/"
+
+
+@limit(180)
+def test_every_way_around_is_refused_and_said(s):
+    box, other = make(s, ALLOW), make(s, ALLOW)
+    address = s.api.exec(box, "ip -4 addr show dev eth0 | sed -n 's/.*inet \\([0-9.]*\\).*/\\1/p'").out.decode().strip()
+    neighbour = s.api.exec(other, "ip -4 addr show dev eth0 | sed -n 's/.*inet \\([0-9.]*\\).*/\\1/p'").out.decode().strip()
+    assert address and neighbour and address != neighbour, (address, neighbour)
+    s.api.exec(other, "nc -l -p 9999 -e cat &", background=True)
+    wrong = {outside.address: 80, outside.here: s.port, "169.254.169.254": 80, "10.0.0.1": 80, neighbour: 9999, "100.64.0.1": 80,
+             "1.1.1.1": 443, "198.18.3.3": 80}
+    for where, port in wrong.items():
+        r = s.api.exec(box, f"echo GET / | nc -w 3 {where} {port}", timeout_ms=20000)
+        assert not r.out, (where, dict(r))
+        event(s, box, "address", where)
+    api = meant(s, box, "api.example.com")
+    r = s.api.exec(box, f"printf 'GET / HTTP/1.1\\r\\nHost: evil.example.org\\r\\n\\r\\n' | nc -w 3 {api} 80")
+    assert b"403" in r.out, dict(r)
+    event(s, box, "host", "evil.example.org")
+    s.api.exec(box, f"echo {api} evil.example.org >> /etc/hosts")
+    assert curl(s, box, "https://evil.example.org/").exit_code != 0
+    event(s, box, "sni", "evil.example.org")
+    for name in ("inner", "meta", "host"):
+        assert curl(s, box, f"http://{name}.example.net/").exit_code != 0
+        event(s, box, "inner_address", f"{name}.example.net")
+    assert curl(s, box, "http://api.example.com:8080/").exit_code != 0
+    event(s, box, "port", "api.example.com")
+    s.api.exec(box, f"timeout 3 tftp -g -r x -l /tmp/x {outside.address} 443")  # UDP, as QUIC is
+    event(s, box, "udp", outside.address)
+    long = ".".join(["a" * 50] * 3) + ".example.net"
+    s.api.exec(box, f"nslookup {long}")
+    event(s, box, "dns_length")
+    assert s.api.exec(box, "ping -c 1 -W 1 1.1.1.1").exit_code != 0
+    assert not [r for r in outside.seen() if r["kind"] != "dns"], outside.seen()
+
+
+def test_a_policy_at_create_is_there_with_the_first_command(s):
+    box = make(s, ALLOW)
+    assert s.api.get(f"/v1/sandboxes/{box}/network")["in_force"]
+    assert reaches(s, box, "http://api.example.com/first")["path"] == "/first"
+
+
+def test_what_may_be_asked_for(s):
+    mine = user(s)
+    box = make(s, api=mine)
+    for policy, status in (({"mode": "allow", "rules": [{"host": "127.0.0.1"}]}, 403),
+                           ({"mode": "allow", "max_requests": -1}, 400), ({"mode": "all"}, 400),
+                           ({"mode": "allow", "rules": [{"host": "*.com"}]}, 400)):
+        try:
+            put(s, box, policy, mine)
+        except ApiError as e:
+            assert e.status == status, (policy, e)
+        else:
+            raise AssertionError(f"{policy} was taken")
+    try:
+        mine.create("base", **SMALL, network={"mode": "allow", "rules": [{"host": "10.0.0.1"}]})
+    except ApiError as e:
+        assert e.status == 403, e
+    assert put(s, box, {"mode": "allow", "rules": [{"host": outside.address, "ports": [80]}]})["in_force"], "an admin may"
+    assert reaches(s, box, f"http://{outside.address}/by-address")["path"] == "/by-address"
+    try:
+        user(s, "another").get(f"/v1/sandboxes/{box}/network")
+    except ApiError as e:
+        assert e.status == 404, e
+
+
+def test_bootstrap_then_locked(s):
+    mine = user(s, "locker")
+    box = make(s, {"mode": "allow", "rules": [{"host": "api.example.com"}], "bootstrap": [{"host": "www.example.com"}]}, mine)
+    assert reaches(s, box, "http://www.example.com/")["path"] == "/"
+    got = mine.call("POST", f"/v1/sandboxes/{box}/network/lock")
+    assert got["phase"] == "locked" and got["in_force"], got
+    assert curl(s, box, "http://www.example.com/").exit_code != 0
+    assert reaches(s, box, "http://api.example.com/")["path"] == "/"
+    try:
+        put(s, box, ALLOW, mine)
+    except ApiError as e:
+        assert e.status == 409, e
+    else:
+        raise AssertionError("a locked policy was changed")
+
+
+@limit(180)
+def test_it_is_in_force_again_whoever_was_killed(s):
+    box = make(s, ALLOW)
+    for daemon in ("berth-egress", "berthd", "berth-node"):
+        s.kill(daemon)
+
+        def back():
+            try:
+                return s.api.get(f"/v1/sandboxes/{box}/network")["in_force"] and reaches(s, box, "http://api.example.com/back")
+            except (ApiError, AssertionError, OSError):
+                return False
+        time.sleep(0.5)
+        wait_until(back, 60, f"in force after {daemon}")
+
+
+@limit(120)
+def test_asleep_and_awake_it_is_the_same(s):
+    box = make(s, ALLOW)
+    s.api.call("POST", f"/v1/sandboxes/{box}/sleep")
+    got = s.api.get(f"/v1/sandboxes/{box}/network")
+    assert not got["in_force"] and "does not run" in got["reason"], got
+    assert reaches(s, box, "http://api.example.com/awake")["path"] == "/awake"
+
+
+@limit(120)
+def test_a_secret_is_seen_by_the_server_and_by_nobody_inside(s):
+    token = "tok-" + os.urandom(12).hex()
+    s.api.call("PUT", "/v1/secrets/api-token", {"host": "api.example.com", "header": "Authorization", "value": "Bearer " + token,
+                                                "methods": ["GET"], "paths": ["/v1/*"]})
+    assert token not in json.dumps(s.api.get("/v1/secrets"))
+    box = make(s, ALLOW | {"secrets": ["api-token"]})
+    got = reaches(s, box, "https://api.example.com/v1/me")
+    assert outside.seen("request")[-1]["headers"]["Authorization"] == "Bearer " + token
+    assert got["you_sent"].endswith("*" * len(token)), got
+    reaches(s, box, "https://api.example.com/else")
+    assert "Authorization" not in outside.seen("request")[-1]["headers"]
+    inside = s.api.exec(box, f"grep -rl {token} / --exclude-dir=proc --exclude-dir=sys 2>/dev/null; env; cat /proc/1/environ")
+    assert token.encode() not in inside.out, dict(inside)
+    logs = "".join(p.read_text(errors="replace") for p in pathlib.Path(s.dir, "log").iterdir())
+    assert token not in logs, "in a log"
+    assert b"BEGIN CERTIFICATE" in s.api.exec(box, "cat /etc/berth/ca.pem").out
+    s.api.call("DELETE", "/v1/secrets/api-token")
+    wait_until(lambda: not s.api.get(f"/v1/sandboxes/{box}/network")["in_force"], 60, "closed without its secret")
+    assert curl(s, box, "https://api.example.com/v1/me").exit_code != 0
+
+
+@only("crun")
+def test_the_limits_of_a_profile_hold_and_are_changed_live(s):
+    box = make(s, ALLOW | {"max_requests": 100}, requests=2)
+    for path in ("/1", "/2"):
+        assert reaches(s, box, "https://api.example.com" + path)["path"] == path, "requests in TLS are counted, too"
+    assert curl(s, box, "https://api.example.com/3").exit_code == 22
+    event(s, box, "max_requests")
+    s.api.call("PATCH", "/v1/sandboxes/" + box, {"requests": 3})
+    wait_until(lambda: curl(s, box, "https://api.example.com/4").exit_code == 0, 30, "the new limit")
+    assert curl(s, box, "https://api.example.com/5").exit_code == 22
+    wait_until(lambda: s.api.get(f"/v1/sandboxes/{box}/usage")["requests"] == 3, 30, "usage")
+
+
+@only("crun")
+def test_limits_hold_over_keep_alive(s):
+    box = make(s, ALLOW | {"max_requests": 2})
+    ask = f"printf 'GET /%s HTTP/1.1\\r\\nHost: api.example.com\\r\\n\\r\\n' 1 2 3 | nc -w 3 {meant(s, box, 'api.example.com')} 80"
+    s.api.exec(box, ask)
+    event(s, box, "max_requests")
+    assert len(outside.seen("request")) <= 2, outside.seen()
+
+
+@only("crun")
+def test_a_refusal_is_an_event_for_whoever_follows(s):
+    box = make(s)
+    stream = s.api.events("GET", "/v1/events")
+    threading.Timer(1, lambda: curl(s, box, "http://evil.example.org/")).start()
+    deadline = time.monotonic() + 30
+    for name, data in stream:
+        if name == "security":
+            assert data["sandbox"] == box and data["name"] == "evil.example.org", data
+            return
+        assert time.monotonic() < deadline, "no event"
