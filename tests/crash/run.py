@@ -177,8 +177,8 @@ class Run:
         for n in names:
             try:
                 found = self.learn(n)
-            except Violation as why:
-                self.accuse(f"{n}, where nobody dies", str(why))
+            except Exception as why:
+                self.accuse(f"{n}, where nobody dies", f"{type(why).__name__}: {why}")
                 continue
             self.say(f"# {n}: {len(found)} combinations, {len({f[1] for f in found})} points")
             out += [c for c in found if not only or any(n == o[0] and o[2] in ("", c[1]) for o in only)]
