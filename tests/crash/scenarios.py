@@ -329,6 +329,56 @@ class Policy(Scenario):
             demand(len({body["id"] for _, body in told} | set(again)) == 1, f"shared, and they are {told} {again}")
 
 
+class Network(Scenario):
+    """Made with a policy and a secret, then changed, until there is an answer: what is in force is what is on record."""
+
+    def prepare(self, w):
+        return w.unique("s")
+
+    def act(self, w, thing):
+        secret = {"host": "api.example.com", "header": "Authorization", "value": "Bearer 0123456789abcdef"}
+        first = {"mode": "allow", "rules": [{"host": "a.example.com"}]}
+        second = {"mode": "allow", "rules": [{"host": "b.example.com"}, {"host": "api.example.com"}], "secrets": [thing]}
+        answer(w, "PUT", "/v1/secrets/" + thing, secret, fine=(200, 201))
+        status, box = answer(w, "POST", "/v1/sandboxes", {"image": "base", "network": first}, key=thing, again=(503, 504))
+        if status == 201:
+            answer(w, "PUT", f"/v1/sandboxes/{box['id']}/network", second, fine=(200, 202))
+        return box["id"] if status == 201 else None
+
+    def verify(self, w, thing, told):
+        def in_force():
+            now = insist(lambda: w.api.get(f"/v1/sandboxes/{told}/network"))
+            return now if now["in_force"] else None
+        if told:
+            now = until(in_force)
+            demand(now and [r["host"] for r in now["rules"]] == ["b.example.com", "api.example.com"], f"changed, and it is {now}")
+            insist(lambda: w.api.delete(told))
+        answer(w, "DELETE", "/v1/secrets/" + thing, fine=(200, 404))
+        left = insist(lambda: w.api.get("/v1/secrets"))["secrets"]
+        demand(thing not in [k["name"] for k in left], f"removed, and listed: {left}")
+
+
+class Profile(Scenario):
+    """Added, used and removed: what was made by it keeps its limits."""
+
+    def prepare(self, w):
+        return w.unique("p")
+
+    def act(self, w, thing):
+        answer(w, "POST", "/v1/profiles", {"name": thing, "memory_mb": 96}, fine=(200, 201, 409))
+        made = answer(w, "POST", "/v1/sandboxes", {"image": "base", "profile": thing}, key=thing)
+        answer(w, "DELETE", "/v1/profiles/" + thing, fine=(200, 404))
+        return made
+
+    def verify(self, w, thing, told):
+        status, box = told
+        if status == 201:
+            now = insist(lambda: w.api.get("/v1/sandboxes/" + box["id"]))
+            demand(now["memory_mb"] == 96, f"its profile said 96, and it has {now}")
+        left = insist(lambda: w.api.get("/v1/profiles"))["profiles"]
+        demand(thing not in [p["name"] for p in left], f"removed, and listed: {left}")
+
+
 class InitDies(Scenario):
     """Its first process ends: the record says failed, and that is no leak."""
 
@@ -586,6 +636,8 @@ ALL = {
     "patch": Patch,
     "identity": Identity,
     "policy": Policy,
+    "network": Network,
+    "profile": Profile,
     "init-dies": InitDies,
     "rest-lives": RestLives,
     "adopt-berthd": AdoptByBerthd,
