@@ -1,6 +1,7 @@
 #include "node/netlink.h"
 
 #include <errno.h>
+#include <sys/socket.h>
 
 #define ANSWER_MAX (16UL * 1024)
 
@@ -33,6 +34,15 @@ struct nlmsghdr *netlink_message(struct netlink *nl, void *room, uint16_t type, 
 	return m;
 }
 
+/* What is left of an answer that was given up: the next one would be taken for it. */
+static void drain(struct netlink *nl)
+{
+	char answer[ANSWER_MAX];
+
+	while (recv(mnl_socket_get_fd(nl->socket), answer, sizeof(answer), MSG_DONTWAIT) >= 0)
+		;
+}
+
 int netlink_ask(struct netlink *nl, const struct nlmsghdr *message, size_t size, mnl_cb_t each,
 		void *arg)
 {
@@ -41,6 +51,7 @@ int netlink_ask(struct netlink *nl, const struct nlmsghdr *message, size_t size,
 	ssize_t n;
 	int r = MNL_CB_OK;
 
+	drain(nl);
 	if (mnl_socket_sendto(nl->socket, message, size) < 0)
 		return -1;
 	while (r == MNL_CB_OK) {

@@ -18,6 +18,7 @@
 #include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/str.h"
+#include "lib/strv.h"
 #include "node/netlink.h"
 
 #define FIRST_ADDRESS 0x64400002U /* 100.64.0.2; ROUTER_GATEWAY is the one before */
@@ -359,10 +360,18 @@ int wire_remove(int router, uint32_t slot, struct err *e)
 
 /* ---- to look ---- */
 
+#define LIST_TRIES 16 /* of which each was disturbed by a link that came or went */
+
 struct listing {
-	wire_fn *each;
-	void *arg;
+	struct strv names, labels;
 };
+
+static void listing_clear(struct listing *l)
+{
+	strv_done(&l->names);
+	strv_done(&l->labels);
+	*l = (struct listing){ 0 };
+}
 
 struct link_names {
 	const char *name, *label;
@@ -381,26 +390,43 @@ static int on_attribute(const struct nlattr *a, void *arg)
 
 static int on_link(const struct nlmsghdr *m, void *arg)
 {
-	const struct listing *to = arg;
+	struct listing *l = arg;
 	struct link_names n = { "", "" };
-	uint64_t slot;
-	struct err ignored;
 
 	(void)mnl_attr_parse(m, sizeof(struct ifinfomsg), on_attribute, &n);
-	if (n.name[0] == 's' && str_u64(n.name + 1, &slot, &ignored) == 0 && slot <= UINT32_MAX)
-		to->each((uint32_t)slot, n.label, to->arg);
+	strv_add(&l->names, n.name);
+	strv_add(&l->labels, n.label);
 	return MNL_CB_OK;
+}
+
+static int list_once(struct netlink *nl, struct listing *l)
+{
+	union netlink_room room;
+	struct nlmsghdr *m = netlink_message(nl, &room, RTM_GETLINK, NLM_F_DUMP);
+
+	mnl_nlmsg_put_extra_header(m, sizeof(struct ifinfomsg));
+	return netlink_ask(nl, m, m->nlmsg_len, on_link, l);
 }
 
 int wire_list(struct netlink *nl, wire_fn *each, void *arg, struct err *e)
 {
-	union netlink_room room;
-	struct nlmsghdr *m = netlink_message(nl, &room, RTM_GETLINK, NLM_F_DUMP);
-	struct listing to = { each, arg };
+	cleanup(listing_clear) struct listing l = { 0 };
+	int r = list_once(nl, &l);
 
-	mnl_nlmsg_put_extra_header(m, sizeof(struct ifinfomsg));
-	if (netlink_ask(nl, m, m->nlmsg_len, on_link, &to) < 0)
+	for (int i = 1; r < 0 && errno == EINTR && i < LIST_TRIES; i++) {
+		listing_clear(&l); /* it may lack some, or have some twice */
+		r = list_once(nl, &l);
+	}
+	if (r < 0)
 		return err_sys(e, errno, "list the links of the router");
+	for (size_t i = 0; i < l.names.len; i++) {
+		const char *name = l.names.items[i];
+		struct err ignored;
+		uint64_t slot;
+
+		if (name[0] == 's' && str_u64(name + 1, &slot, &ignored) == 0 && slot <= UINT32_MAX)
+			each((uint32_t)slot, l.labels.items[i], arg);
+	}
 	return 0;
 }
 
