@@ -252,14 +252,16 @@ static int find_or_record(struct call *c, struct allocation **ret, struct err *e
 	if (allocation_name(t->sandbox, t->generation, name, e) < 0)
 		return -1;
 	link = wire_find(&c->node->router.links, name, &slot);
-	if (link == PRESENCE_UNKNOWN)
-		return err_set(e, ERR_BUSY, "whether %s has a link cannot be seen", name);
+	if (link == PRESENCE_UNKNOWN) {
+		err_set(e, ERR_BUSY, "whether %s has a link cannot be seen", name);
+		return -1;
+	}
 	return allocation_make(c->node, &spec, link == PRESENCE_PRESENT ? &slot : NULL, ret, e);
 }
 
 void verb_destroy(struct call *c)
 {
-	struct allocation *a;
+	struct allocation *a = NULL;
 	struct err e;
 
 	if (find_or_record(c, &a, &e) < 0)

@@ -146,8 +146,10 @@ int main(int argc, char **argv)
 	int dir = argc == 2 ? open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 
 	router_init(&w->router);
-	if (dir < 0 || uv_loop_init(&w->loop) < 0)
-		return fprintf(stderr, "usage: slots EMPTY-DIRECTORY\n") > 0 ? 2 : 2;
+	if (dir < 0 || uv_loop_init(&w->loop) < 0) {
+		fprintf(stderr, "usage: slots EMPTY-DIRECTORY\n");
+		return 2;
+	}
 	if (router_open(&w->router, dir, &e) < 0)
 		fail(&e);
 	w->slots.loop = &w->loop;
