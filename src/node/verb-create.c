@@ -177,21 +177,31 @@ static int write_config(struct allocation *a, struct err *e)
 
 /*
  * A berth-node that was killed may have left an engine that came up after it:
- * a new disk must not be made under its feet.
+ * a new disk must not be made under its feet, nor an old one given to two.
  */
-static int check_leftovers(const struct allocation *a, bool keep_disk, struct err *e)
+static bool is_half_made(const struct allocation *a, bool keep_disk)
 {
 	struct node_observation o;
 
 	if (a->call || a->phase != PHASE_ENDED)
-		return 0;
+		return false;
 	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
 	if (o.process == PRESENCE_ABSENT && keep_disk) /* stopped: the rest is cleared away */
-		return 0;
-	if (o.process == PRESENCE_ABSENT && o.cgroup == PRESENCE_ABSENT &&
-	    o.runtime == PRESENCE_ABSENT)
-		return 0;
-	return err_set(e, ERR_CONFLICT, "%s was left half made: destroy it first", a->spec.sandbox);
+		return false;
+	return o.process != PRESENCE_ABSENT || o.cgroup != PRESENCE_ABSENT ||
+	       o.runtime != PRESENCE_ABSENT;
+}
+
+/* All of it goes, and the create begins anew; a disk that is to be kept only loses its process. */
+static void clear_half_made(struct allocation *a, struct call *c)
+{
+	struct err e;
+
+	if (!c->ask.create.keep_disk)
+		return allocation_supersede(a, c);
+	cgroup_kill(&a->node->cgroups, a->name);
+	err_set(&e, ERR_BUSY, "%s was left half started and is being ended", a->spec.sandbox);
+	call_fail(c, &e);
 }
 
 /* The one that is there, or a new one, claimed for this call; NULL if it cannot be. */
@@ -207,8 +217,7 @@ static struct allocation *create(struct call *c, struct err *e)
 	if (!a && (image_exists(n, c->ask.create.image, e) < 0 ||
 		   allocation_make(n, &c->ask.create, NULL, &a, e) < 0))
 		return NULL;
-	if (!a || check_leftovers(a, c->ask.create.keep_disk, e) < 0 ||
-	    allocation_claim(a, c, e) < 0)
+	if (!a || allocation_claim(a, c, e) < 0)
 		return NULL;
 	return a;
 }
@@ -239,6 +248,9 @@ void verb_create(struct call *c)
 
 	if (a && a->spec.generation < c->ask.create.generation)
 		return allocation_supersede(a, c);
+	if (a && a->spec.generation == c->ask.create.generation &&
+	    is_half_made(a, c->ask.create.keep_disk))
+		return clear_half_made(a, c);
 	a = work.data = create(c, &e);
 	if (!a)
 		return call_fail(c, &e);

@@ -230,7 +230,7 @@ void allocation_supersede(struct allocation *a, struct call *by)
 	own->ask.target.generation = a->spec.generation;
 	a->call = own;
 	a->waiting = by;
-	allocation_log(a, LOG_WARN, "superseded by a later generation", NULL);
+	allocation_log(a, LOG_WARN, "ended for what comes after it", NULL);
 	destroy(a);
 }
 

@@ -25,7 +25,8 @@ struct bytes {
 
 static inline struct reader reader_make(const void *data, size_t len)
 {
-	return (struct reader){ .pos = data, .end = (const uint8_t *)data + len };
+	/* Nothing at NULL is a message too, and NULL + 0 is not defined in C. */
+	return (struct reader){ .pos = data, .end = len > 0 ? (const uint8_t *)data + len : data };
 }
 
 struct bytes reader_bytes(struct reader *r, size_t len);

@@ -8,7 +8,7 @@ import sys
 import time
 
 import nodeproto
-from marks import limit
+from marks import limit, only
 from nodeproto import PRESENCE, Node, NodeError
 from server import wait_until
 
@@ -23,6 +23,13 @@ def connect(s):
         return Node(s.dir + "/run/node.sock")
     finally:
         os.seteuid(me)
+
+
+def reached(s):
+    try:
+        return connect(s)
+    except ConnectionRefusedError:
+        return None
 
 
 def image(s, node):
@@ -70,6 +77,36 @@ def test_verbs_can_be_repeated(s):
     node.call("start", **target)
     again = node.call("create", **target, image=image(s, node), runtime=s.runtime, **SIZES)
     assert PRESENCE[again["process"]] == "present", again
+    node.call("destroy", **target)
+
+
+@only("crun")
+def test_what_a_killed_node_left_half_made_is_cleared_by_who_asks_again(s):
+    node = connect(s)
+    target = make(s, node, "sb_n2h")
+    init = s.init_pid("sb_n2h")
+
+    def half_made():
+        """As if the engine had come up after berth-node's end: nobody wrote down that it said hello."""
+        with open(f"{s.dir}/node/alloc/{s.allocation('sb_n2h')}/record", "r+b") as f:  # the version is last
+            f.seek(-4, os.SEEK_END)
+            f.write(bytes(4))
+        old = s.pid("berth-node")
+        s.kill("berth-node")
+        wait_until(lambda: s.pid("berth-node") not in (0, old), 30, "berth-node again")
+        return wait_until(lambda: reached(s), 30, "berth-node's socket")
+    spec = {**target, "image": image(s, node), "runtime": s.runtime, **SIZES}
+    node = half_made()
+    made = node.call("create", **spec)
+    assert (PRESENCE[made["disk"]], PRESENCE[made["process"]]) == ("present", "absent"), made
+    assert not os.path.exists(f"/proc/{init}")
+    node.call("start", **target)
+    node = half_made()
+    assert "half started" in refused(node.call, "create", **spec, keep_disk=1)
+    wait_until(lambda: PRESENCE[node.call("observe", **target)["process"]] == "absent", 10, "its end")
+    kept = node.call("create", **spec, keep_disk=1)
+    assert PRESENCE[kept["disk"]] == "present", kept
+    assert node.call("start", **target)["ready"] == 1
     node.call("destroy", **target)
 
 
