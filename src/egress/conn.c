@@ -216,6 +216,8 @@ static void be_up(struct conn *c)
 	if (!c->box)
 		return;
 	side_begin(&c->server);
+	if (c->client.ended && !c->opened)
+		side_end(&c->server);
 	conn_flow(c);
 }
 
@@ -491,9 +493,9 @@ static void on_client_end(struct side *s)
 {
 	struct conn *c = s->data;
 
-	if (c->lingering ? side_backlog(s) == 0 : !c->up)
+	if (c->lingering ? side_backlog(s) == 0 : !c->asked)
 		return conn_close(c);
-	if (c->lingering)
+	if (c->lingering || !c->up) /* it said all it has to say: the server is told when it is there */
 		return;
 	if (c->server.ended)
 		return conn_finish(c);

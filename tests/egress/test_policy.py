@@ -115,7 +115,10 @@ def test_a_forged_host_gains_nothing(w):
     out = tcp(w, "api.example.com", 80, """
 for path, host in (('/one', 'api.example.com'), ('/two', 'evil.example.org')):
     s.send(f'GET {path} HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n'.encode())
-    print(s.recv(65536))""")
+    said = s.recv(65536)
+    while path == '/one' and b'"path"' not in said: # the head and the rest may come one after the other
+        said += s.recv(65536)
+    print(said)""")
     assert "200 OK" in out.stdout and "403 Forbidden" in out.stdout, out
     assert [r["path"] for r in w.outside.seen("request")] == ["/one"], "the second request went through"
 

@@ -81,6 +81,36 @@ def test_methods_and_paths(w):
     assert {r["path"] for r in w.outside.seen("request")} == {"/v1/x", "/health"}
 
 
+def test_who_has_said_all_is_still_answered(w):
+    """`printf ... | nc`: its end arrives before the server is reached."""
+    w.policy([("api.example.com", "80")])
+    out = w.python("""
+import socket
+s = socket.create_connection(("api.example.com", 80), 15)
+s.sendall(b"GET /half HTTP/1.1\\r\\nHost: api.example.com\\r\\nConnection: close\\r\\n\\r\\n")
+s.shutdown(socket.SHUT_WR)
+print(s.recv(100).split(b"\\r\\n")[0].decode())
+""")
+    assert out.stdout == "HTTP/1.1 200 OK\n", out
+    assert [r["path"] for r in w.outside.seen("request")] == ["/half"]
+
+
+def test_who_goes_in_the_middle_ends_nobody_else(w):
+    w.policy([("api.example.com", "80")])
+    w.python("""
+import random, socket, struct, time
+for i in range(150):
+    s = socket.create_connection(("api.example.com", 80), 15)
+    s.sendall(b"GET /gone HTTP/1.1\\r\\nHost: api.example.com\\r\\n\\r\\n" * 4)
+    if i % 2: s.shutdown(socket.SHUT_WR)
+    time.sleep(random.random() / 100)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.close()
+""")
+    assert w.procs[0].poll() is None, "it ended"
+    assert keep_alive(w, ["GET /a"]) == ["200"]
+
+
 def test_keep_alive_evades_no_limit(w):
     w.policy([("api.example.com", "80")], max_requests=3)
     assert keep_alive(w, ["GET /a"] * 5) == ["200", "200", "200", "429"]
