@@ -495,7 +495,7 @@ static void on_client_end(struct side *s)
 
 	if (c->lingering ? side_backlog(s) == 0 : !c->asked)
 		return conn_close(c);
-	if (c->lingering || !c->up) /* it said all it has to say: the server is told when it is there */
+	if (c->lingering || !c->up) /* the server is told when it is there */
 		return;
 	if (c->server.ended)
 		return conn_finish(c);
