@@ -31,9 +31,12 @@ static void rules_text(struct buf *out, const char *what, const struct json *lis
 {
 	for (size_t i = 0; i < json_len(list); i++) {
 		const struct json *r = json_at(list, i), *methods = json_get(r, "methods");
-		const struct json *paths = json_get(r, "paths");
+		const struct json *paths = json_get(r, "paths"), *ports = json_get(r, "ports");
 
 		buf_addf(out, "%-10s %s", what, json_get_str(r, "host"));
+		for (size_t k = 0; k < json_len(ports); k++)
+			buf_addf(out, "%c%lld", k ? ',' : ':',
+				 (long long)json_number(json_at(ports, k)));
 		for (size_t k = 0; k < json_len(methods); k++)
 			buf_addf(out, " %s", json_text(json_at(methods, k)));
 		for (size_t k = 0; k < json_len(paths); k++)
@@ -45,6 +48,18 @@ static void rules_text(struct buf *out, const char *what, const struct json *lis
 static long long number(const struct json *object, const char *name)
 {
 	return (long long)json_get_int(object, name);
+}
+
+static void caps_text(struct buf *out, const struct json *tree)
+{
+	static const char *const caps[] = { "max_connections", "max_requests", "max_bytes_out" };
+	const struct json *secrets = json_get(tree, "secrets");
+
+	for (size_t i = 0; i < json_len(secrets); i++)
+		buf_addf(out, "%-10s %s\n", "secret", json_text(json_at(secrets, i)));
+	for (size_t i = 0; i < array_len(caps); i++)
+		if (json_get(tree, caps[i]))
+			buf_addf(out, "%-10s %s %lld\n", "at most", caps[i], number(tree, caps[i]));
 }
 
 /* One line a rule; the first says whether all of it holds. */
@@ -61,6 +76,7 @@ static int print(const struct context *c, const struct client_reply *reply, stru
 		 on ? "" : json_get_str(reply->tree, "reason"));
 	rules_text(&out, "allow", json_get(reply->tree, "rules"));
 	rules_text(&out, "until lock", json_get(reply->tree, "bootstrap"));
+	caps_text(&out, reply->tree);
 	buf_addf(&out, "%lld connections, %lld requests, %lld bytes out, %lld bytes in\n",
 		 number(use, "connections"), number(use, "requests"), number(use, "bytes_out"),
 		 number(use, "bytes_in"));
@@ -105,9 +121,11 @@ static int add_rule(struct buf *out, const char *text, struct err *e)
 	if (text[len]) {
 		const char *ports = text + len + 1;
 
-		if (!*ports || ports[strspn(ports, "0123456789,")])
-			return err_set(e, ERR_INVALID, "%.80s: ports are numbers, with commas",
-				       text);
+		if (!*ports || ports[strspn(ports, "0123456789,")]) {
+			err_set(e, ERR_INVALID, "%.80s: ports are numbers, with commas", text);
+			return err_fix(e, "Write it like api.example.com or "
+					  "*.example.com:443,8443, without https:// and path.");
+		}
 		json_key(out, "ports");
 		buf_addf(out, "[%s]", ports);
 	}

@@ -140,10 +140,11 @@ void conn_to_client(struct conn *c, const char *data, size_t len)
 void conn_to_server(struct conn *c, const char *data, size_t len)
 {
 	struct box *b = c->box;
+	uint64_t max = b ? b->network.max_bytes_out : 0;
 
 	if (!b)
 		return;
-	if (b->network.max_bytes_out && len > b->network.max_bytes_out - b->use.bytes_out)
+	if (max && (b->use.bytes_out > max || len > max - b->use.bytes_out))
 		return conn_refuse(c, "max_bytes_out", c->name, "max_bytes_out");
 	b->use.bytes_out += len;
 	if (c->up)
@@ -629,14 +630,23 @@ void conn_begin(struct egress *g, int fd, uint32_t from, uint32_t to, uint16_t p
 	side_begin(&c->client);
 }
 
+/* Whether it could begin now as it once did. */
+static bool may_stay(const struct conn *c)
+{
+	if (c->kind == CONN_NAMES)
+		return true;
+	return network_allows_port(&c->box->network, c->name, c->port) &&
+	       !(c->kind == CONN_RAW && must_see_requests(c)) &&
+	       (!c->web || web_is_current(c->web));
+}
+
 void conns_review(struct box *b, bool all)
 {
 	struct conn *next;
 
 	for (struct conn *c = b->conns; c; c = next) {
 		next = c->next;
-		if (all || (c->kind != CONN_NAMES &&
-			    !network_allows_port(&b->network, c->name, c->port)))
+		if (all || !may_stay(c))
 			conn_close(c);
 	}
 }

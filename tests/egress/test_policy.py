@@ -231,3 +231,14 @@ def test_bytes_out_are_counted(w):
     out = w.inside("sh", "-c", f"head -c 3000000 /dev/zero | curl -sS -m 20 --cacert {w.work}/ca.pem --data-binary @- https://api.example.com/big")
     assert out.returncode != 0
     w.event("max_bytes_out")
+
+
+def test_a_limit_below_what_was_used_lets_nothing_out(w):
+    w.policy(ALLOW)
+    assert w.curl("http://api.example.com/").returncode == 0
+    w.wait(lambda: w.counts.get("sb_t1_box", {}).get("bytes_out", 0) > 0)
+    w.policy(ALLOW, max_bytes_out=1)
+    w.outside.forget()
+    assert json.loads(w.curl("http://api.example.com/more").stdout)["code"] == "max_bytes_out"
+    w.event("max_bytes_out")
+    assert not w.outside.seen("request")

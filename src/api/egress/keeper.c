@@ -28,7 +28,8 @@ struct entry {
 	char sandbox[SANDBOX_ID_SIZE];
 	uint64_t generation;
 	struct egress_status s;
-	bool used; /* since it was last written */
+	uint64_t closed; /* the version in whose place nothing is allowed: it cannot be */
+	bool used;       /* since it was last written */
 	struct entry *next;
 };
 
@@ -106,8 +107,10 @@ static void set_why(struct egress_keeper *k, const struct telling *t, const char
 
 	pthread_mutex_lock(&k->lock);
 	x = find(k, t->sandbox);
-	if (x && x->generation == t->generation)
+	if (x && x->generation == t->generation) {
 		snprintf(x->s.why, sizeof(x->s.why), "%s", why);
+		x->closed = t->wire.why[0] ? t->wire.version : 0;
+	}
 	pthread_mutex_unlock(&k->lock);
 }
 
@@ -260,7 +263,7 @@ static void take_confirm(struct egress_keeper *k, const struct egress_confirm *c
 	pthread_mutex_lock(&k->lock);
 	x = find(k, c->sandbox);
 	if (x && x->generation == c->generation) {
-		x->s.in_force = c->version;
+		x->s.in_force = c->version == x->closed ? 0 : c->version;
 		if (c->why[0])
 			memcpy(x->s.why, c->why, sizeof(x->s.why));
 	}
