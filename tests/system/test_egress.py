@@ -1,4 +1,5 @@
 """What a sandbox may reach: nothing, unless a policy names it; and every way around that is refused, and said."""
+import contextlib
 import json
 import os
 import pathlib
@@ -315,3 +316,34 @@ def test_the_command_shows_what_is_enforced_and_says_what_is_wrong(s):
     assert (code, out) == (125, b"") and b"is gone" in err, (code, out, err)
     code, out, _ = s.berth("usage", box)
     assert code == 0 and b"gone" in out, out
+
+
+@only("crun")
+@limit(120)
+def test_what_was_used_while_the_database_was_away_is_written_when_it_is_back(s):
+    box = make(s, ALLOW)
+    s.api.exec(box, "sleep 1; curl -s http://api.example.com/away", background=True)
+    for _ in range(15):
+        with contextlib.suppress(ProcessLookupError, AssertionError):  # in the moment between two of them
+            s.kill("postgres")
+        time.sleep(0.2)
+    wait_until(lambda: outside.seen("request"), 30, "the request")
+    s.wait_healthy()
+    wait_until(lambda: s.api.get(f"/v1/sandboxes/{box}/usage")["requests"] == 1, 30, "what was used")
+
+
+@only("crun")
+def test_of_policies_at_once_each_is_told_what_became_of_it(s):
+    box, answers = make(s), []
+
+    def one(i):
+        answers.append(put(s, box, {"mode": "allow", "rules": [{"host": f"h{i}.example.com"}]}))
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    last = max(answers, key=lambda a: a["version"])
+    got = s.api.get(f"/v1/sandboxes/{box}/network")
+    assert got["in_force"] and (got["version"], got["rules"]) == (last["version"], last["rules"]), (got, answers)
+    assert {a["reason"] for a in answers} <= {"", "a newer policy has taken its place"}, answers
