@@ -268,7 +268,10 @@ def test_the_limits_of_a_profile_hold_and_are_changed_live(s):
         assert reaches(s, box, "https://api.example.com" + path)["path"] == path, "requests in TLS are counted, too"
     assert curl(s, box, "https://api.example.com/3").exit_code == 22
     event(s, box, "max_requests")
+    told = s.api.get(f"/v1/sandboxes/{box}/network")["version"]
     assert s.api.call("PATCH", "/v1/sandboxes/" + box, {"requests": 3})["limits_in_force"]
+    got = s.api.get(f"/v1/sandboxes/{box}/network")
+    assert got["version"] > told and got["in_force"], "an older one can no longer take its place"
     assert curl(s, box, "https://api.example.com/4").exit_code == 0, "what is in force is so by now"
     assert curl(s, box, "https://api.example.com/5").exit_code == 22
     wait_until(lambda: s.api.get(f"/v1/sandboxes/{box}/usage")["requests"] == 3, 30, "usage")
@@ -347,3 +350,14 @@ def test_of_policies_at_once_each_is_told_what_became_of_it(s):
     got = s.api.get(f"/v1/sandboxes/{box}/network")
     assert got["in_force"] and (got["version"], got["rules"]) == (last["version"], last["rules"]), (got, answers)
     assert {a["reason"] for a in answers} <= {"", "a newer policy has taken its place"}, answers
+
+
+@only("crun")
+def test_a_command_of_its_own_sandbox_reaches_what_is_allowed(s):
+    ask = (images.have(s, "curl"), "--", "curl", "-sS", "-m", "20", "http://api.example.com/run")
+    code, out, err = s.berth("run", "--allow", "*.example.net", "--allow", "api.example.com:80", *ask)
+    assert code == 0 and json.loads(out)["path"] == "/run", (code, err)
+    code, _, err = s.berth("run", *ask)
+    assert code == 6 and b"resolve" in err, (code, err)
+    code, _, err = s.berth("run", "--allow", "http://api.example.com", *ask)
+    assert code == 125 and b"without https://" in err, (code, err)
