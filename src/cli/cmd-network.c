@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "cli/allow.h"
 #include "cli/client.h"
 #include "cli/say.h"
 #include "cli/table.h"
@@ -110,29 +111,6 @@ const struct command cmd_network_show = {
 	.run = show,
 };
 
-/* "api.example.com" or "api.example.com:443,8443" */
-static int add_rule(struct buf *out, const char *text, struct err *e)
-{
-	size_t len = strcspn(text, ":");
-
-	json_open(out, '{');
-	json_key(out, "host");
-	json_add_text(out, text, len);
-	if (text[len]) {
-		const char *ports = text + len + 1;
-
-		if (!*ports || ports[strspn(ports, "0123456789,")]) {
-			err_set(e, ERR_INVALID, "%.80s: ports are numbers, with commas", text);
-			return err_fix(e, "Write it like api.example.com or "
-					  "*.example.com:443,8443, without https:// and path.");
-		}
-		json_key(out, "ports");
-		buf_addf(out, "[%s]", ports);
-	}
-	buf_adds(out, "}");
-	return 0;
-}
-
 static int set(const struct context *c, const void *given, const struct strv *args, struct err *e)
 {
 	const struct set_options *o = given;
@@ -145,17 +123,8 @@ static int set(const struct context *c, const void *given, const struct strv *ar
 			return -1;
 		return call(c, "PUT", args->items[0], "/network", buf_str(&body), e);
 	}
-	buf_adds(&body, "{");
-	json_str(&body, "mode", args->len > 1 ? "allow" : "none");
-	if (args->len > 1) {
-		json_key(&body, "rules");
-		json_open(&body, '[');
-		for (size_t i = 1; i < args->len; i++)
-			if (add_rule(&body, args->items[i], e) < 0)
-				return -1;
-		buf_adds(&body, "]");
-	}
-	buf_adds(&body, "}");
+	if (allow_policy(&body, args, 1, e) < 0)
+		return -1;
 	return call(c, "PUT", args->items[0], "/network", buf_str(&body), e);
 }
 

@@ -513,10 +513,12 @@ static int save_run(struct job *job, struct store *s, struct err *e)
 	struct sandbox sb;
 
 	for (size_t i = 0; i < v->count; i++) {
-		if (store_sandbox_get(s, NULL, v->rows[i].sandbox, &sb, e) < 0)
-			continue; /* of one that was never written */
-		if (store_network_used(s, v->rows[i].sandbox, sb.owner, &v->rows[i].use, e) < 0)
+		if (store_sandbox_get(s, NULL, v->rows[i].sandbox, &sb, e) == 0) {
+			if (store_network_used(s, sb.id, sb.owner, &v->rows[i].use, e) < 0)
+				return -1;
+		} else if (e->code != ERR_NOT_FOUND) { /* that is one that was never written */
 			return -1;
+		}
 	}
 	return 0;
 }
@@ -525,10 +527,18 @@ static void save_done(struct job *job)
 {
 	struct save *v = container_of(job, struct save, job);
 
-	v->keeper->saving = false;
+	struct egress_keeper *k = v->keeper;
+	struct entry *x;
+
+	k->saving = false;
 	if (job->failed)
 		log_event(LOG_WARN, "what sandboxes sent is not written down", "why", job->e.msg,
 			  NULL);
+	pthread_mutex_lock(&k->lock);
+	for (size_t i = 0; job->failed && i < v->count; i++)
+		if ((x = find(k, v->rows[i].sandbox)))
+			x->used = true;
+	pthread_mutex_unlock(&k->lock);
 	free(v);
 }
 
