@@ -101,7 +101,7 @@ void conn_refuse(struct conn *c, const char *kind, const char *name, const char 
 	if (!c->box)
 		return;
 	egress_refuse(c->egress, c->box, &r);
-	if (c->kind == CONN_UNKNOWN && c->first.len == 0)
+	if (c->kind != CONN_WEB && c->first.len == 0)
 		return conn_close(c);
 	if (c->tls && !c->opened)
 		conn_to_client(c, tls_denied, sizeof(tls_denied));
@@ -143,7 +143,8 @@ void conn_to_server(struct conn *c, const char *data, size_t len)
 
 	if (!b)
 		return;
-	if (b->network.max_bytes_out && len > b->network.max_bytes_out - b->use.bytes_out)
+	if (b->network.max_bytes_out && (b->use.bytes_out > b->network.max_bytes_out ||
+					 len > b->network.max_bytes_out - b->use.bytes_out))
 		return conn_refuse(c, "max_bytes_out", c->name, "max_bytes_out");
 	b->use.bytes_out += len;
 	if (c->up)
@@ -288,13 +289,14 @@ static void on_connected(uv_connect_t *req, int status)
 	side_tls(&c->server, ssl);
 }
 
-/* An address is fit to be dialled if it is public, or if a rule names it. */
+/* An address is fit to be dialled if it is public and not this host's, or if a rule names it. */
 static bool fit(const struct conn *c, uint32_t address)
 {
 	struct in_addr in = { .s_addr = htonl(address) };
 	char text[INET_ADDRSTRLEN];
 
-	return !network_address_is_inner(address) ||
+	return (!network_address_is_inner(address) &&
+		!own_has(&c->egress->own, address, time_mono_ms())) ||
 	       network_allows_port(&c->box->network, inet_ntop(AF_INET, &in, text, sizeof(text)),
 				   c->port);
 }
@@ -335,8 +337,11 @@ static void on_resolved(struct resolve_ask *ask, const struct resolved *r)
 
 void conn_dial(struct conn *c)
 {
+	const struct network *n = &c->box->network;
 	struct err e;
 
+	if (n->max_connections && c->box->use.connections >= n->max_connections)
+		return conn_refuse(c, "max_connections", c->name, "max_connections");
 	if (!tokens_take(&c->box->dials, DIALS_BURST, DIALS_RATE, time_mono_ms()))
 		return conn_refuse(c, "connection_rate", c->name, "50 connections a second");
 	c->asked = true;
@@ -538,11 +543,26 @@ static void on_deadline(uv_timer_t *timer)
 
 /* ---- begin, and review ---- */
 
+/*
+ * How many a box may have: the fewer are left, the fewer, so that however many boxes take
+ * what they can get, the next one still finds some.
+ */
+static size_t box_share(const struct conn *c)
+{
+	size_t share = (EGRESS_CONNECTIONS_MAX - c->egress->conn_count) / BOX_SHARE;
+
+	return share < BOX_CONNECTIONS_MAX ? share : BOX_CONNECTIONS_MAX;
+}
+
 /* Before a byte is read: may this box have a connection there? */
 static bool admit(struct conn *c)
 {
 	const struct network *n = &c->box->network;
 
+	if (c->box->conn_count > box_share(c)) {
+		conn_refuse(c, "open_connections", c->name, "too many at once");
+		return false;
+	}
 	if (c->kind == CONN_NAMES)
 		return true;
 	if (!network_allows_port(n, c->name, c->port)) {
@@ -551,14 +571,6 @@ static bool admit(struct conn *c)
 			    : network_allows_name(n, c->name) ? "port"
 							      : "name",
 			    c->name, "no rule");
-		return false;
-	}
-	if (n->max_connections && c->box->use.connections >= n->max_connections) {
-		conn_refuse(c, "max_connections", c->name, "max_connections");
-		return false;
-	}
-	if (c->box->conn_count > BOX_CONNECTIONS_MAX) {
-		conn_refuse(c, "open_connections", c->name, "512 at once");
 		return false;
 	}
 	return true;
@@ -627,14 +639,33 @@ void conn_begin(struct egress *g, int fd, uint32_t from, uint32_t to, uint16_t p
 	side_begin(&c->client);
 }
 
-void conns_review(struct box *b, bool all)
+/* What passes unseen must still be allowed to, and what a secret was in must still hold it. */
+static bool may_go_on(const struct conn *c, bool other_secrets)
+{
+	size_t i = 0;
+
+	if (c->kind == CONN_NAMES)
+		return true;
+	if (!network_allows_port(&c->box->network, c->name, c->port) ||
+	    (c->kind == CONN_RAW && must_see_requests(c)))
+		return false;
+	return !c->web ||
+	       !(other_secrets && (web_is_guarded(c->web) || box_secret(c->box, c->name, &i)));
+}
+
+void conns_review(struct box *b, bool other_secrets)
 {
 	struct conn *next;
 
 	for (struct conn *c = b->conns; c; c = next) {
 		next = c->next;
-		if (all || (c->kind != CONN_NAMES &&
-			    !network_allows_port(&b->network, c->name, c->port)))
+		if (!may_go_on(c, other_secrets))
 			conn_close(c);
 	}
+}
+
+void conns_end(struct box *b)
+{
+	while (b->conns)
+		conn_close(b->conns);
 }

@@ -16,9 +16,13 @@
 #include "lib/str.h"
 #include "lib/time.h"
 
-#define BACKLOG   16
-#define TELL_MS   200
-#define QUEUE_MAX (8UL * 1024 * 1024)
+#define BACKLOG        16
+#define TELL_MS        200
+#define QUEUE_MAX      (8UL * 1024 * 1024)
+
+/* Of one box: its last thousand are kept, and nobody shall be able to wash them away. */
+#define TELLINGS_BURST 100
+#define TELLINGS_RATE  4 /* a second */
 
 /* A link, and the policy that is on its way over it. */
 struct control {
@@ -107,12 +111,12 @@ static void confirm(struct control *c, const char *sandbox, const struct box *b,
 /* ---- policies ---- */
 
 /* Events and counts of a box belong to it: told before it is forgotten. */
-static void tell_box(struct egress *g, struct box *b);
+static void tell_box(struct egress *g, struct box *b, bool all);
 
 static void remove_box(struct egress *g, struct box *b)
 {
-	conns_review(b, true);
-	tell_box(g, b);
+	conns_end(b);
+	tell_box(g, b, true);
 	boxes_remove(&g->boxes, b);
 }
 
@@ -136,13 +140,33 @@ static struct box *box_for(struct egress *g, const struct egress_policy *p)
 	return b ? b : boxes_add(&g->boxes, p->sandbox, p->address);
 }
 
+/* Told again by a berthd that was away they are the same, and what is under way goes on. */
+static bool same_secrets(const struct box *b, const struct control *c)
+{
+	return b->secret_count == c->secret_count &&
+	       (b->secret_count == 0 ||
+		memcmp(b->secrets, c->secrets, b->secret_count * sizeof(*b->secrets)) == 0);
+}
+
+static void swap_secrets(struct box *b, struct control *c)
+{
+	struct egress_secret *secrets = b->secrets;
+	size_t count = b->secret_count;
+
+	b->secrets = c->secrets;
+	b->secret_count = c->secret_count;
+	c->secrets = secrets;
+	c->secret_count = count;
+}
+
 /* All of it has come: it takes effect at once, or the box is closed. */
 static void apply(struct control *c)
 {
 	struct egress *g = c->egress;
 	const struct egress_policy *p = &c->policy;
 	struct box *b = boxes_find(&g->boxes, p->sandbox);
-	bool refused = c->refused.code != ERR_NONE;
+	struct err why = c->refused;
+	bool refused = why.code != ERR_NONE, other_secrets;
 
 	if (b && (p->generation < b->generation ||
 		  (p->generation == b->generation && p->version < b->version))) {
@@ -153,17 +177,13 @@ static void apply(struct control *c)
 	b->generation = p->generation;
 	b->version = refused ? 0 : p->version;
 	network_done(&b->network);
-	if (b->secrets)
-		explicit_bzero(b->secrets, b->secret_count * sizeof(*b->secrets));
-	free(take_ptr(b->secrets));
-	b->secret_count = 0;
-	if (!refused) {
-		b->network = c->network;
-		c->network = (struct network){ 0 };
-		b->secret_count = c->secret_count;
-		b->secrets = take_ptr(c->secrets);
-		c->secret_count = 0;
-	}
+	if (refused)
+		forget_policy(c);
+	b->network = c->network;
+	c->network = (struct network){ 0 };
+	other_secrets = !same_secrets(b, c);
+	if (other_secrets)
+		swap_secrets(b, c); /* the old ones go with what is left of the policy */
 	if (strcmp(b->ca_seed, p->ca_seed) != 0)
 		authority_free(take_ptr(b->authority));
 	memcpy(b->ca_seed, p->ca_seed, sizeof(b->ca_seed));
@@ -171,8 +191,8 @@ static void apply(struct control *c)
 	b->use.requests = more(b->use.requests, p->requests);
 	b->use.bytes_out = more(b->use.bytes_out, p->bytes_out);
 	b->use.bytes_in = more(b->use.bytes_in, p->bytes_in);
-	conns_review(b, false);
-	confirm(c, p->sandbox, b, &c->refused);
+	conns_review(b, other_secrets);
+	confirm(c, p->sandbox, b, &why);
 	forget_policy(c);
 }
 
@@ -321,7 +341,24 @@ static void tell_all(struct egress *g, enum egress_kind kind, const void *record
 	}
 }
 
-static void tell_box(struct egress *g, struct box *b)
+static void tell_events(struct egress *g, struct box *b, bool all)
+{
+	size_t told = 0;
+
+	if (b->event_count == 0)
+		return;
+	b->events[b->event_count - 1].count += b->events_lost; /* not all are told apart */
+	b->events_lost = 0;
+	while (told < b->event_count &&
+	       (all || tokens_take(&b->tellings, TELLINGS_BURST, TELLINGS_RATE, time_mono_ms())))
+		tell_all(g, EGRESS_EVENT, &b->events[told++]);
+	b->event_count -= told;
+	memmove(b->events, b->events + told, b->event_count * sizeof(*b->events));
+	if (b->event_count == 0)
+		free(take_ptr(b->events));
+}
+
+static void tell_box(struct egress *g, struct box *b, bool all)
 {
 	struct egress_counts counts = { .generation = b->generation,
 					.connections = b->use.connections,
@@ -329,16 +366,7 @@ static void tell_box(struct egress *g, struct box *b)
 					.bytes_out = b->use.bytes_out,
 					.bytes_in = b->use.bytes_in };
 
-	if (b->events_lost > 0) {
-		struct egress_event *last = &b->events[BOX_EVENTS_MAX - 1];
-
-		last->count += b->events_lost; /* many, of which not all are told apart */
-		b->events_lost = 0;
-	}
-	for (size_t i = 0; i < b->event_count; i++)
-		tell_all(g, EGRESS_EVENT, &b->events[i]);
-	b->event_count = 0;
-	free(take_ptr(b->events));
+	tell_events(g, b, all);
 	if (memcmp(&b->use, &b->told, sizeof(b->use)) == 0)
 		return;
 	(void)!str_copy(counts.sandbox, sizeof(counts.sandbox), b->sandbox);
@@ -354,7 +382,7 @@ static void on_tell(uv_timer_t *timer)
 		return; /* they wait, as many as are kept */
 	for (size_t i = 0; i < BOXES_BUCKETS; i++)
 		for (struct box *b = g->boxes.by_address[i]; b; b = b->next_address)
-			tell_box(g, b);
+			tell_box(g, b, false);
 }
 
 /* ---- the socket ---- */
