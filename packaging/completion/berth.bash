@@ -8,7 +8,7 @@ _berth()
 		[execs]=""
 		[logs]="--follow"
 		[kill]="--signal --grace"
-		[run]="--runtime --profile --memory --cpus --pids --disk --name --label --env --workdir --timeout --interactive --keep"
+		[run]="--runtime --profile --memory --cpus --pids --disk --name --label --allow --env --workdir --timeout --interactive --keep"
 		[shell]="--env --workdir"
 		[cp]=""
 		[ps]=""

@@ -28,12 +28,16 @@ int attack_create(struct attack *a, const char *image, const struct sandbox_opti
 		  char id[SANDBOX_ID_SIZE], struct err *e)
 {
 	struct sandbox_options with = o ? *o : (struct sandbox_options){ 0 };
+	int n;
 
 	with.runtime = a->runtime;
 	(void)interrupt_take(a->stop);
 	if (a->stop->count)
 		return err_set(e, ERR_CONFLICT, "interrupted");
-	return sandbox_create(a->context, image, &with, a->stop, id, e);
+	strv_addf(&with.labels, ATTACK_LABEL "=%s", a->canary.id);
+	n = sandbox_create(a->context, image, &with, a->stop, id, e);
+	strv_done(&with.labels);
+	return n;
 }
 
 void attack_delete(const struct attack *a, char id[SANDBOX_ID_SIZE])

@@ -362,9 +362,9 @@ static int try_image(struct trial *t, struct err *e)
 {
 	cleanup(buf_done) struct buf tar = buf_make(BODY_MAX);
 	cleanup(attack_answer_done) struct attack_answer answer = { 0 };
-	char id[SANDBOX_ID_SIZE] = "", name[40] = "attack-", said[160] = "a sandbox of it runs";
+	char id[SANDBOX_ID_SIZE] = "", name[64], said[160] = "a sandbox of it runs";
 
-	id_random(name + strlen(name), 20);
+	snprintf(name, sizeof(name), "%s-%s", t->attack->image, t->finding->name);
 	image_tar(t, &tar);
 	if (attack_import(t->attack, name, &tar, e) < 0) {
 		judge(t, e->msg);

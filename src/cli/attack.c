@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include "cli/check.h"
+#include "cli/list.h"
 #include "cli/programs.h"
+#include "cli/say.h"
 #include "lib/file.h"
-#include "lib/id.h"
 #include "lib/proc.h"
+#include "lib/str.h"
 
 #define PROGRAM_MAX (4UL << 20)
 #define LIST_MAX    (256UL * 1024)
@@ -131,11 +133,9 @@ static int make_image(struct attack *a, struct err *e)
 		{ TAR_FILE, &ATTACK_PROBE[1], .bytes = a->program.data, .len = a->program.len },
 	};
 	cleanup(buf_done) struct buf tar = buf_make(IMAGE_MAX);
-	char name[16];
 
-	id_random(name, sizeof(name) - 1);
 	attack_tar(&tar, entries, array_len(entries));
-	snprintf(a->image, sizeof(a->image), "attack-%s", name);
+	snprintf(a->image, sizeof(a->image), ATTACK_LABEL "-%s", a->canary.id);
 	if (attack_import(a, a->image, &tar, e) == 0)
 		return 0;
 	a->image[0] = '\0';
@@ -285,11 +285,45 @@ static int run_bombs(struct attack *a, const struct strv *bombs, struct err *e)
 	return n;
 }
 
+/* ---- what somebody who was killed has left ---- */
+
+static int delete_page(void *arg, const struct client_reply *page, struct err *e)
+{
+	const struct attack *a = arg;
+	const struct json *list = json_get(page->tree, "sandboxes");
+
+	for (size_t i = 0; i < json_len(list); i++)
+		if (sandbox_delete(a->context, json_get_str(json_at(list, i), "id"), e) < 0)
+			return -1;
+	return 0;
+}
+
+static int clear(void *arg, const char *id, struct err *e)
+{
+	const struct attack *a = arg;
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	char path[128], prefix[64];
+	const struct json *list;
+
+	say("removing what an attack that was killed has left");
+	snprintf(path, sizeof(path), "/v1/sandboxes?selector=" ATTACK_LABEL "%%3D%s", id);
+	snprintf(prefix, sizeof(prefix), ATTACK_LABEL "-%s", id);
+	if (list_pages(a->context, path, delete_page, arg, e) < 0 ||
+	    client_call(a->context, "GET", "/v1/images", NULL, &reply, e) < 0)
+		return -1;
+	list = json_get(reply.tree, "images");
+	for (size_t i = 0; i < json_len(list); i++)
+		if (str_starts(json_get_str(json_at(list, i), "name"), prefix))
+			attack_remove_image(a, json_get_str(json_at(list, i), "name"));
+	return 0;
+}
+
 static int prepare(struct attack *a, struct strv *bombs, struct err *e)
 {
 	char path[PATH_MAX];
 
-	if (read_program(a, path, e) < 0 || expect(a, path, bombs, e) < 0)
+	if (canary_sweep(clear, a, e) < 0 || read_program(a, path, e) < 0 ||
+	    expect(a, path, bombs, e) < 0)
 		return -1;
 	attack_expect_outside(a);
 	for (size_t i = 0; i < a->only->len; i++)

@@ -11,6 +11,7 @@
 #include "lib/tar.h"
 
 #define ATTACK_PROBE "/berth-probe"
+#define ATTACK_LABEL "attack" /* with the canary's id, on every sandbox; images begin with both */
 
 struct attack {
 	const struct context *context;

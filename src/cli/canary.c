@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
@@ -25,9 +26,19 @@
 
 #include "lib/buf.h"
 #include "lib/file.h"
-#include "lib/id.h"
+#include "lib/str.h"
 
 #define BACKLOG 64
+#define PLACE   "/tmp"
+#define PREFIX  "berth-canary-"
+
+static void set_names(struct canary *c)
+{
+	snprintf(c->token, sizeof(c->token), "berth-token-%s", c->id);
+	snprintf(c->dir, sizeof(c->dir), PLACE "/" PREFIX "%s", c->id);
+	snprintf(c->file, sizeof(c->file), "%s/secret", c->dir);
+	c->key = (int)(str_hash(c->id) & 0x3fffffff) | 0x10000;
+}
 
 /* A socket that listens, on TCP and UDP the same port of all addresses. */
 static int open_port(int type, uint16_t *port)
@@ -63,11 +74,13 @@ static int open_name(const char *token)
 	return -1;
 }
 
-static no_return void serve(const int sockets[3], const char *token)
+static no_return void serve(const int sockets[3], const char *token, pid_t parent)
 {
 	struct pollfd p[3];
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
 	for (size_t i = 0; i < array_len(p); i++)
 		p[i] = (struct pollfd){ .fd = sockets[i], .events = POLLIN };
 	for (;;) {
@@ -95,6 +108,7 @@ static no_return void serve(const int sockets[3], const char *token)
 static int start_server(struct canary *c, struct err *e)
 {
 	int sockets[3] = { -1, -1, -1 }, why;
+	pid_t self = getpid();
 
 	sockets[1] = open_port(SOCK_STREAM, &c->port);
 	if (sockets[1] >= 0)
@@ -102,24 +116,36 @@ static int start_server(struct canary *c, struct err *e)
 	sockets[2] = open_name(c->token);
 	c->server = sockets[0] < 0 || sockets[2] < 0 ? -1 : fork();
 	why = errno;
-	if (c->server == 0)
-		serve(sockets, c->token);
+	if (c->server == 0) {
+		close(c->lock);
+		serve(sockets, c->token, self);
+	}
 	for (size_t i = 0; i < array_len(sockets); i++)
 		close_fd(&sockets[i]);
 	return c->server < 0 ? err_sys(e, why, "listen for what must not come") : 0;
 }
 
+/* Whose directory is locked lives. It is locked before anything is in it. */
+static int open_dir(struct canary *c, struct err *e)
+{
+	struct stat st;
+
+	if (mkdir(c->dir, 0700) < 0)
+		return err_sys(e, errno, "make %s", c->dir);
+	c->lock = open(c->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (c->lock < 0 || flock(c->lock, LOCK_EX | LOCK_NB) < 0 || fstat(c->lock, &st) < 0)
+		return err_sys(e, errno, "lock %s", c->dir);
+	if (st.st_nlink == 0)
+		return err_set(e, ERR_BUSY, "%s was taken for a dead one's", c->dir);
+	return 0;
+}
+
 static int open_files(struct canary *c, struct err *e)
 {
-	int fd;
+	int fd = open(c->file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 
-	snprintf(c->dir, sizeof(c->dir), "/tmp/berth-canary-XXXXXX");
-	if (!mkdtemp(c->dir))
-		return err_sys(e, errno, "make %s", c->dir);
-	snprintf(c->file, sizeof(c->file), "%s/secret", c->dir);
-	fd = open(c->file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0 || write_all(fd, c->token, strlen(c->token)) < 0 || fchmod(fd, 0666) < 0 ||
-	    chmod(c->dir, 0777) < 0) {
+	    fchmod(c->lock, 0777) < 0) {
 		close_fd(&fd);
 		return err_sys(e, errno, "write %s", c->file);
 	}
@@ -127,15 +153,14 @@ static int open_files(struct canary *c, struct err *e)
 	return 0;
 }
 
-static void open_memory(struct canary *c)
+static void open_memory(const struct canary *c)
 {
 	char name[sizeof(c->token) + 1];
 	struct mq_attr small = { .mq_maxmsg = 1, .mq_msgsize = 64 };
 	int fd;
 
-	c->key = (int)(id_number() & 0x3fffffff) | 0x10000;
-	c->memory = shmget(c->key, 4096, IPC_CREAT | 0666);
-	c->queue = msgget(c->key, IPC_CREAT | 0666);
+	(void)shmget(c->key, 4096, IPC_CREAT | 0666);
+	(void)msgget(c->key, IPC_CREAT | 0666);
 	snprintf(name, sizeof(name), "/%s", c->token);
 	fd = shm_open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	close_fd(&fd);
@@ -169,37 +194,77 @@ static void find_addresses(struct canary *c)
 
 int canary_open(struct canary *c, struct err *e)
 {
-	*c = (struct canary){ .server = -1, .memory = -1, .queue = -1 };
-	snprintf(c->token, sizeof(c->token), "berth-canary-");
-	id_random(c->token + strlen(c->token), ID_RANDOM_CHARS);
-	if (open_files(c, e) < 0 || start_server(c, e) < 0)
+	*c = (struct canary){ .server = -1, .lock = -1 };
+	id_random(c->id, ID_RANDOM_CHARS);
+	set_names(c);
+	if (open_dir(c, e) < 0 || open_files(c, e) < 0 || start_server(c, e) < 0)
 		return -1;
 	open_memory(c);
 	find_addresses(c);
 	return 0;
 }
 
-void canary_close(struct canary *c)
+/* All that has a name; the directory last, because it tells of the rest. */
+static void remove_all(const struct canary *c)
 {
+	int memory = shmget(c->key, 0, 0), queue = msgget(c->key, 0);
 	char name[sizeof(c->token) + 1];
 	struct err ignored;
 
-	if (!c->token[0]) /* never opened */
+	if (memory >= 0)
+		(void)shmctl(memory, IPC_RMID, NULL);
+	if (queue >= 0)
+		(void)msgctl(queue, IPC_RMID, NULL);
+	snprintf(name, sizeof(name), "/%s", c->token);
+	(void)shm_unlink(name);
+	(void)mq_unlink(name);
+	(void)!file_remove_tree(AT_FDCWD, c->dir, &ignored);
+}
+
+void canary_close(struct canary *c)
+{
+	if (!c->id[0]) /* never opened */
 		return;
 	if (c->server > 0) {
 		kill(c->server, SIGKILL);
 		(void)waitpid(c->server, NULL, 0);
 	}
-	if (c->memory >= 0)
-		(void)shmctl(c->memory, IPC_RMID, NULL);
-	if (c->queue >= 0)
-		(void)msgctl(c->queue, IPC_RMID, NULL);
-	snprintf(name, sizeof(name), "/%s", c->token);
-	(void)shm_unlink(name);
-	(void)mq_unlink(name);
-	if (c->file[0])
-		(void)!file_remove_tree(AT_FDCWD, c->dir, &ignored);
+	remove_all(c);
+	close_fd(&c->lock);
 	strv_done(&c->addresses);
+}
+
+/* One of ours, and nobody has it: then its id. Everybody may make such a name, but not as us. */
+static bool is_dead(int place, const char *name, struct canary *ret)
+{
+	cleanup(close_fd) int fd = -1;
+	struct stat st;
+
+	*ret = (struct canary){ .lock = -1 };
+	if (!str_starts(name, PREFIX) ||
+	    !str_copy(ret->id, sizeof(ret->id), name + strlen(PREFIX)) ||
+	    strspn(ret->id, "0123456789abcdefghijklmnopqrstuv") != ID_RANDOM_CHARS)
+		return false;
+	set_names(ret);
+	fd = openat(place, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+	       flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+int canary_sweep(canary_fn *clear, void *arg, struct err *e)
+{
+	cleanup(dir_closep) DIR *place = opendir(PLACE);
+	const struct dirent *d;
+	struct canary dead;
+
+	while (place && (d = readdir(place))) {
+		if (!is_dead(dirfd(place), d->d_name, &dead))
+			continue;
+		if (clear(arg, dead.id, e) < 0)
+			return -1;
+		remove_all(&dead);
+	}
+	return 0;
 }
 
 bool canary_untouched(const struct canary *c, char *found, size_t size)

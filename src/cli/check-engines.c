@@ -75,6 +75,8 @@ static const struct {
 };
 /* clang-format on */
 
+#define CRUN_FIX "Fine for trusted code. Keep your distribution's updates coming."
+
 void check_crun(const struct context *c, struct check *ret)
 {
 	static const char *const argv[] = { "crun", "--version", NULL };
@@ -91,16 +93,17 @@ void check_crun(const struct context *c, struct check *ret)
 	for (size_t i = 0; i < array_len(crun_releases); i++) {
 		int64_t days = check_age_days(crun_releases[i].year, crun_releases[i].month, 15);
 
-		if (days < YEAR_DAYS || !str_ends(line, crun_releases[i].version) ||
+		if (!str_ends(line, crun_releases[i].version) ||
 		    strlen(line) != strlen(prefix) + strlen(crun_releases[i].version))
 			continue;
-		check_set(ret, CHECK_WARN,
-			  "Fine for trusted code. Keep your distribution's updates coming.",
+		check_set(ret, days < YEAR_DAYS ? CHECK_OK : CHECK_WARN,
+			  days < YEAR_DAYS ? NULL : CRUN_FIX,
 			  "%s, released %u-%02u: %lld days old", line + strlen(prefix),
 			  crun_releases[i].year, crun_releases[i].month, (long long)days);
 		return;
 	}
-	check_set(ret, CHECK_OK, NULL, "%s", line + strlen(prefix));
+	check_set(ret, CHECK_OK, NULL, "%s, of an age that is not known here",
+		  line + strlen(prefix));
 }
 
 /* "...20221219..." somewhere in the line: gVisor's releases are dates. */
@@ -123,6 +126,17 @@ static bool find_date(const char *s, unsigned *year, unsigned *month, unsigned *
 	return false;
 }
 
+static void say_date(struct check *ret, unsigned year, unsigned month, unsigned day)
+{
+	int64_t days = check_age_days(year, month, day);
+	bool old = days > YEAR_DAYS;
+
+	check_set(ret, old ? CHECK_WARN : CHECK_OK,
+		  old ? "Good for tests. Current builds come from the gVisor project." : NULL,
+		  "of %u-%02u-%02u, %lld days old%s", year, month, day, (long long)days,
+		  old ? ": old for a security boundary" : "");
+}
+
 void check_runsc(const struct context *c, struct check *ret)
 {
 	static const char *const argv[] = { "runsc", "--version", NULL };
@@ -136,12 +150,8 @@ void check_runsc(const struct context *c, struct check *ret)
 			  "not here; only crun (shared kernel, trusted code) can be used");
 	else if (!find_date(line, &year, &month, &day))
 		check_set(ret, CHECK_OK, NULL, "%s", line);
-	else if (check_age_days(year, month, day) > YEAR_DAYS)
-		check_set(ret, CHECK_WARN,
-			  "Good for tests. Current builds come from the gVisor project.",
-			  "of %u-%02u-%02u: old for a security boundary", year, month, day);
 	else
-		check_set(ret, CHECK_OK, NULL, "of %u-%02u-%02u", year, month, day);
+		say_date(ret, year, month, day);
 }
 
 void check_nft(const struct context *c, struct check *ret)

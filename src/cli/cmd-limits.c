@@ -1,4 +1,6 @@
 /* berth limits: what a sandbox may use, looked at and changed while it runs. */
+#include <string.h>
+
 #include "cli/client.h"
 #include "cli/limits.h"
 #include "cli/say.h"
@@ -46,6 +48,10 @@ static int run(const struct context *c, const void *options, const struct strv *
 	if (client_call(c, change ? "PATCH" : "GET", buf_str(&path),
 			change ? buf_str(&body) : NULL, &reply, e) < 0)
 		return -1;
+	if (strcmp(json_get_str(reply.tree, "state"), "gone") == 0) {
+		err_set(e, ERR_NOT_FOUND, "sandbox %s is gone", args->items[0]);
+		return err_fix(e, "'berth usage %s' says what it used.", args->items[0]);
+	}
 	return show(c, &reply, e);
 }
 

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "cli/allow.h"
 #include "cli/client.h"
 #include "cli/say.h"
 #include "cli/table.h"
@@ -31,9 +32,12 @@ static void rules_text(struct buf *out, const char *what, const struct json *lis
 {
 	for (size_t i = 0; i < json_len(list); i++) {
 		const struct json *r = json_at(list, i), *methods = json_get(r, "methods");
-		const struct json *paths = json_get(r, "paths");
+		const struct json *paths = json_get(r, "paths"), *ports = json_get(r, "ports");
 
 		buf_addf(out, "%-10s %s", what, json_get_str(r, "host"));
+		for (size_t k = 0; k < json_len(ports); k++)
+			buf_addf(out, "%c%lld", k ? ',' : ':',
+				 (long long)json_number(json_at(ports, k)));
 		for (size_t k = 0; k < json_len(methods); k++)
 			buf_addf(out, " %s", json_text(json_at(methods, k)));
 		for (size_t k = 0; k < json_len(paths); k++)
@@ -45,6 +49,18 @@ static void rules_text(struct buf *out, const char *what, const struct json *lis
 static long long number(const struct json *object, const char *name)
 {
 	return (long long)json_get_int(object, name);
+}
+
+static void caps_text(struct buf *out, const struct json *tree)
+{
+	static const char *const caps[] = { "max_connections", "max_requests", "max_bytes_out" };
+	const struct json *secrets = json_get(tree, "secrets");
+
+	for (size_t i = 0; i < json_len(secrets); i++)
+		buf_addf(out, "%-10s %s\n", "secret", json_text(json_at(secrets, i)));
+	for (size_t i = 0; i < array_len(caps); i++)
+		if (json_get(tree, caps[i]))
+			buf_addf(out, "%-10s %s %lld\n", "at most", caps[i], number(tree, caps[i]));
 }
 
 /* One line a rule; the first says whether all of it holds. */
@@ -61,6 +77,7 @@ static int print(const struct context *c, const struct client_reply *reply, stru
 		 on ? "" : json_get_str(reply->tree, "reason"));
 	rules_text(&out, "allow", json_get(reply->tree, "rules"));
 	rules_text(&out, "until lock", json_get(reply->tree, "bootstrap"));
+	caps_text(&out, reply->tree);
 	buf_addf(&out, "%lld connections, %lld requests, %lld bytes out, %lld bytes in\n",
 		 number(use, "connections"), number(use, "requests"), number(use, "bytes_out"),
 		 number(use, "bytes_in"));
@@ -94,27 +111,6 @@ const struct command cmd_network_show = {
 	.run = show,
 };
 
-/* "api.example.com" or "api.example.com:443,8443" */
-static int add_rule(struct buf *out, const char *text, struct err *e)
-{
-	size_t len = strcspn(text, ":");
-
-	json_open(out, '{');
-	json_key(out, "host");
-	json_add_text(out, text, len);
-	if (text[len]) {
-		const char *ports = text + len + 1;
-
-		if (!*ports || ports[strspn(ports, "0123456789,")])
-			return err_set(e, ERR_INVALID, "%.80s: ports are numbers, with commas",
-				       text);
-		json_key(out, "ports");
-		buf_addf(out, "[%s]", ports);
-	}
-	buf_adds(out, "}");
-	return 0;
-}
-
 static int set(const struct context *c, const void *given, const struct strv *args, struct err *e)
 {
 	const struct set_options *o = given;
@@ -127,17 +123,8 @@ static int set(const struct context *c, const void *given, const struct strv *ar
 			return -1;
 		return call(c, "PUT", args->items[0], "/network", buf_str(&body), e);
 	}
-	buf_adds(&body, "{");
-	json_str(&body, "mode", args->len > 1 ? "allow" : "none");
-	if (args->len > 1) {
-		json_key(&body, "rules");
-		json_open(&body, '[');
-		for (size_t i = 1; i < args->len; i++)
-			if (add_rule(&body, args->items[i], e) < 0)
-				return -1;
-		buf_adds(&body, "]");
-	}
-	buf_adds(&body, "}");
+	if (allow_policy(&body, args, 1, e) < 0)
+		return -1;
 	return call(c, "PUT", args->items[0], "/network", buf_str(&body), e);
 }
 

@@ -29,6 +29,8 @@ static const struct option_row options[] = {
 	       "what the sandbox is called; with --keep it is found by it"),
 	OPTION(OPTION_LIST, run_options, sandbox.labels, "label", 'l', "NAME=VALUE",
 	       "a label of the sandbox"),
+	OPTION(OPTION_LIST, run_options, sandbox.allow, "allow", 0, "HOST[:PORT,...]",
+	       "let it reach this name; may be repeated, and without it nothing is reached"),
 	OPTION(OPTION_LIST, run_options, exec.env, "env", 'e', "NAME=VALUE",
 	       "set in its environment"),
 	OPTION(OPTION_TEXT, run_options, exec.cwd, "workdir", 'w', "DIR", "where it starts"),

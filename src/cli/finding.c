@@ -90,9 +90,11 @@ void findings_print(const struct findings *f, struct buf *out)
 	static const char *const titles[] = { "", "PROBE", "STANDS FOR", "TRIES", "SEEN", NULL };
 	cleanup(table_done) struct table t = table_make(titles);
 
-	for (size_t i = 0; i < f->len; i++) {
-		const struct finding *x = &f->items[i];
+	for (size_t i = 0; i < 2 * f->len; i++) { /* what got through stands at the end */
+		const struct finding *x = &f->items[i % f->len];
 
+		if (is_through(x) != i / f->len)
+			continue;
 		table_add(&t, is_through(x) ? "THROUGH" : verdicts[x->verdict]);
 		table_add(&t, x->name);
 		table_add(&t, x->stands_for);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cli/allow.h"
 #include "cli/say.h"
 #include "lib/str.h"
 
@@ -9,7 +10,8 @@
 #define CREATE_TIMEOUT_MS (5UL * 60 * 1000)
 #define MEGABYTE          (1024UL * 1024)
 
-static void create_body(struct buf *out, const char *image, const struct sandbox_options *o)
+static int create_body(struct buf *out, const char *image, const struct sandbox_options *o,
+		       struct err *e)
 {
 	buf_adds(out, "{");
 	json_str(out, "image", image);
@@ -31,7 +33,13 @@ static void create_body(struct buf *out, const char *image, const struct sandbox
 		json_key(out, "labels");
 		json_map(out, &o->labels);
 	}
+	if (o->allow.len) {
+		json_key(out, "network");
+		if (allow_policy(out, &o->allow, 0, e) < 0)
+			return -1;
+	}
 	buf_adds(out, "}");
+	return 0;
 }
 
 static bool on_tick(void *arg, uint64_t sent)
@@ -50,7 +58,8 @@ int sandbox_create(const struct context *c, const char *image, const struct sand
 	cleanup(buf_done) struct buf body = buf_make(BODY_MAX);
 	struct fetch_request q = { .method = "POST", .body_fd = -1, .tick = on_tick, .arg = stop };
 
-	create_body(&body, image, o);
+	if (create_body(&body, image, o, e) < 0)
+		return -1;
 	q.content_type = "application/json";
 	q.body = buf_str(&body);
 	q.body_len = body.len;

@@ -13,6 +13,7 @@ struct sandbox_options {
 	uint64_t pids;
 	const char *name, *profile;
 	struct strv labels; /* NAME=VALUE */
+	struct strv allow;  /* HOST or HOST:PORT,PORT */
 };
 
 /* A first interrupt lets it finish, so that its id is known; a second gives up. */

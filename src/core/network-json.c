@@ -107,9 +107,14 @@ static int read_rule(const char *text, bool bootstrap, struct network *n, struct
 static int read_rules(const char *what, const struct strv *list, bool bootstrap,
 		      struct network *n, struct err *e)
 {
-	for (size_t i = 0; i < list->len; i++)
+	for (size_t i = 0; i < list->len; i++) {
+		if (list->items[i][0] != '{') {
+			err_set(e, ERR_INVALID, "%s[%zu] is no object", what, i);
+			return err_fix(e, "Write {\"host\": \"api.example.com\"}.");
+		}
 		if (read_rule(list->items[i], bootstrap, n, e) < 0)
 			return err_wrap(e, "%s[%zu]", what, i);
+	}
 	return 0;
 }
 

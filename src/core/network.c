@@ -54,6 +54,13 @@ static bool label_ok(const char *s, size_t len)
 	return true;
 }
 
+static int no_host(const char *host, const char *why, struct err *e)
+{
+	err_set(e, ERR_INVALID, "\"%.80s\" %s", host, why);
+	return err_fix(e, "Write it like api.example.com or *.example.com, "
+			  "without https://, port or path.");
+}
+
 int network_host_check(const char *host, struct err *e)
 {
 	const char *name = strncmp(host, "*.", 2) == 0 ? host + 2 : host;
@@ -67,7 +74,7 @@ int network_host_check(const char *host, struct err *e)
 		size_t len = strcspn(at, ".");
 
 		if (!label_ok(at, len))
-			return err_set(e, ERR_INVALID, "\"%.80s\" is no host name", host);
+			return no_host(host, "is no host name", e);
 		labels++;
 		last = at;
 		at += len;
@@ -76,12 +83,9 @@ int network_host_check(const char *host, struct err *e)
 	}
 	if (isdigit((unsigned char)last[strspn(last, "0123456789")]) ||
 	    last[strspn(last, "0123456789")] == '\0')
-		return err_set(e, ERR_INVALID, "\"%.80s\" is neither a name nor an address", host);
-	if (labels < 2) {
-		err_set(e, ERR_INVALID, "\"%.80s\" names a whole top-level domain, or no host",
-			host);
-		return err_fix(e, "Write it like api.example.com or *.example.com.");
-	}
+		return no_host(host, "is neither a name nor an address", e);
+	if (labels < 2)
+		return no_host(host, "names a whole top-level domain, or no host", e);
 	return 0;
 }
 

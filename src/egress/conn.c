@@ -140,11 +140,11 @@ void conn_to_client(struct conn *c, const char *data, size_t len)
 void conn_to_server(struct conn *c, const char *data, size_t len)
 {
 	struct box *b = c->box;
+	uint64_t max = b ? b->network.max_bytes_out : 0;
 
 	if (!b)
 		return;
-	if (b->network.max_bytes_out && (b->use.bytes_out > b->network.max_bytes_out ||
-					 len > b->network.max_bytes_out - b->use.bytes_out))
+	if (max && (b->use.bytes_out > max || len > max - b->use.bytes_out))
 		return conn_refuse(c, "max_bytes_out", c->name, "max_bytes_out");
 	b->use.bytes_out += len;
 	if (c->up)
@@ -216,6 +216,8 @@ static void be_up(struct conn *c)
 	if (!c->box)
 		return;
 	side_begin(&c->server);
+	if (c->client.ended && !c->opened)
+		side_end(&c->server);
 	conn_flow(c);
 }
 
@@ -495,9 +497,9 @@ static void on_client_end(struct side *s)
 {
 	struct conn *c = s->data;
 
-	if (c->lingering ? side_backlog(s) == 0 : !c->up)
+	if (c->lingering ? side_backlog(s) == 0 : !c->asked)
 		return conn_close(c);
-	if (c->lingering)
+	if (c->lingering || !c->up) /* the server is told when it is there */
 		return;
 	if (c->server.ended)
 		return conn_finish(c);
@@ -639,33 +641,23 @@ void conn_begin(struct egress *g, int fd, uint32_t from, uint32_t to, uint16_t p
 	side_begin(&c->client);
 }
 
-/* What passes unseen must still be allowed to, and what a secret was in must still hold it. */
-static bool may_go_on(const struct conn *c, bool other_secrets)
+/* Whether it could begin now as it once did. */
+static bool may_stay(const struct conn *c)
 {
-	size_t i = 0;
-
 	if (c->kind == CONN_NAMES)
 		return true;
-	if (!network_allows_port(&c->box->network, c->name, c->port) ||
-	    (c->kind == CONN_RAW && must_see_requests(c)))
-		return false;
-	return !c->web ||
-	       !(other_secrets && (web_is_guarded(c->web) || box_secret(c->box, c->name, &i)));
+	return network_allows_port(&c->box->network, c->name, c->port) &&
+	       !(c->kind == CONN_RAW && must_see_requests(c)) &&
+	       (!c->web || web_is_current(c->web));
 }
 
-void conns_review(struct box *b, bool other_secrets)
+void conns_review(struct box *b, bool all)
 {
 	struct conn *next;
 
 	for (struct conn *c = b->conns; c; c = next) {
 		next = c->next;
-		if (!may_go_on(c, other_secrets))
+		if (all || !may_stay(c))
 			conn_close(c);
 	}
-}
-
-void conns_end(struct box *b)
-{
-	while (b->conns)
-		conn_close(b->conns);
 }

@@ -50,9 +50,8 @@ struct conn {
 void conn_begin(struct egress *g, int fd, uint32_t from, uint32_t to, uint16_t port);
 void conn_close(struct conn *c);
 
-/* Close what the box's policy no longer allows, or would look into; and all, if the box goes. */
-void conns_review(struct box *b, bool other_secrets);
-void conns_end(struct box *b);
+/* Close what the box's policy no longer allows; all of it if the box goes. */
+void conns_review(struct box *b, bool all);
 
 /* For the rooms of one kind: */
 void conn_dial(struct conn *c);

@@ -115,7 +115,7 @@ static void tell_box(struct egress *g, struct box *b, bool all);
 
 static void remove_box(struct egress *g, struct box *b)
 {
-	conns_end(b);
+	conns_review(b, true);
 	tell_box(g, b, true);
 	boxes_remove(&g->boxes, b);
 }
@@ -140,33 +140,13 @@ static struct box *box_for(struct egress *g, const struct egress_policy *p)
 	return b ? b : boxes_add(&g->boxes, p->sandbox, p->address);
 }
 
-/* Told again by a berthd that was away they are the same, and what is under way goes on. */
-static bool same_secrets(const struct box *b, const struct control *c)
-{
-	return b->secret_count == c->secret_count &&
-	       (b->secret_count == 0 ||
-		memcmp(b->secrets, c->secrets, b->secret_count * sizeof(*b->secrets)) == 0);
-}
-
-static void swap_secrets(struct box *b, struct control *c)
-{
-	struct egress_secret *secrets = b->secrets;
-	size_t count = b->secret_count;
-
-	b->secrets = c->secrets;
-	b->secret_count = c->secret_count;
-	c->secrets = secrets;
-	c->secret_count = count;
-}
-
 /* All of it has come: it takes effect at once, or the box is closed. */
 static void apply(struct control *c)
 {
 	struct egress *g = c->egress;
 	const struct egress_policy *p = &c->policy;
 	struct box *b = boxes_find(&g->boxes, p->sandbox);
-	struct err why = c->refused;
-	bool refused = why.code != ERR_NONE, other_secrets;
+	bool refused = c->refused.code != ERR_NONE;
 
 	if (b && (p->generation < b->generation ||
 		  (p->generation == b->generation && p->version < b->version))) {
@@ -177,13 +157,17 @@ static void apply(struct control *c)
 	b->generation = p->generation;
 	b->version = refused ? 0 : p->version;
 	network_done(&b->network);
-	if (refused)
-		forget_policy(c);
-	b->network = c->network;
-	c->network = (struct network){ 0 };
-	other_secrets = !same_secrets(b, c);
-	if (other_secrets)
-		swap_secrets(b, c); /* the old ones go with what is left of the policy */
+	if (b->secrets)
+		explicit_bzero(b->secrets, b->secret_count * sizeof(*b->secrets));
+	free(take_ptr(b->secrets));
+	b->secret_count = 0;
+	if (!refused) {
+		b->network = c->network;
+		c->network = (struct network){ 0 };
+		b->secret_count = c->secret_count;
+		b->secrets = take_ptr(c->secrets);
+		c->secret_count = 0;
+	}
 	if (strcmp(b->ca_seed, p->ca_seed) != 0)
 		authority_free(take_ptr(b->authority));
 	memcpy(b->ca_seed, p->ca_seed, sizeof(b->ca_seed));
@@ -191,8 +175,8 @@ static void apply(struct control *c)
 	b->use.requests = more(b->use.requests, p->requests);
 	b->use.bytes_out = more(b->use.bytes_out, p->bytes_out);
 	b->use.bytes_in = more(b->use.bytes_in, p->bytes_in);
-	conns_review(b, other_secrets);
-	confirm(c, p->sandbox, b, &why);
+	conns_review(b, false);
+	confirm(c, p->sandbox, b, &c->refused);
 	forget_policy(c);
 }
 

@@ -1,6 +1,5 @@
 #include "egress/egress.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -45,9 +44,6 @@ static int watch_signals(struct egress *g, struct err *e)
 {
 	int r;
 
-	/* Whoever is written to may have hung up: an error of that connection, and no more. */
-	if (sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL) < 0)
-		return err_sys(e, errno, "ignore SIGPIPE");
 	(void)uv_signal_init(&g->loop, &g->on_term);
 	(void)uv_signal_init(&g->loop, &g->on_int);
 	g->on_term.data = g->on_int.data = g;
@@ -79,7 +75,7 @@ void egress_close(struct egress *g)
 	control_close(g);
 	for (size_t i = 0; i < BOXES_BUCKETS; i++)
 		while (g->boxes.by_address[i]) {
-			conns_end(g->boxes.by_address[i]);
+			conns_review(g->boxes.by_address[i], true);
 			boxes_remove(&g->boxes, g->boxes.by_address[i]);
 		}
 	resolver_close(&g->resolver);

@@ -1,5 +1,6 @@
 /* berth-egress: options, settings, open, loop, close. */
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -42,6 +43,8 @@ int main(int argc, char **argv)
 	}
 	log_open("berth-egress", LOG_INFO);
 	proc_raise_files();
+	/* A guest that goes in the middle of its answer must not take the others with it. */
+	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	if (config_load(config, egress_settings_table, &g->settings, &e) < 0 ||
 	    egress_open(g, &e) < 0)
 		return fail(&e);

@@ -24,8 +24,8 @@ struct web {
 	/* Where a secret goes to this host. */
 	bool guarded;
 	struct redact redact;
-	char *bare[NETWORK_SECRETS_MAX]; /* the secrets without the word before them */
-	size_t bare_count;
+	char *kept[2 * NETWORK_SECRETS_MAX]; /* what is taken out: a policy may go before we do */
+	size_t kept_count;
 	struct buf ahead; /* of the client, until the answer is through */
 	bool answering;
 	bool answer_in_body, answer_chunked;
@@ -35,16 +35,33 @@ struct web {
 
 static void on_answer_body(struct http_parser *p, const char *data, size_t len);
 
-/* "Bearer abc" must not come back as "abc" either. */
-static void guard(struct web *w, const char *value)
+/* "Bearer abc" must not come back as "abc" either; NULL if there is no word before it. */
+static const char *bare(const char *value)
 {
 	const char *blank = strrchr(value, ' ');
 
-	redact_add(&w->redact, value);
-	if (!blank || !blank[1])
+	return blank && blank[1] ? blank + 1 : NULL;
+}
+
+static void keep(struct web *w, const char *text)
+{
+	if (!text)
 		return;
-	w->bare[w->bare_count] = xstrdup(blank + 1);
-	redact_add(&w->redact, w->bare[w->bare_count++]);
+	w->kept[w->kept_count] = xstrdup(text);
+	redact_add(&w->redact, w->kept[w->kept_count++]);
+}
+
+bool web_is_current(const struct web *w)
+{
+	const struct egress_secret *s;
+	size_t i = 0, at = 0;
+
+	while ((s = box_secret(w->conn->box, w->conn->name, &i))) {
+		if (at == w->kept_count || strcmp(w->kept[at], s->value) != 0)
+			return false;
+		at += bare(s->value) ? 2 : 1;
+	}
+	return at == w->kept_count;
 }
 
 struct web *web_new(struct conn *c)
@@ -60,7 +77,8 @@ struct web *web_new(struct conn *c)
 	w->out = buf_make(2 * AHEAD_MAX);
 	while ((s = box_secret(c->box, c->name, &i))) {
 		w->guarded = true;
-		guard(w, s->value);
+		keep(w, s->value);
+		keep(w, bare(s->value));
 	}
 	http_parser_init_reply(&w->answer, false);
 	w->answer.any_end = true;
@@ -75,9 +93,9 @@ void web_free(struct web *w)
 	http_parser_done(&w->request);
 	http_parser_done(&w->answer);
 	redact_done(&w->redact);
-	for (size_t i = 0; i < w->bare_count; i++) {
-		explicit_bzero(w->bare[i], strlen(w->bare[i]));
-		free(w->bare[i]);
+	for (size_t i = 0; i < w->kept_count; i++) {
+		explicit_bzero(w->kept[i], strlen(w->kept[i]));
+		free(w->kept[i]);
 	}
 	buf_done(&w->ahead);
 	buf_done(&w->out);
@@ -87,11 +105,6 @@ void web_free(struct web *w)
 bool web_is_busy(const struct web *w)
 {
 	return w->upgrading || (w->guarded && w->answering && !w->in_body);
-}
-
-bool web_is_guarded(const struct web *w)
-{
-	return w->guarded;
 }
 
 /* ---- answers of our own ---- */

@@ -13,8 +13,8 @@ void web_free(struct web *w); /* NULL is fine */
 void web_from_client(struct web *w, const char *data, size_t len);
 void web_from_server(struct web *w, const char *data, size_t len);
 void web_server_ended(struct web *w);
+bool web_is_current(const struct web *w); /* its secrets are those of the policy */
 bool web_is_busy(const struct web *w);    /* the next request waits for this one's answer */
-bool web_is_guarded(const struct web *w); /* a secret went, or could have gone, out with it */
 
 /* An answer of our own, before the connection ends. */
 void web_say_refused(struct conn *c, const char *kind, const char *name, const char *rule);

@@ -333,6 +333,11 @@ const char *json_text(const struct json *value)
 	return s ? s : "";
 }
 
+int64_t json_number(const struct json *value)
+{
+	return json_integer_value(tree(value));
+}
+
 size_t json_text_len(const struct json *value)
 {
 	return json_string_length(tree(value));

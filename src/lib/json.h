@@ -84,5 +84,6 @@ bool json_get_bool(const struct json *object, const char *name);          /* or 
 bool json_member(const struct json *object, size_t i, const char **name, const char **value);
 size_t json_len(const struct json *list);
 const char *json_text(const struct json *value); /* of a string, or "" */
+int64_t json_number(const struct json *value);   /* of a whole number, or 0 */
 size_t json_text_len(const struct json *value);  /* of a string, or 0 */
 bool json_is_text(const struct json *value);     /* NULL is none */

@@ -262,6 +262,13 @@ static int limit_pids(const struct allocation *a, const struct node_limits *from
 	return poke(a, "pids", "pids.max", text, e);
 }
 
+static int no_files(uint64_t pid, struct err *e)
+{
+	if (errno != EPERM)
+		return err_sys(e, errno, "limit the open files of process %" PRIu64, pid);
+	return err_set(e, ERR_UNSUPPORTED, "open_files cannot be raised without CAP_SYS_RESOURCE");
+}
+
 static int limit_files_once(const struct allocation *a, uint32_t files, struct err *e)
 {
 	const struct cgroup_host *h = &a->node->cgroups;
@@ -278,7 +285,7 @@ static int limit_files_once(const struct allocation *a, uint32_t files, struct e
 	     word = strtok_r(NULL, "\n", &save))
 		if (str_u64(word, &pid, &bad) == 0 && cgroup_holds(h, a->name, (int)pid) &&
 		    prlimit((pid_t)pid, RLIMIT_NOFILE, &limit, NULL) < 0 && errno != ESRCH)
-			return err_sys(e, errno, "limit the open files of process %" PRIu64, pid);
+			return no_files(pid, e);
 	return 0;
 }
 
@@ -287,11 +294,10 @@ static int limit_files(const struct allocation *a, const struct node_limits *fro
 {
 	if (to->open_files == from->open_files)
 		return 0;
-	if (!a->runtime->pid_is_init) {
-		err_set(e, ERR_UNSUPPORTED, "%s cannot change open_files of a sandbox that runs",
-			a->runtime->name);
-		return err_fix(e, "Let it sleep first: then it holds from when it wakes.");
-	}
+	if (!a->runtime->pid_is_init)
+		return err_set(e, ERR_UNSUPPORTED,
+			       "%s cannot change open_files of a sandbox that runs",
+			       a->runtime->name);
 	for (int i = 0; i < ROUNDS; i++)
 		if (limit_files_once(a, to->open_files, e) < 0)
 			return -1;

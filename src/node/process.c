@@ -16,7 +16,6 @@
 
 #define LOG_FILE     "engine.log"
 #define LOG_READ_MAX (64 * 1024)
-#define SAID_MAX     200
 
 void process_paths(const struct allocation *a, struct process_paths *p)
 {
@@ -120,14 +119,21 @@ static void last_line(struct buf *text, char *out, size_t size)
 	out[n] = '\0';
 }
 
-void process_log_error(const struct allocation *a, const char *what, int status, struct err *e)
+void process_log_said(const struct allocation *a, char said[PROCESS_SAID_SIZE])
 {
 	cleanup(buf_done) struct buf text = buf_make(LOG_READ_MAX);
-	char said[SAID_MAX] = "", how[64];
 	struct err ignored;
 
+	said[0] = '\0';
 	if (file_read(a->dirfd, LOG_FILE, &text, &ignored) == 0 && text.len > 0)
-		last_line(&text, said, sizeof(said));
+		last_line(&text, said, PROCESS_SAID_SIZE);
+}
+
+void process_log_error(const struct allocation *a, const char *what, int status, struct err *e)
+{
+	char said[PROCESS_SAID_SIZE], how[64];
+
+	process_log_said(a, said);
 	proc_status_text(status, how, sizeof(how));
 	err_set(e, ERR_INTERNAL, "%s %s%s%s", what, how, said[0] ? ": " : "", said);
 }

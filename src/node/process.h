@@ -18,4 +18,6 @@ void process_unwatch(struct allocation *a);
 
 /* What engines and children say goes to a file of the allocation; its last line is the error. */
 int process_log_open(const struct allocation *a); /* -1: they are not heard */
+#define PROCESS_SAID_SIZE 200
+void process_log_said(const struct allocation *a, char said[PROCESS_SAID_SIZE]); /* or "" */
 void process_log_error(const struct allocation *a, const char *what, int status, struct err *e);

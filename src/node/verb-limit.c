@@ -41,13 +41,20 @@ static int change(void *arg, struct err *e)
 static void on_changed(struct task *task, int status)
 {
 	struct allocation *a = task->data;
+	char said[PROCESS_SAID_SIZE];
 	struct err e = { 0 };
 
 	if (status == 0)
 		return keep(a);
-	process_log_error(a, "change its limits", status, &e);
-	/* Refused: it cannot be so, and is as it was. Cut short: nobody knows how far it came. */
-	e.code = WIFEXITED(status) ? ERR_CONFLICT : ERR_BUSY;
+	process_log_said(a, said);
+	if (WIFEXITED(status)) {
+		err_set(&e, ERR_CONFLICT, "its limits stay as they were: %s", said);
+		err_fix(&e, "Ask for a smaller change, or let it sleep: "
+			    "what is changed then holds when it wakes.");
+	} else { /* nobody knows how far it came */
+		process_log_error(a, "change its limits", status, &e);
+		e.code = ERR_BUSY;
+	}
 	end(a, &e);
 }
 

@@ -239,7 +239,10 @@ static int one_secret(struct store *s, const struct statement *st, const char *o
 
 	if (n < 0)
 		return -1;
-	return n == 1 ? 0 : err_set(e, ERR_NOT_FOUND, "there is no secret \"%.60s\"", name);
+	if (n == 1)
+		return 0;
+	err_set(e, ERR_NOT_FOUND, "there is no secret \"%.60s\"", name);
+	return err_fix(e, "'berth secret ls' lists those there are.");
 }
 
 int store_secret_get(struct store *s, const char *owner, const char *name, struct secret *ret,

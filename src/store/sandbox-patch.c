@@ -16,7 +16,9 @@ static const struct statement patch = { "sandbox-patch",
 	"WHERE id = $1 AND version = $2::bigint RETURNING *)"
 	TELL("version", "'patch'", "state", "state", "''", "0", "did")
 	"SELECT " SANDBOX_COLUMNS " FROM did" };
+/* Some are of the network: it is told anew, until it is in force. */
 static const struct statement limits_done = { "sandbox-limits-done",
+	"WITH told AS (UPDATE sandbox_network SET version = version + 1 WHERE sandbox_id = $1) "
 	"UPDATE sandbox SET limits_pending = false WHERE id = $1 AND version = $2::bigint "
 	"RETURNING " SANDBOX_COLUMNS };
 static const struct statement rearm = { "sandbox-rearm",

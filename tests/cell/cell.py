@@ -1,7 +1,7 @@
 """Several hosts on one machine, as one cell.
 
 Every host has a network namespace of its own with one address on a bridge, its own
-berth-node, berthd, pool and directory. The bridge and PostgreSQL are in the runner's
+berth-node, berthd, berth-egress, pool and directory. The bridge and PostgreSQL are in the runner's
 namespace, which is private too (see run.py): no address of a cell is seen outside it, and
 links and namespaces are gone with the last process in them, however that ended.
 """
@@ -163,14 +163,18 @@ class Host:
         self.dir = cell.dir / self.name
         self.instance = cell.tag + self.name
         self.settings = {}
-        self.holder = self.node = self.berthd = self.api = None
+        self.holder = self.node = self.egress = self.berthd = self.api = None
+
+    @property
+    def daemons(self):
+        return self.node, self.egress, self.berthd
 
     # -- making it ------------------------------------------------------------------------------
 
     def make(self):
         self.dir.mkdir(mode=0o711)
         for name, mode, service in (("run", 0o711, False), ("log", 0o700, False), ("node", 0o700, False),
-                                    ("state", 0o700, True)):
+                                    ("state", 0o700, True), ("run/egress", 0o700, True)):
             (self.dir / name).mkdir(mode=mode)
             (self.dir / name).chmod(mode)
             if service:
@@ -182,9 +186,14 @@ class Host:
             "egress_socket": self.dir / "run/egress.sock", "egress_user": service_user(),
             "run_dir": self.dir / "node", "pool": self.dir / "pool.img", "pool_size": "4g",
             "init": build / "src/init/berth-init", "image_helper": build / "src/image/berth-image"})
+        self.write("egress.conf", {
+            "socket": self.dir / "run/egress/policy.sock", "node_socket": self.dir / "run/egress.sock",
+            **self.cell.egress_settings()})
         self.configure()
         self.node = Daemon([build / "src/node/berth-node", "--config", self.dir / "node.conf"],
                            self.dir / "log/berth-node.log", self.namespace)
+        self.egress = Daemon([build / "src/egress/berth-egress", "--config", self.dir / "egress.conf"],
+                             self.dir / "log/berth-egress.log", self.namespace, service_user())
         self.berthd = Daemon([build / "src/api/berthd", "--config", self.dir / "berthd.conf"],
                              self.dir / "log/berthd.log", self.namespace, service_user())
         return self
@@ -215,13 +224,14 @@ class Host:
         self.settings.update(more)
         self.write("berthd.conf", {
             "listen": f"{self.address}:{PORT}", "database": self.cell.database(), "host": self.name,
-            "node_socket": self.dir / "run/node.sock", "state_dir": self.dir / "state",
+            "node_socket": self.dir / "run/node.sock", "egress_socket": self.dir / "run/egress/policy.sock",
+            "state_dir": self.dir / "state",
             "timer_divisor": DIVISOR, "loops": 1, "store_workers": 2, **self.cell.settings_of(self), **self.settings})
 
     # -- its life -------------------------------------------------------------------------------
 
     def start(self, wait=True):
-        for d in (self.node, self.berthd):
+        for d in self.daemons:
             if not d.runs():
                 d.start()
         if wait:
@@ -239,13 +249,13 @@ class Host:
         wait_until(self.healthy, seconds, f"{self.name} healthy")
 
     def kill(self, *daemons):
-        """SIGKILL; both without names."""
-        for d in daemons or ("berthd", "node"):
+        """SIGKILL; all of them without names."""
+        for d in daemons or ("berthd", "node", "egress"):
             getattr(self, d).kill()
 
     def stop(self):
-        self.berthd.stop()
-        self.node.stop()
+        for d in reversed(self.daemons):
+            d.stop()
 
     def restart(self, *daemons):
         self.kill(*daemons)
@@ -317,6 +327,9 @@ class Cell:
     def settings_of(self, host):
         return {"peer_listen": f"{host.address}:{PEER_PORT}"}
 
+    def egress_settings(self):
+        return {}
+
     @property
     def primary(self):
         return self.postgres[0]
@@ -338,6 +351,7 @@ class Cell:
             h.make()
         for h in self.hosts:
             h.node.start()
+            h.egress.start()
         self.key = self.make_key()
         for h in self.hosts:
             h.berthd.start()
@@ -386,7 +400,7 @@ class Cell:
     def check(self, seconds=60):
         """Records and kernels agree, soon: what was begun may take a moment to end. No daemon fell over."""
         for h in self.hosts:
-            for d in (h.node, h.berthd):
+            for d in h.daemons:
                 assert not d.died(), f"{h.name}: {d.argv[-3]} ended with {d.process.returncode}\n{d.said()}"
         try:
             wait_until(lambda: not self.differences(), seconds, "records as the kernels are")

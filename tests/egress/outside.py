@@ -7,14 +7,12 @@ The zone says {name: [addresses]}. What servers see is written down, one JSON ob
 """
 import http.server
 import json
-import os
 import socket
 import ssl
 import struct
 import subprocess
 import sys
 import threading
-import time
 
 ADDRESS, ZONE, CERT, SEEN = sys.argv[1:5]
 lock = threading.Lock()
@@ -88,14 +86,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
             while data := self.connection.recv(65536) if not self.rfile.peek() else self.rfile.read1():
                 self.wfile.write(data)
             self.close_connection = True
-            return
-        if self.path == "/wait":  # the answer's end comes when somebody says so
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            while not os.path.exists(SEEN + ".go"):
-                time.sleep(0.05)
-            self.wfile.write(text)
             return
         if self.path == "/close":  # an answer that ends with the connection
             self.send_response(200)

@@ -46,7 +46,7 @@ def main():
                     print(f"FAIL  {name}\n{traceback.format_exc()}", flush=True)
         if w.procs[0].poll() is not None:
             failed += 1
-            print("FAIL  berth-egress ended")
+            print(f"FAIL  berth-egress ended: {w.procs[0].returncode}")
         if failed:
             print((w.work / "egress.log").read_text()[-3000:])
     finally:

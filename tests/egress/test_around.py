@@ -1,37 +1,14 @@
 """Ways around a policy that somebody in the box would think of."""
 import json
-import subprocess
-import time
 
 from test_policy import ask, tcp
-from test_web import RULES, SECRET, TOKEN, box_ca, opened
+from test_web import RULES, SECRET, opened
 
 PATHS = [("api.example.com", "80", "GET POST", "/v1/*")]
-OPEN_TLS = """
-import http.client, socket, ssl, sys
-ctx = ssl.create_default_context(cafile={ca!r})
-s = ctx.wrap_socket(socket.create_connection(('api.example.com', 443), 10), server_hostname='api.example.com')
-def get(path, more=''):
-    s.sendall(f'GET {{path}} HTTP/1.1\\r\\nHost: api.example.com\\r\\n{{more}}\\r\\n'.encode())
-    got = b''
-    while not got.endswith(b'}}') and (d := s.recv(65536)):
-        got += d
-    return got
-"""
 
 
 def paths(w):
     return [r["path"] for r in w.outside.seen("request")]
-
-
-def step(w, code, between):
-    """Run code inside; when it has said something, do that, and let it go on."""
-    p = subprocess.Popen(["ip", "netns", "exec", w.box, "/usr/bin/python3", "-uc", code], stdin=subprocess.PIPE,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    first = p.stdout.readline()
-    between()
-    out, _ = p.communicate("go\n", timeout=60)
-    return first, out
 
 
 def test_an_upgrade_hides_no_requests(w):
@@ -94,59 +71,6 @@ print(sum(got(s) == b'x' for s in all))""")
     w.event("max_connections")
 
 
-def test_a_limit_below_what_was_used(w):
-    w.policy(RULES)
-    assert w.curl("https://api.example.com/").returncode == 0
-    w.policy(RULES, max_bytes_out=10)
-    assert w.curl("https://api.example.com/").returncode != 0
-    w.event("max_bytes_out")
-
-
-def test_what_must_be_seen_now_was_not_before(w):
-    """A tunnel of before ends with the policy that could not look into it."""
-    w.policy(RULES)
-    code = OPEN_TLS.format(ca=str(w.work / "ca.pem")) + """
-print(get('/one')[:12])
-sys.stdin.readline()
-try: print(get('/two')[:12])
-except OSError as e: print('over')"""
-    first, rest = step(w, code, lambda: w.policy([("api.example.com", "443", "GET", "/v1/*")]))
-    assert "200" in first and "/two" not in paths(w), (first, rest, paths(w))
-
-
-def test_a_secret_that_changes_does_not_come_back(w):
-    """An answer is under way when the value it holds is replaced."""
-    key = SECRET | {"paths": "", "header": "X-Api-Key", "value": TOKEN}
-    code = OPEN_TLS.format(ca=str(box_ca(w))) + """
-s.sendall(b'GET /wait HTTP/1.1\\r\\nHost: api.example.com\\r\\n\\r\\n')
-print(s.recv(999)[:12])
-sys.stdin.readline()
-try: print(s.recv(65536))
-except OSError: pass"""
-
-    for then in ([key | {"value": "another-0123456789"}], []):
-        w.policy(RULES, secrets=[key])
-
-        def change():
-            w.policy(RULES, secrets=then)
-            (w.work / "seen.jsonl.go").write_text("")
-        first, rest = step(w, code, change)
-        (w.work / "seen.jsonl.go").unlink()
-        assert "200" in first and TOKEN not in rest, rest
-
-
-def test_the_same_policy_again_ends_nothing(w):
-    """berthd was away, and tells all anew."""
-    rules = RULES + [("www.example.com", "443", "GET", "")]
-    w.policy(rules, secrets=[SECRET])
-    code = OPEN_TLS.format(ca=str(box_ca(w))) + """
-print(get('/v1/one')[:12])
-sys.stdin.readline()
-print(get('/v1/two')[:12])"""
-    _, rest = step(w, code, lambda: w.policy(rules, secrets=[SECRET], version=w.version))
-    assert "200" in rest and w.outside.seen("request")[-1]["headers"]["Authorization"] == SECRET["value"], rest
-
-
 def test_no_part_of_an_answer_is_asked_for(w):
     """Half of a secret is not found in half of an answer."""
     w.policy(RULES, secrets=[SECRET | {"paths": ""}])
@@ -181,13 +105,16 @@ def test_one_box_does_not_use_up_the_rest(w):
     """Of questions over TCP there are not more at once than of other connections."""
     w.policy(RULES)
     out = w.python("""
-import socket, resource, select
+import socket, resource, select, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
 all = []
 for i in range(700):
     s = socket.create_connection(('100.80.0.1', 53), 10)
     all.append(s)
-print(len(select.select(all, [], [], 2)[0]))""")
+time.sleep(1)
+p = select.poll()
+for s in all: p.register(s, select.POLLIN)
+print(len(p.poll(0)))""")
     assert int(out.stdout) >= 180, out
     w.event("open_connections")
 
@@ -202,13 +129,3 @@ for i in range(3000):
     if i % 30 == 29: time.sleep(0.03)""")
     told = w.wait(lambda: sum(e["count"] for e in w.events) >= 2500 and list(w.events), 40)
     assert len(told) < 220, len(told)
-
-
-def test_who_hangs_up_ends_nobody(w):
-    """An answer is written to somebody who is gone."""
-    w.policy(RULES, secrets=[SECRET])
-    ask_twice = "s.sendall(b'GET /v1/x HTTP/1.1\\r\\nHost: api.example.com\\r\\n\\r\\n' * 2); s.recv(9)"
-    for _ in range(3):
-        w.python(OPEN_TLS.format(ca=str(box_ca(w))) + ask_twice)
-    assert opened(w, "https://api.example.com/v1/x").returncode == 0
-    assert w.procs[0].poll() is None, "it ended"

@@ -41,6 +41,37 @@ def opened(w, url, *more):
     return w.inside("curl", "-sS", "-m", "15", "--noproxy", "*", "--cacert", box_ca(w), *more, url)
 
 
+class Open:
+    """One TLS connection from inside that stays open, whatever becomes of the policy."""
+
+    CODE = """
+import http.client, ssl, sys
+c = http.client.HTTPSConnection('api.example.com', timeout=15, context=ssl.create_default_context(cafile=sys.argv[1]))
+c.connect(); c.auto_open = 0
+for line in sys.stdin:
+    try:
+        c.request('POST', line.strip(), b'x' * 1000)
+        print(c.getresponse().read().decode().replace(chr(10), ' '), flush=True)
+    except Exception as e:
+        print('ended', type(e).__name__, flush=True); break
+"""
+
+    def __init__(self, w, ca):
+        self.process = subprocess.Popen(["ip", "netns", "exec", w.box, "/usr/bin/python3", "-c", self.CODE, str(ca)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def ask(self, path):
+        print(path, file=self.process.stdin, flush=True)
+        return self.process.stdout.readline()
+
+
 def test_methods_and_paths(w):
     w.policy([("api.example.com", "80", "GET", "/v1/* /health")])
     assert keep_alive(w, ["GET /v1/x", "GET /health", "POST /v1/x"]) == ["200", "200", "403"]
@@ -48,6 +79,36 @@ def test_methods_and_paths(w):
         assert keep_alive(w, [bad]) == ["403"], bad
     w.event("request", "api.example.com")
     assert {r["path"] for r in w.outside.seen("request")} == {"/v1/x", "/health"}
+
+
+def test_who_has_said_all_is_still_answered(w):
+    """`printf ... | nc`: its end arrives before the server is reached."""
+    w.policy([("api.example.com", "80")])
+    out = w.python("""
+import socket
+s = socket.create_connection(("api.example.com", 80), 15)
+s.sendall(b"GET /half HTTP/1.1\\r\\nHost: api.example.com\\r\\nConnection: close\\r\\n\\r\\n")
+s.shutdown(socket.SHUT_WR)
+print(s.recv(100).split(b"\\r\\n")[0].decode())
+""")
+    assert out.stdout == "HTTP/1.1 200 OK\n", out
+    assert [r["path"] for r in w.outside.seen("request")] == ["/half"]
+
+
+def test_who_goes_in_the_middle_ends_nobody_else(w):
+    w.policy([("api.example.com", "80")])
+    w.python("""
+import random, socket, struct, time
+for i in range(150):
+    s = socket.create_connection(("api.example.com", 80), 15)
+    s.sendall(b"GET /gone HTTP/1.1\\r\\nHost: api.example.com\\r\\n\\r\\n" * 4)
+    if i % 2: s.shutdown(socket.SHUT_WR)
+    time.sleep(random.random() / 100)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.close()
+""")
+    assert w.procs[0].poll() is None, "it ended"
+    assert keep_alive(w, ["GET /a"]) == ["200"]
 
 
 def test_keep_alive_evades_no_limit(w):
@@ -98,6 +159,31 @@ def test_secrets_do_not_come_back(w):
     assert "200" in head.stdout and TOKEN not in head.stdout, head
     big = w.inside("sh", "-c", f"head -c 3000000 /dev/zero | curl -sS -m 30 --noproxy '*' --cacert {box_ca(w)} --data-binary @- https://api.example.com/v1/big")
     assert json.loads(big.stdout)["body"] == 3000000, big
+
+
+def test_a_secret_does_not_come_back_on_a_connection_of_before(w):
+    key = SECRET | {"header": "X-Api-Key", "value": TOKEN}
+    w.policy(RULES, secrets=[key])
+    with Open(w, box_ca(w)) as c:
+        assert "*" * len(TOKEN) in c.ask("/v1/1")
+        w.policy(RULES, secrets=[key], version=w.version)  # told again: nothing ends
+        said = c.ask("/v1/2")
+        assert TOKEN not in said and "*" * len(TOKEN) in said, said
+        w.policy(RULES, secrets=[key | {"value": TOKEN[::-1]}])
+        assert c.ask("/v1/3").startswith("ended")
+    with Open(w, box_ca(w)) as c:
+        said = c.ask("/v1/4")
+        assert TOKEN[::-1] not in said and "*" * len(TOKEN) in said, said
+    assert w.outside.seen("request")[-1]["headers"]["X-Api-Key"] == TOKEN[::-1]
+
+
+def test_what_must_be_seen_from_now_on_is_no_tunnel_of_before(w):
+    for change in ({"max_requests": 5}, {"secrets": [SECRET]}, {"rules": [("api.example.com", "443", "GET", "")]}):
+        w.policy(RULES)
+        with Open(w, w.work / "ca.pem") as c:
+            assert "you_sent" in c.ask("/v1/1")
+            w.policy(**{"rules": RULES, **change})
+            assert c.ask("/v1/2").startswith("ended"), change
 
 
 def test_python_and_git_use_it(w):

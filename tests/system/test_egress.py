@@ -1,4 +1,5 @@
 """What a sandbox may reach: nothing, unless a policy names it; and every way around that is refused, and said."""
+import contextlib
 import json
 import os
 import pathlib
@@ -252,8 +253,12 @@ def test_a_secret_is_seen_by_the_server_and_by_nobody_inside(s):
     assert token not in logs, "in a log"
     assert b"BEGIN CERTIFICATE" in s.api.exec(box, "cat /etc/berth/ca.pem").out
     s.api.call("DELETE", "/v1/secrets/api-token")
-    wait_until(lambda: not s.api.get(f"/v1/sandboxes/{box}/network")["in_force"], 60, "closed without its secret")
+    why = 'there is no secret "api-token"'
+    wait_until(lambda: s.api.get(f"/v1/sandboxes/{box}/network")["reason"] == why, 60, "the reason")
     assert curl(s, box, "https://api.example.com/v1/me").exit_code != 0
+    got = put(s, box, ALLOW | {"secrets": ["api-token"]})
+    assert (got["in_force"], got["reason"]) == (False, why), "told to be in force, and nothing passes"
+    assert put(s, box, ALLOW)["in_force"] and reaches(s, box, "https://api.example.com/again")["path"] == "/again"
 
 
 @only("crun")
@@ -263,8 +268,11 @@ def test_the_limits_of_a_profile_hold_and_are_changed_live(s):
         assert reaches(s, box, "https://api.example.com" + path)["path"] == path, "requests in TLS are counted, too"
     assert curl(s, box, "https://api.example.com/3").exit_code == 22
     event(s, box, "max_requests")
-    s.api.call("PATCH", "/v1/sandboxes/" + box, {"requests": 3})
-    wait_until(lambda: curl(s, box, "https://api.example.com/4").exit_code == 0, 30, "the new limit")
+    told = s.api.get(f"/v1/sandboxes/{box}/network")["version"]
+    assert s.api.call("PATCH", "/v1/sandboxes/" + box, {"requests": 3})["limits_in_force"]
+    got = s.api.get(f"/v1/sandboxes/{box}/network")
+    assert got["version"] > told and got["in_force"], "an older one can no longer take its place"
+    assert curl(s, box, "https://api.example.com/4").exit_code == 0, "what is in force is so by now"
     assert curl(s, box, "https://api.example.com/5").exit_code == 22
     wait_until(lambda: s.api.get(f"/v1/sandboxes/{box}/usage")["requests"] == 3, 30, "usage")
 
@@ -289,3 +297,67 @@ def test_a_refusal_is_an_event_for_whoever_follows(s):
             assert data["sandbox"] == box and data["name"] == "evil.example.org", data
             return
         assert time.monotonic() < deadline, "no event"
+
+
+@only("crun")
+def test_the_command_shows_what_is_enforced_and_says_what_is_wrong(s):
+    box = s.api.create("base", **SMALL)
+    policy = pathlib.Path(s.dir, "policy.json")
+    policy.write_text(json.dumps({"mode": "allow", "rules": [{"host": "api.example.com", "ports": [443, 8443]}], "secrets": ["gone"],
+                                  "max_requests": 9}))
+    _, out, _ = s.berth("network", "set", box, "--file", str(policy))
+    for part in (b'not in force: there is no secret "gone"', b"allow      api.example.com:443,8443\n", b"secret     gone\n", b"max_requests 9\n"):
+        assert part in out, out
+    for wrong, said in (("https://api.example.com", b"without https://"), ("api.example.com/v1", b"without https://"), ("*", b"*.example.com"),
+                        ("api.example.com:70000", b"65535")):
+        code, _, err = s.berth("network", "set", box, wrong)
+        assert code == 125 and said in err, (wrong, err)
+    status, answer, _ = s.api.request("PUT", f"/v1/sandboxes/{box}/network", {"mode": "allow", "rules": ["api.example.com"]})
+    assert status == 400 and "no object" in answer["message"], answer
+    s.api.delete(box)
+    code, out, err = s.berth("limits", box)
+    assert (code, out) == (125, b"") and b"is gone" in err, (code, out, err)
+    code, out, _ = s.berth("usage", box)
+    assert code == 0 and b"gone" in out, out
+
+
+@only("crun")
+@limit(120)
+def test_what_was_used_while_the_database_was_away_is_written_when_it_is_back(s):
+    box = make(s, ALLOW)
+    s.api.exec(box, "sleep 1; curl -s http://api.example.com/away", background=True)
+    for _ in range(15):
+        with contextlib.suppress(ProcessLookupError, AssertionError):  # in the moment between two of them
+            s.kill("postgres")
+        time.sleep(0.2)
+    wait_until(lambda: outside.seen("request"), 30, "the request")
+    s.wait_healthy()
+    wait_until(lambda: s.api.get(f"/v1/sandboxes/{box}/usage")["requests"] == 1, 30, "what was used")
+
+
+@only("crun")
+def test_of_policies_at_once_each_is_told_what_became_of_it(s):
+    box, answers = make(s), []
+
+    def one(i):
+        answers.append(put(s, box, {"mode": "allow", "rules": [{"host": f"h{i}.example.com"}]}))
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    last = max(answers, key=lambda a: a["version"])
+    got = s.api.get(f"/v1/sandboxes/{box}/network")
+    assert got["in_force"] and (got["version"], got["rules"]) == (last["version"], last["rules"]), (got, answers)
+    assert {a["reason"] for a in answers} <= {"", "a newer policy has taken its place"}, answers
+
+
+@only("crun")
+def test_a_command_of_its_own_sandbox_reaches_what_is_allowed(s):
+    ask = (images.have(s, "curl"), "--", "curl", "-sS", "-m", "20", "http://api.example.com/run")
+    code, out, err = s.berth("run", "--allow", "*.example.net", "--allow", "api.example.com:80", *ask)
+    assert code == 0 and json.loads(out)["path"] == "/run", (code, err)
+    code, _, err = s.berth("run", *ask)
+    assert code == 6 and b"resolve" in err, (code, err)
+    code, _, err = s.berth("run", "--allow", "http://api.example.com", *ask)
+    assert code == 125 and b"without https://" in err, (code, err)

@@ -14,6 +14,7 @@ from .exec import ExecResult
 from .files import FileInfo
 from .process import Process
 from .sandbox import Sandbox, Session, get_sandbox
+from .secrets import Secrets
 
 __version__ = "0.1.0"
-__all__ = ["Berth", "CodeContext", "ExecResult", "Execution", "FileInfo", "Process", "Sandbox", "Session", "get_sandbox"]
+__all__ = ["Berth", "CodeContext", "ExecResult", "Execution", "FileInfo", "Process", "Sandbox", "Secrets", "Session", "get_sandbox"]

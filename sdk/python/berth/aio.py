@@ -3,6 +3,7 @@ import asyncio
 import threading
 
 from . import sandbox as _sync
+from . import secrets as _secrets
 
 STREAMS = {"exec_stream", "stream_process_logs", "read_file_stream", "run_code_stream"}
 _END = object()
@@ -103,3 +104,7 @@ def _wrap(value):
 
 def get_sandbox(client, ident, **options):
     return AsyncSandbox(_sync.Sandbox(client, ident, **options))
+
+
+def get_secrets(client):
+    return _Async(_secrets.Secrets(client))

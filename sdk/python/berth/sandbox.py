@@ -189,6 +189,13 @@ class Workspace:
         raise NotYetError("validate_port_token")
 
 
+def policy_of(network):
+    """A list of names is the policy that allows them, and nothing else."""
+    if isinstance(network, dict):
+        return network
+    return {"mode": "allow", "rules": [{"host": host} for host in network]} if network else {"mode": "none"}
+
+
 class Session(Workspace):
     def __init__(self, sandbox, ident, cwd):
         super().__init__(sandbox.client)
@@ -216,10 +223,17 @@ def _must(result):
 class Sandbox(Workspace):
     """The sandbox of this name (or id), made by its first use. As a context manager it is destroyed at the end."""
 
-    def __init__(self, client, ident, image=None, sleep_after=None, keep_alive=None, labels=None):
+    def __init__(self, client, ident, image=None, sleep_after=None, keep_alive=None, labels=None, profile=None, limits=None,
+                 network=None):
+        """`image`, `profile`, `limits` and `network` are of a new one."""
         super().__init__(client)
         self.id, self.session_id = ident, f"sandbox-{ident}"[:63]
-        self._image, self._sleep_after, self._keep_alive, self._labels = image, sleep_after, keep_alive, labels
+        self._sleep_after, self._keep_alive, self._labels = sleep_after, keep_alive, labels
+        self._new = {"image": image or client.image, "name": ident, **(limits or {})}
+        if profile is not None:
+            self._new["profile"] = profile
+        if network is not None:
+            self._new["network"] = policy_of(network)
         self._lock, self._path, self._gone, self._has_shell = threading.RLock(), None, None, False
 
     def __enter__(self):
@@ -246,8 +260,7 @@ class Sandbox(Workspace):
         if self.id.startswith("sb_"):
             record = self.client.json("GET", "/v1/sandboxes/" + self.id)
         else:
-            record = self.client.json("POST", "/v1/sandboxes", key=random_id("create_"),
-                                      body={"image": self._image or self.client.image, "name": self.id, **wanted})
+            record = self.client.json("POST", "/v1/sandboxes", key=random_id("create_"), body={**self._new, **wanted})
         if any(k in wanted and wanted[k] != record.get(k) for k in ("sleep_after_ms", "keep_alive")):
             record = self.client.json("PATCH", "/v1/sandboxes/" + record["id"], body=wanted, key=random_id("patch_"))
         return record
@@ -296,8 +309,38 @@ class Sandbox(Workspace):
         self.client.json("PATCH", self._base(), body={"env": {k: v for k, v in now.items() if v is not None}}, key=random_id("env_"))
         _must(self.exec(_exports(env)))
 
-    def _doomed(self):
-        """What to destroy: nothing is made for that, if it was destroyed before; one that failed is no longer handed out, but there."""
+    # -- what it may use and reach, and what it did
+
+    def set_limits(self, **limits):
+        """At once, while it runs: `memory_mb=1024`, or all of a `profile`. The record, with `limits_in_force`."""
+        return self.client.json("PATCH", self._base(), body=limits, key=random_id("limits_"))
+
+    def get_network(self):
+        """The policy, whether it is in force and why not, and what was used of it."""
+        return self.client.json("GET", self._known() + "/network")
+
+    def set_network(self, policy):
+        """The whole policy, or a list of the names it may reach. It holds if the answer says `in_force`."""
+        return self.client.json("PUT", self._base() + "/network", body=policy_of(policy), key=random_id("network_"))
+
+    def lock_network(self):
+        """What is allowed for the `bootstrap` only, no longer is."""
+        return self.client.json("POST", self._base() + "/network/lock", key=random_id("lock_"))
+
+    def get_security_events(self, after=0):
+        """What it was refused, in order, behind the one with this `seq`."""
+        return self.client.json("GET", self._known() + "/security", query={"after": after})["events"]
+
+    def get_events(self, after=0):
+        """What happened to it, in order, behind the one with this `seq`."""
+        return self.client.json("GET", self._known() + "/events", query={"after": after})["events"]
+
+    def get_usage(self):
+        """What it used in all its lives, also when it is gone."""
+        return self.client.json("GET", self._known() + "/usage")
+
+    def _known(self):
+        """Where its record is: nothing is made for that, if it was destroyed; one that failed is no longer handed out, but there."""
         with self._lock:
             if self._gone and self._path is None:
                 return self._gone
@@ -309,7 +352,7 @@ class Sandbox(Workspace):
     def destroy(self):
         """Gone, and proven: the receipt."""
         until = time.monotonic() + DELETE_WAIT
-        path = self._doomed()
+        path = self._known()
         while True:
             answer = self.client.json("DELETE", path, key=random_id("rm_"))
             path = "/v1/sandboxes/" + answer["id"]  # its name may be another's by now

@@ -21,6 +21,8 @@ class Aio(unittest.IsolatedAsyncioTestCase):
             await p.wait_for_log("up", timeout=30)
             await p.kill("KILL")
             self.assertEqual((await p.refresh()).status, "killed")
+            self.assertEqual((await box.get_network())["mode"], "none")
+            self.assertIsInstance(await aio.get_secrets(client).list(), list)
             session = await box.create_session("s")
             self.assertEqual((await session.exec("cd /tmp; pwd")).stdout, "/tmp\n")
             with self.assertRaises(berth.CommandTimeoutError):

@@ -16,7 +16,8 @@ METHODS = """exec exec_stream start_process list_processes get_process kill_proc
 cleanup_completed_processes get_process_logs stream_process_logs git_checkout mkdir write_file read_file read_file_stream
 delete_file rename_file move_file list_files exists expose_port unexpose_port get_exposed_ports is_port_exposed
 validate_port_token create_session get_session set_env_vars create_code_context run_code run_code_stream
-list_code_contexts delete_code_context destroy""".split()
+list_code_contexts delete_code_context destroy set_limits get_network set_network lock_network get_security_events
+get_events get_usage""".split()
 
 
 class Methods(WithBox):
@@ -158,6 +159,51 @@ class Methods(WithBox):
         for call in (self.box.expose_port, self.box.unexpose_port, self.box.is_port_exposed):
             with self.assertRaises(berth.NotYetError):
                 call(8080)
+
+    def test_what_it_may_use_and_what_it_used(self):
+        box = berth.get_sandbox(client, name(), profile="validation", limits={"pids": 99})
+        made = box.info()
+        self.assertEqual((made["profile"], made["memory_mb"], made["pids"]), ("validation", 512, 99))
+        changed = box.set_limits(memory_mb=256)
+        self.assertEqual((changed["memory_mb"], changed["pids"], changed["limits_in_force"]), (256, 99, True))
+        with self.assertRaises(berth.InvalidError):
+            box.set_limits(memory_mb=1)
+        self.assertEqual(box.exec(["true"]).exit_code, 0)
+        ident = box.destroy()["id"]
+        used = box.get_usage()  # and makes no other one for that
+        self.assertEqual((used["sandbox"], used["gone"]), (ident, True))
+        self.assertGreater(used["cpu_ms"], 0)
+        events = box.get_events()
+        self.assertEqual((events[-1]["to"], box.get_events(after=events[-1]["seq"])), ("gone", []))
+
+    def test_what_it_may_reach(self):
+        box = berth.get_sandbox(client, name(), network=["api.example.com"])
+        made = box.get_network()
+        self.assertEqual((made["mode"], made["in_force"], [r["host"] for r in made["rules"]]), ("allow", True, ["api.example.com"]))
+        box.run_code("import socket\ntry: socket.gethostbyname('evil.example.org')\nexcept OSError: pass")
+        until = time.monotonic() + 30
+        while not box.get_security_events() and time.monotonic() < until:
+            time.sleep(0.1)
+        refused = box.get_security_events()
+        self.assertEqual([(e["kind"], e["name"]) for e in refused], [("name", "evil.example.org")])
+        self.assertEqual(box.get_security_events(after=refused[-1]["seq"]), [])
+        self.assertEqual(box.set_network({"mode": "allow", "bootstrap": [{"host": "*.example.net"}]})["phase"], "bootstrap")
+        self.assertEqual(box.lock_network()["phase"], "locked")
+        self.assertEqual(box.set_network([])["mode"], "none")
+        with self.assertRaises(berth.InvalidError):
+            box.set_network(["https://api.example.com"])
+        box.destroy()
+        self.assertEqual((box.get_network()["in_force"], box.get_security_events()), (False, refused))
+
+    def test_secrets(self):
+        secrets, word = berth.Secrets(client), name()
+        made = secrets.set(word, "api.example.com", "Bearer 0123456789", paths=["/v1/*"])
+        self.assertEqual((made["host"], made["header"], made["paths"]), ("api.example.com", "Authorization", ["/v1/*"]))
+        self.assertIn(word, [k["name"] for k in secrets.list()])
+        self.assertNotIn("0123456789", str(secrets.list()))
+        self.assertEqual(secrets.remove(word)["name"], word)
+        with self.assertRaises(berth.NotFoundError):
+            secrets.remove(word)
 
     def test_destroy_gives_the_receipt(self):
         box = berth.get_sandbox(client, name(), keep_alive=True)

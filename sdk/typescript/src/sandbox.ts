@@ -19,7 +19,14 @@ export interface SandboxOptions {
   /** The image of a new one; default: the client's. */
   image?: string;
   labels?: Record<string, string>;
+  /** The limits of a new one, by name and one by one. */
+  profile?: string;
+  limits?: Limits;
+  /** What a new one may reach: a whole policy, or names. */
+  network?: Api.NetworkPolicy | string[];
 }
+
+export type Limits = Partial<Omit<Api.Profile, 'name' | 'built_in'>>;
 
 export interface SessionOptions {
   id?: string;
@@ -265,6 +272,12 @@ function checkNames(env: Record<string, string | undefined>): void {
   }
 }
 
+/** Names are the policy that allows them, and nothing else. */
+function policyOf(network: Api.NetworkPolicy | string[]): Api.NetworkPolicy {
+  if (!Array.isArray(network)) return network;
+  return network.length ? { mode: 'allow', rules: network.map((host) => ({ host })) } : { mode: 'none' };
+}
+
 export class Session extends Workspace {
   constructor(client: Berth, readonly id: string, private readonly at: () => Promise<string>, private readonly start: string) {
     super(client);
@@ -333,11 +346,17 @@ export class Sandbox extends Workspace {
       record = await this.client.json<SandboxRecord>('GET', `/v1/sandboxes/${this.id}`);
     } else {
       record = await this.client.json<SandboxRecord>('POST', '/v1/sandboxes', {
-        json: { image: this.options.image ?? this.client.image, name: this.id, ...wanted }, key: randomId('create_') });
+        json: { image: this.options.image ?? this.client.image, name: this.id, ...this.#fresh(), ...wanted }, key: randomId('create_') });
     }
     const differs = (['sleep_after_ms', 'keep_alive'] as const).some((k) => k in wanted && wanted[k] !== record[k]);
     if (differs) record = await this.client.json<SandboxRecord>('PATCH', `/v1/sandboxes/${record.id}`, { json: wanted, key: randomId('patch_') });
     return record;
+  }
+
+  /** What only a new one is given. */
+  #fresh(): Record<string, unknown> {
+    const { profile, limits, network } = this.options;
+    return { ...limits, ...(profile === undefined ? {} : { profile }), ...(network === undefined ? {} : { network: policyOf(network) }) };
   }
 
   protected shell(): Promise<string> {
@@ -394,8 +413,45 @@ export class Sandbox extends Workspace {
     if (!done.success) throw new BerthError({ code: 'invalid', message: `the variables could not be set: ${done.stderr}` });
   }
 
-  /** What to destroy: nothing is made for that, if it was destroyed before; one that failed is no longer handed out, but there. */
-  async #doomed(): Promise<string> {
+  // -- what it may use and reach, and what it did ----------------------------------------------
+
+  /** At once, while it runs. The record says whether they are `limits_in_force`. */
+  async setLimits(limits: Limits & { profile?: string }): Promise<SandboxRecord> {
+    return this.client.json('PATCH', await this.base(), { json: limits, key: randomId('limits_') });
+  }
+
+  /** The policy, whether it is in force and why not, and what was used of it. */
+  async getNetwork(): Promise<Api.Network> {
+    return this.client.json('GET', `${await this.#known()}/network`);
+  }
+
+  /** The whole policy, or the names it may reach. It holds if the answer says `in_force`. */
+  async setNetwork(policy: Api.NetworkPolicy | string[]): Promise<Api.Network> {
+    return this.client.json('PUT', `${await this.base()}/network`, { json: policyOf(policy), key: randomId('network_') });
+  }
+
+  /** What is allowed for the `bootstrap` only, no longer is. */
+  async lockNetwork(): Promise<Api.Network> {
+    return this.client.json('POST', `${await this.base()}/network/lock`, { key: randomId('lock_') });
+  }
+
+  /** What it was refused, in order, behind the one with this `seq`. */
+  async getSecurityEvents(after = 0): Promise<Api.SecurityEvent[]> {
+    return (await this.client.json<{ events: Api.SecurityEvent[] }>('GET', `${await this.#known()}/security`, { query: { after } })).events;
+  }
+
+  /** What happened to it, in order, behind the one with this `seq`. */
+  async getEvents(after = 0): Promise<Api.LogEntry[]> {
+    return (await this.client.json<{ events: Api.LogEntry[] }>('GET', `${await this.#known()}/events`, { query: { after } })).events;
+  }
+
+  /** What it used in all its lives, also when it is gone. */
+  async getUsage(): Promise<Api.Usage> {
+    return this.client.json('GET', `${await this.#known()}/usage`);
+  }
+
+  /** Where its record is: nothing is made for that, if it was destroyed; one that failed is no longer handed out, but there. */
+  async #known(): Promise<string> {
     if (this.#gone !== undefined && this.#there === undefined) return this.#gone;
     return this.base().catch((error) => {
       if (error instanceof ConflictError) return `/v1/sandboxes/${encodeURIComponent(this.id)}`;
@@ -405,7 +461,7 @@ export class Sandbox extends Workspace {
 
   /** Gone, and proven: the receipt. */
   async destroy(): Promise<Receipt> {
-    let base = await this.#doomed();
+    let base = await this.#known();
     const until = Date.now() + DELETE_WAIT_MS;
     for (;;) {
       const answer = await this.client.json<Receipt | (SandboxRecord & { next_attempt_at?: string })>('DELETE', base, { key: randomId('rm_') });

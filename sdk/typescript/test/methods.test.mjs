@@ -17,7 +17,7 @@ test('the class has every method of the seed', () => {
   const methods = `exec execStream startProcess listProcesses getProcess killProcess killAllProcesses cleanupCompletedProcesses
     getProcessLogs streamProcessLogs gitCheckout mkdir writeFile readFile readFileStream deleteFile renameFile moveFile listFiles
     exists exposePort unexposePort getExposedPorts isPortExposed validatePortToken createSession getSession setEnvVars
-    createCodeContext runCode runCodeStream listCodeContexts deleteCodeContext destroy`.split(/\s+/);
+    createCodeContext runCode runCodeStream listCodeContexts deleteCodeContext destroy setLimits getNetwork setNetwork lockNetwork getSecurityEvents getEvents getUsage`.split(/\s+/);
   for (const name of methods) assert.equal(typeof box[name], 'function', name);
 });
 
@@ -247,6 +247,49 @@ test('errors have a type, a sentence and a way out', async () => {
   await assert.rejects(nobody.exec('true'), (e) => e instanceof berth.UnauthenticatedError && e.remediation !== '' && e.requestId !== '');
   const nowhere = berth.getSandbox(new berth.Berth({ baseUrl: 'http://127.0.0.1:1', retries: 0 }), 'x');
   await assert.rejects(nowhere.exec('true'), berth.ConnectionError);
+});
+
+test('what it may use, and what it used', async () => {
+  const used = sandbox({ profile: 'validation', limits: { pids: 99 } });
+  const made = await used.info();
+  assert.deepEqual([made.profile, made.memory_mb, made.pids], ['validation', 512, 99]);
+  const changed = await used.setLimits({ memory_mb: 256 });
+  assert.deepEqual([changed.memory_mb, changed.pids, changed.limits_in_force], [256, 99, true]);
+  await assert.rejects(used.setLimits({ memory_mb: 1 }), /memory_mb must be/);
+  await used.exec('true');
+  const { id } = await used.destroy();
+  const usage = await used.getUsage();   // and makes no other one for that
+  assert.deepEqual([usage.sandbox, usage.gone, usage.cpu_ms > 0], [id, true, true]);
+  const events = await used.getEvents();
+  assert.equal(events.at(-1).to, 'gone');
+  assert.deepEqual(await used.getEvents(events.at(-1).seq), []);
+});
+
+test('what it may reach', async () => {
+  const reaching = sandbox({ network: ['api.example.com'] });
+  const made = await reaching.getNetwork();
+  assert.deepEqual([made.mode, made.in_force, made.rules.map((r) => r.host)], ['allow', true, ['api.example.com']]);
+  await reaching.runCode("import socket\ntry: socket.gethostbyname('evil.example.org')\nexcept OSError: pass");
+  let refused = [];
+  for (const until = Date.now() + 30_000; !refused.length && Date.now() < until;) refused = await reaching.getSecurityEvents();
+  assert.deepEqual(refused.map((e) => [e.kind, e.name]), [['name', 'evil.example.org']]);
+  assert.deepEqual(await reaching.getSecurityEvents(refused[0].seq), []);
+  assert.equal((await reaching.setNetwork({ mode: 'allow', bootstrap: [{ host: '*.example.net' }] })).phase, 'bootstrap');
+  assert.equal((await reaching.lockNetwork()).phase, 'locked');
+  assert.equal((await reaching.setNetwork([])).mode, 'none');
+  await assert.rejects(reaching.setNetwork(['https://api.example.com']), /is no host name/);
+  await reaching.destroy();
+  assert.deepEqual([(await reaching.getNetwork()).in_force, await reaching.getSecurityEvents()], [false, refused]);
+});
+
+test('secrets', async () => {
+  const secrets = new berth.Secrets(client);
+  const made = await secrets.set('ts-token', { host: 'api.example.com', value: 'Bearer 0123456789', paths: ['/v1/*'] });
+  assert.deepEqual([made.host, made.header, made.paths], ['api.example.com', 'Authorization', ['/v1/*']]);
+  const all = await secrets.list();
+  assert.ok(all.some((k) => k.name === 'ts-token') && !JSON.stringify(all).includes('0123456789'));
+  assert.equal((await secrets.remove('ts-token')).name, 'ts-token');
+  await assert.rejects(secrets.remove('ts-token'), berth.NotFoundError);
 });
 
 test('destroy gives the receipt', async () => {

@@ -28,7 +28,8 @@ struct entry {
 	char sandbox[SANDBOX_ID_SIZE];
 	uint64_t generation;
 	struct egress_status s;
-	bool used; /* since it was last written */
+	uint64_t closed; /* the version in whose place nothing is allowed: it cannot be */
+	bool used;       /* since it was last written */
 	struct entry *next;
 };
 
@@ -106,8 +107,10 @@ static void set_why(struct egress_keeper *k, const struct telling *t, const char
 
 	pthread_mutex_lock(&k->lock);
 	x = find(k, t->sandbox);
-	if (x && x->generation == t->generation)
+	if (x && x->generation == t->generation) {
 		snprintf(x->s.why, sizeof(x->s.why), "%s", why);
+		x->closed = t->wire.why[0] ? t->wire.version : 0;
+	}
 	pthread_mutex_unlock(&k->lock);
 }
 
@@ -260,7 +263,7 @@ static void take_confirm(struct egress_keeper *k, const struct egress_confirm *c
 	pthread_mutex_lock(&k->lock);
 	x = find(k, c->sandbox);
 	if (x && x->generation == c->generation) {
-		x->s.in_force = c->version;
+		x->s.in_force = c->version == x->closed ? 0 : c->version;
 		if (c->why[0])
 			memcpy(x->s.why, c->why, sizeof(x->s.why));
 	}
@@ -510,10 +513,12 @@ static int save_run(struct job *job, struct store *s, struct err *e)
 	struct sandbox sb;
 
 	for (size_t i = 0; i < v->count; i++) {
-		if (store_sandbox_get(s, NULL, v->rows[i].sandbox, &sb, e) < 0)
-			continue; /* of one that was never written */
-		if (store_network_used(s, v->rows[i].sandbox, sb.owner, &v->rows[i].use, e) < 0)
+		if (store_sandbox_get(s, NULL, v->rows[i].sandbox, &sb, e) == 0) {
+			if (store_network_used(s, sb.id, sb.owner, &v->rows[i].use, e) < 0)
+				return -1;
+		} else if (e->code != ERR_NOT_FOUND) { /* that is one that was never written */
 			return -1;
+		}
 	}
 	return 0;
 }
@@ -522,10 +527,18 @@ static void save_done(struct job *job)
 {
 	struct save *v = container_of(job, struct save, job);
 
-	v->keeper->saving = false;
+	struct egress_keeper *k = v->keeper;
+	struct entry *x;
+
+	k->saving = false;
 	if (job->failed)
 		log_event(LOG_WARN, "what sandboxes sent is not written down", "why", job->e.msg,
 			  NULL);
+	pthread_mutex_lock(&k->lock);
+	for (size_t i = 0; job->failed && i < v->count; i++)
+		if ((x = find(k, v->rows[i].sandbox)))
+			x->used = true;
+	pthread_mutex_unlock(&k->lock);
 	free(v);
 }
 

@@ -39,6 +39,8 @@ static const char *why_not(const struct egress_status *st, uint64_t version)
 {
 	if (st->in_force == version)
 		return "";
+	if (st->in_force > version)
+		return "a newer policy has taken its place";
 	if (!st->address)
 		return "the sandbox does not run";
 	if (!st->reached)

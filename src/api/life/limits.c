@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/egress/keeper.h"
 #include "lib/crash.h"
 #include "lib/str.h"
 
@@ -45,14 +46,21 @@ static int write_done(struct job *job, struct store *s, struct err *e)
 	return store_sandbox_limits_done(s, n->sb.id, n->sb.version, &n->sb, e);
 }
 
+static void on_egress_told(void *data)
+{
+	end(data, NULL);
+}
+
 /* Whatever is wrong now: berth-node did it, and the next look writes it. */
 static void on_done_written(struct job *job)
 {
 	struct enforcing *n = container_of(job, struct enforcing, job);
 
-	if (job->failed)
+	if (job->failed) {
 		job->e.code = ERR_BUSY;
-	end(n, job->failed ? &job->e : NULL);
+		return end(n, &job->e);
+	}
+	egress_tell(n->reactor->berthd->egress, n->sb.id, n->reactor, on_egress_told, n);
 }
 
 static void on_limited(void *data, const union node_any *record, int *fd, const struct err *why)

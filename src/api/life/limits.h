@@ -33,8 +33,8 @@ struct node_limits limits_of_node(const struct limits *l); /* as berth-node take
 void limits_json(struct buf *out, const struct limits *l); /* as members of an open object */
 
 /*
- * Have berth-node do what the record says, and write that it did. `done` is called
- * once, from the loop; ERR_BUSY means that nobody knows, and it stays pending.
+ * Have berth-node do what the record says, write that it did, and tell berth-egress. `done` is
+ * called once, from the loop; ERR_BUSY means that nobody knows, and it stays pending.
  */
 typedef void limits_fn(void *data, const struct sandbox *sb, const struct err *why);
 void limits_enforce(struct reactor *r, const char *request, const struct sandbox *sb,

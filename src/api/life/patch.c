@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "api/berthd.h"
-#include "api/egress/keeper.h"
 #include "api/life/intent.h"
 #include "api/life/limits.h"
 #include "api/life/room.h"
@@ -65,8 +64,6 @@ static void answer(struct patching *p, const struct err *why)
 		return request_fail(rq, &e);
 	}
 	sandbox_json(&body, &p->sb);
-	if (p->limits)
-		egress_tell(rq->reactor->berthd->egress, p->sb.id, NULL, NULL, NULL);
 	patching_free(p);
 	request_reply(rq, 200, &body);
 }

@@ -1,0 +1,22 @@
+"""Credentials that are added to requests outside of sandboxes."""
+from urllib.parse import quote
+
+from .client import random_id
+
+
+class Secrets:
+    def __init__(self, client):
+        self.client = client
+
+    def list(self):
+        """All of this key's owner, without their values."""
+        return self.client.json("GET", "/v1/secrets")["secrets"]
+
+    def set(self, name, host, value, header="Authorization", methods=(), paths=()):
+        """Goes to `host` with the next request of every sandbox whose policy names it; nobody is told the value again."""
+        body = {"host": host, "header": header, "value": value, "methods": list(methods), "paths": list(paths)}
+        return self.client.json("PUT", "/v1/secrets/" + quote(name, safe=""), body=body, key=random_id("secret_"))
+
+    def remove(self, name):
+        """A sandbox whose policy names it reaches nothing until it does not."""
+        return self.client.json("DELETE", "/v1/secrets/" + quote(name, safe=""))

@@ -1,0 +1,43 @@
+#include "cli/allow.h"
+
+#include <string.h>
+
+#include "lib/json.h"
+
+static int add_rule(struct buf *out, const char *text, struct err *e)
+{
+	size_t len = strcspn(text, ":");
+
+	json_open(out, '{');
+	json_key(out, "host");
+	json_add_text(out, text, len);
+	if (text[len]) {
+		const char *ports = text + len + 1;
+
+		if (!*ports || ports[strspn(ports, "0123456789,")]) {
+			err_set(e, ERR_INVALID, "%.80s: ports are numbers, with commas", text);
+			return err_fix(e, "Write it like api.example.com or "
+					  "*.example.com:443,8443, without https:// and path.");
+		}
+		json_key(out, "ports");
+		buf_addf(out, "[%s]", ports);
+	}
+	buf_adds(out, "}");
+	return 0;
+}
+
+int allow_policy(struct buf *out, const struct strv *hosts, size_t first, struct err *e)
+{
+	json_open(out, '{');
+	json_str(out, "mode", hosts->len > first ? "allow" : "none");
+	if (hosts->len > first) {
+		json_key(out, "rules");
+		json_open(out, '[');
+		for (size_t i = first; i < hosts->len; i++)
+			if (add_rule(out, hosts->items[i], e) < 0)
+				return -1;
+		buf_adds(out, "]");
+	}
+	buf_adds(out, "}");
+	return 0;
+}
