@@ -15,6 +15,7 @@ static const struct {
 	{ 0x64400000, 10 }, /* carrier's own */
 	{ 0x7f000000, 8 },  /* loopback */
 	{ 0xa9fe0000, 16 }, /* link-local, and metadata services */
+	{ 0xa83f8110, 32 }, /* a cloud's metadata service at a public address */
 	{ 0xac100000, 12 }, /* private */
 	{ 0xc0000000, 24 }, /* protocol assignments */
 	{ 0xc0586300, 24 }, /* 6to4 relays */

@@ -14,6 +14,7 @@
 #define BOX_NAMES_MAX       256  /* of one box; then the oldest goes */
 #define BOX_NAME_LEN_MAX    128  /* longer ones carry data, not names */
 #define BOX_CONNECTIONS_MAX 512  /* of one box at once */
+#define BOX_SHARE           8    /* and no more than this part of those that are left */
 #define BOX_EVENTS_MAX      32   /* kept until they are told */
 #define BOXES_BUCKETS       8192 /* a power of two */
 #define BOX_NAMES_BASE      0xc6120000U
@@ -44,7 +45,7 @@ struct box {
 	struct authority *authority; /* made when it is first needed */
 
 	struct box_use use, told;
-	struct tokens questions, fresh_names, dials;
+	struct tokens questions, fresh_names, dials, tellings;
 	struct {
 		char *name;
 		uint64_t asked; /* when, as a count */

@@ -101,7 +101,7 @@ void conn_refuse(struct conn *c, const char *kind, const char *name, const char 
 	if (!c->box)
 		return;
 	egress_refuse(c->egress, c->box, &r);
-	if (c->kind == CONN_UNKNOWN && c->first.len == 0)
+	if (c->kind != CONN_WEB && c->first.len == 0)
 		return conn_close(c);
 	if (c->tls && !c->opened)
 		conn_to_client(c, tls_denied, sizeof(tls_denied));
@@ -291,13 +291,14 @@ static void on_connected(uv_connect_t *req, int status)
 	side_tls(&c->server, ssl);
 }
 
-/* An address is fit to be dialled if it is public, or if a rule names it. */
+/* An address is fit to be dialled if it is public and not this host's, or if a rule names it. */
 static bool fit(const struct conn *c, uint32_t address)
 {
 	struct in_addr in = { .s_addr = htonl(address) };
 	char text[INET_ADDRSTRLEN];
 
-	return !network_address_is_inner(address) ||
+	return (!network_address_is_inner(address) &&
+		!own_has(&c->egress->own, address, time_mono_ms())) ||
 	       network_allows_port(&c->box->network, inet_ntop(AF_INET, &in, text, sizeof(text)),
 				   c->port);
 }
@@ -338,8 +339,11 @@ static void on_resolved(struct resolve_ask *ask, const struct resolved *r)
 
 void conn_dial(struct conn *c)
 {
+	const struct network *n = &c->box->network;
 	struct err e;
 
+	if (n->max_connections && c->box->use.connections >= n->max_connections)
+		return conn_refuse(c, "max_connections", c->name, "max_connections");
 	if (!tokens_take(&c->box->dials, DIALS_BURST, DIALS_RATE, time_mono_ms()))
 		return conn_refuse(c, "connection_rate", c->name, "50 connections a second");
 	c->asked = true;
@@ -541,11 +545,26 @@ static void on_deadline(uv_timer_t *timer)
 
 /* ---- begin, and review ---- */
 
+/*
+ * How many a box may have: the fewer are left, the fewer, so that however many boxes take
+ * what they can get, the next one still finds some.
+ */
+static size_t box_share(const struct conn *c)
+{
+	size_t share = (EGRESS_CONNECTIONS_MAX - c->egress->conn_count) / BOX_SHARE;
+
+	return share < BOX_CONNECTIONS_MAX ? share : BOX_CONNECTIONS_MAX;
+}
+
 /* Before a byte is read: may this box have a connection there? */
 static bool admit(struct conn *c)
 {
 	const struct network *n = &c->box->network;
 
+	if (c->box->conn_count > box_share(c)) {
+		conn_refuse(c, "open_connections", c->name, "too many at once");
+		return false;
+	}
 	if (c->kind == CONN_NAMES)
 		return true;
 	if (!network_allows_port(n, c->name, c->port)) {
@@ -554,14 +573,6 @@ static bool admit(struct conn *c)
 			    : network_allows_name(n, c->name) ? "port"
 							      : "name",
 			    c->name, "no rule");
-		return false;
-	}
-	if (n->max_connections && c->box->use.connections >= n->max_connections) {
-		conn_refuse(c, "max_connections", c->name, "max_connections");
-		return false;
-	}
-	if (c->box->conn_count > BOX_CONNECTIONS_MAX) {
-		conn_refuse(c, "open_connections", c->name, "512 at once");
 		return false;
 	}
 	return true;

@@ -16,9 +16,13 @@
 #include "lib/str.h"
 #include "lib/time.h"
 
-#define BACKLOG   16
-#define TELL_MS   200
-#define QUEUE_MAX (8UL * 1024 * 1024)
+#define BACKLOG        16
+#define TELL_MS        200
+#define QUEUE_MAX      (8UL * 1024 * 1024)
+
+/* Of one box: its last thousand are kept, and nobody shall be able to wash them away. */
+#define TELLINGS_BURST 100
+#define TELLINGS_RATE  4 /* a second */
 
 /* A link, and the policy that is on its way over it. */
 struct control {
@@ -107,12 +111,12 @@ static void confirm(struct control *c, const char *sandbox, const struct box *b,
 /* ---- policies ---- */
 
 /* Events and counts of a box belong to it: told before it is forgotten. */
-static void tell_box(struct egress *g, struct box *b);
+static void tell_box(struct egress *g, struct box *b, bool all);
 
 static void remove_box(struct egress *g, struct box *b)
 {
 	conns_review(b, true);
-	tell_box(g, b);
+	tell_box(g, b, true);
 	boxes_remove(&g->boxes, b);
 }
 
@@ -321,7 +325,24 @@ static void tell_all(struct egress *g, enum egress_kind kind, const void *record
 	}
 }
 
-static void tell_box(struct egress *g, struct box *b)
+static void tell_events(struct egress *g, struct box *b, bool all)
+{
+	size_t told = 0;
+
+	if (b->event_count == 0)
+		return;
+	b->events[b->event_count - 1].count += b->events_lost; /* not all are told apart */
+	b->events_lost = 0;
+	while (told < b->event_count &&
+	       (all || tokens_take(&b->tellings, TELLINGS_BURST, TELLINGS_RATE, time_mono_ms())))
+		tell_all(g, EGRESS_EVENT, &b->events[told++]);
+	b->event_count -= told;
+	memmove(b->events, b->events + told, b->event_count * sizeof(*b->events));
+	if (b->event_count == 0)
+		free(take_ptr(b->events));
+}
+
+static void tell_box(struct egress *g, struct box *b, bool all)
 {
 	struct egress_counts counts = { .generation = b->generation,
 					.connections = b->use.connections,
@@ -329,16 +350,7 @@ static void tell_box(struct egress *g, struct box *b)
 					.bytes_out = b->use.bytes_out,
 					.bytes_in = b->use.bytes_in };
 
-	if (b->events_lost > 0) {
-		struct egress_event *last = &b->events[BOX_EVENTS_MAX - 1];
-
-		last->count += b->events_lost; /* many, of which not all are told apart */
-		b->events_lost = 0;
-	}
-	for (size_t i = 0; i < b->event_count; i++)
-		tell_all(g, EGRESS_EVENT, &b->events[i]);
-	b->event_count = 0;
-	free(take_ptr(b->events));
+	tell_events(g, b, all);
 	if (memcmp(&b->use, &b->told, sizeof(b->use)) == 0)
 		return;
 	(void)!str_copy(counts.sandbox, sizeof(counts.sandbox), b->sandbox);
@@ -354,7 +366,7 @@ static void on_tell(uv_timer_t *timer)
 		return; /* they wait, as many as are kept */
 	for (size_t i = 0; i < BOXES_BUCKETS; i++)
 		for (struct box *b = g->boxes.by_address[i]; b; b = b->next_address)
-			tell_box(g, b);
+			tell_box(g, b, false);
 }
 
 /* ---- the socket ---- */

@@ -84,5 +84,6 @@ void egress_close(struct egress *g)
 	uv_run(&g->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&g->loop);
 	trust_close(&g->trust);
+	own_done(&g->own);
 	free(g->read_buffer);
 }

@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "egress/box.h"
+#include "egress/own.h"
 #include "egress/resolve.h"
 #include "egress/trust.h"
 #include "lib/config.h"
@@ -41,6 +42,7 @@ struct egress {
 	struct boxes boxes;
 	struct resolver resolver;
 	struct trust trust;
+	struct own own;
 	size_t conn_count;
 	char *read_buffer;
 

@@ -24,8 +24,8 @@ static bool read_server_name(struct reader *r, char name[HELLO_NAME_SIZE])
 	if (reader_u8(&list) != NAME_IS_HOST)
 		return false;
 	b = reader_bytes(&list, reader_u16(&list));
-	if (list.bad || b.len == 0 || b.len >= HELLO_NAME_SIZE)
-		return false;
+	if (list.bad || list.pos != list.end || b.len == 0 || b.len >= HELLO_NAME_SIZE || name[0])
+		return false; /* two names: whom the server hears is not ours to guess */
 	for (size_t i = 0; i < b.len; i++)
 		if (!isgraph(b.data[i]))
 			return false;
@@ -41,8 +41,8 @@ static bool read_extensions(struct reader *r, char name[HELLO_NAME_SIZE])
 		uint16_t type = reader_u16(r);
 		struct reader body = inner(r, reader_u16(r));
 
-		if (!r->bad && type == EXTENSION_NAME)
-			return read_server_name(&body, name);
+		if (!r->bad && type == EXTENSION_NAME && !read_server_name(&body, name))
+			return false;
 	}
 	return !r->bad;
 }

@@ -17,7 +17,9 @@ struct web {
 	struct conn *conn;
 	struct http_parser request;
 	bool in_body;
-	bool raw; /* upgraded: bytes both ways */
+	bool asked;     /* a request went out */
+	bool upgrading; /* the server has not yet said whether it will */
+	bool raw;       /* it did: bytes both ways */
 
 	/* Where a secret goes to this host. */
 	bool guarded;
@@ -102,7 +104,7 @@ void web_free(struct web *w)
 
 bool web_is_busy(const struct web *w)
 {
-	return w->guarded && !w->raw && w->answering && !w->in_body;
+	return w->upgrading || (w->guarded && w->answering && !w->in_body);
 }
 
 /* ---- answers of our own ---- */
@@ -155,6 +157,17 @@ static bool host_fits(const struct conn *c, const char *host)
 	return !host[len] || (str_u64(host + len + 1, &port, &ignored) == 0 && port == c->port);
 }
 
+/*
+ * Only to a WebSocket: what else a connection could become has requests, too, and nobody
+ * would see them. A server may always decline, so to those it is not even said.
+ */
+static bool wants_upgrade(const struct http_parser *p)
+{
+	const char *to = http_parser_find(p, "Upgrade");
+
+	return p->upgrade && to && strcasecmp(to, "websocket") == 0;
+}
+
 static bool check_request(struct web *w)
 {
 	struct conn *c = w->conn;
@@ -172,20 +185,24 @@ static bool check_request(struct web *w)
 	}
 	if (n->max_requests && c->box->use.requests >= n->max_requests)
 		return conn_refuse(c, "max_requests", c->name, "max_requests"), false;
-	if (w->guarded && w->request.upgrade)
+	if (w->guarded && wants_upgrade(&w->request))
 		return conn_refuse(c, "not_http", c->name, "an upgrade where a secret goes"), false;
+	if (w->asked && wants_upgrade(&w->request))
+		return conn_refuse(c, "not_http", c->name, "an upgrade behind requests"), false;
 	c->box->use.requests++;
 	return true;
 }
 
 static bool is_ours(const struct web *w, const char *name)
 {
+	/* What would come back in a form that cannot be searched. */
+	static const char *const forms[] = { "Accept-Encoding", "TE", "Range", "If-Range" };
 	const struct egress_secret *s;
 	size_t i = 0;
 
-	/* What would come back in a form that cannot be searched. */
-	if (strcasecmp(name, "Accept-Encoding") == 0 || strcasecmp(name, "TE") == 0)
-		return true;
+	for (size_t k = 0; k < array_len(forms); k++)
+		if (strcasecmp(name, forms[k]) == 0)
+			return true;
 	while ((s = box_secret(w->conn->box, w->conn->name, &i)))
 		if (strcasecmp(s->header, name) == 0 &&
 		    network_has_method(s->methods, http_parser_method(&w->request)) &&
@@ -215,7 +232,8 @@ static void send_head(struct web *w)
 	buf_addf(&out, "%s %s HTTP/1.%d\r\n", http_parser_method(p), http_parser_target(p),
 		 http_parser_is_1_0(p) ? 0 : 1);
 	for (size_t i = 0; http_parser_field(p, i, &name, &value); i++)
-		if (!w->guarded || !is_ours(w, name))
+		if ((strcasecmp(name, "Upgrade") != 0 || wants_upgrade(p)) &&
+		    (!w->guarded || !is_ours(w, name)))
 			buf_addf(&out, "%s: %s\r\n", name, value);
 	if (w->guarded)
 		add_secrets(w, &out);
@@ -239,7 +257,8 @@ static void take_head(struct web *w)
 		http_parser_next(&w->answer);
 		w->answer.head_only = strcmp(http_parser_method(&w->request), "HEAD") == 0;
 	}
-	w->raw = w->request.upgrade;
+	w->asked = true;
+	w->upgrading = wants_upgrade(&w->request);
 	w->in_body = !w->request.whole;
 	if (!w->in_body)
 		http_parser_next(&w->request);
@@ -326,9 +345,19 @@ static void on_answer_body(struct http_parser *p, const char *data, size_t len)
 	emit(container_of(p, struct web, answer), data, len, false);
 }
 
-static void answer_ended(struct web *w)
+/* What the client sent meanwhile has its turn. */
+static void go_on(struct web *w)
 {
 	struct buf ahead = w->ahead;
+
+	w->ahead = buf_make(AHEAD_MAX);
+	web_from_client(w, ahead.data, ahead.len);
+	buf_done(&ahead);
+	conn_flow(w->conn);
+}
+
+static void answer_ended(struct web *w)
+{
 	bool keep = w->answer.keep_alive;
 
 	emit(w, NULL, 0, true);
@@ -336,18 +365,17 @@ static void answer_ended(struct web *w)
 	http_parser_next(&w->answer);
 	if (!keep)
 		return conn_finish(w->conn);
-	w->ahead = buf_make(AHEAD_MAX);
-	web_from_client(w, ahead.data, ahead.len);
-	buf_done(&ahead);
-	conn_flow(w->conn);
+	go_on(w);
 }
 
 /* A form that cannot be searched may hide a secret that the server sent back. */
 static bool readable(const struct http_parser *p)
 {
 	const char *coding = http_parser_find(p, "Content-Encoding");
+	const char *transfer = http_parser_find(p, "Transfer-Encoding");
 
-	return !coding || strcasecmp(coding, "identity") == 0;
+	return (!coding || strcasecmp(coding, "identity") == 0) &&
+	       (!transfer || strcasecmp(transfer, "chunked") == 0);
 }
 
 static void send_answer_head(struct web *w)
@@ -387,12 +415,41 @@ static void take_answer_head(struct web *w)
 		answer_ended(w);
 }
 
+/* Until the server agrees it is HTTP, and whatever the client sends next is a request. */
+static void take_upgrade(struct web *w, const char *data, size_t len)
+{
+	enum parse_result r;
+	size_t used;
+	int status;
+
+	while (len > 0 && alive(w) && w->upgrading) {
+		r = http_parser_head(&w->answer, data, len, &used);
+		if (r == PARSE_BAD)
+			return conn_refuse(w->conn, "unreadable", w->conn->name, w->answer.reason);
+		status = http_parser_status(&w->answer);
+		conn_to_client(w->conn, data, used);
+		data += used;
+		len -= used;
+		if (r != PARSE_DONE)
+			return;
+		w->upgrading = status < 200 && status != 101; /* the real one follows */
+		w->raw = status == 101;
+		http_parser_next(&w->answer);
+	}
+	if (len > 0)
+		conn_to_client(w->conn, data, len);
+	if (alive(w) && !w->upgrading)
+		go_on(w);
+}
+
 void web_from_server(struct web *w, const char *data, size_t len)
 {
 	enum parse_result r;
 	size_t used;
 
-	if (!w->guarded || w->raw)
+	if (w->upgrading)
+		return take_upgrade(w, data, len);
+	if (!w->guarded)
 		return conn_to_client(w->conn, data, len);
 	while (len > 0 && alive(w)) {
 		if (!w->answering)

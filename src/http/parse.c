@@ -241,6 +241,8 @@ static enum parse_result check_head(struct http_parser *p)
 		return refuse(p, 400, "there must be exactly one Host header");
 	if (is_1_0 && count_fields(p, "Transfer-Encoding") > 0)
 		return refuse(p, 400, "HTTP/1.0 has no Transfer-Encoding");
+	if (count_fields(p, "Transfer-Encoding") != (p->llhttp.flags & F_CHUNKED ? 1 : 0))
+		return refuse(p, 400, "Transfer-Encoding can only be chunked");
 	if (p->llhttp.method == HTTP_CONNECT)
 		return refuse(p, 400, "this is no proxy");
 	/* An absolute target could name another host than the Host header. */

@@ -51,7 +51,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if "chunked" not in self.headers.get("Transfer-Encoding", ""):
             return self.rfile.read(int(self.headers.get("Content-Length", 0)))
         body = b""
-        while size := int(self.rfile.readline(), 16):
+        while size := int(self.rfile.readline().split(b";")[0], 16):  # a line ends at LF, as with many servers
             body += self.rfile.read(size)
             self.rfile.readline()
         self.rfile.readline()
@@ -81,6 +81,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         text = json.dumps({"path": self.path, "method": self.command, "body": len(body), "you_sent": mine}).encode()
         if self.path.startswith("/git/"):
             return self.git(body)
+        if self.path == "/v1/echo":  # another protocol, as it was asked for
+            self.wfile.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+            while data := self.connection.recv(65536) if not self.rfile.peek() else self.rfile.read1():
+                self.wfile.write(data)
+            self.close_connection = True
+            return
         if self.path == "/close":  # an answer that ends with the connection
             self.send_response(200)
             self.send_header("Connection", "close")

@@ -12,14 +12,16 @@ import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+import test_around  # noqa: E402
 import test_policy  # noqa: E402
 import test_web  # noqa: E402
-from world import OUTSIDE, World  # noqa: E402
+from world import HOST, OUTSIDE, World  # noqa: E402
 
 NAMES = ["api.example.com", "www.example.com", "a.deep.example.net", "evil.example.org", "pinned.example.com"]
 ZONE = {name: [OUTSIDE] for name in NAMES} | {
     "inner.example.com": ["127.0.0.1"], "metadata.example.com": ["169.254.169.254"], "private.example.com": ["10.0.0.1"],
-    "mixed.example.com": ["10.0.0.1", OUTSIDE], "wrong.example.com": [OUTSIDE]}
+    "mixed.example.com": ["10.0.0.1", OUTSIDE], "wrong.example.com": [OUTSIDE],
+    "self.example.com": HOST[:1], "second.example.com": HOST[1:]}
 
 
 def main():
@@ -30,9 +32,9 @@ def main():
     failed = count = 0
     w = World(args.build.resolve(), ZONE, NAMES)
     try:
-        for module in (test_policy, test_web):
+        for module in (test_policy, test_web, test_around):
             for name, test in inspect.getmembers(module, inspect.isfunction):
-                if not name.startswith("test_") or (args.names and not any(n in name for n in args.names)):
+                if not name.startswith("test_") or test.__module__ != module.__name__ or (args.names and not any(n in name for n in args.names)):
                     continue
                 start, count = time.monotonic(), count + 1
                 w.forget()

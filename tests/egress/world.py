@@ -15,6 +15,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 OUTSIDE = "203.0.113.10"
+HOST = ["203.0.113.1", "203.0.113.3"]  # berth-egress's own public addresses
 BOX = "100.80.0.2"
 SECRET_SEED = "ab" * 32
 KINDS = ["none", "policy", "rule", "secret", "drop", "confirm", "event", "counts"]
@@ -112,13 +113,13 @@ class World:
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="egress-"))
         self.work.chmod(0o711)
         self.build, self.tag = build, f"eg{os.getpid()}"
-        self.router, self.box, self.out = (f"{self.tag}{x}" for x in "rbo")
+        self.router, self.box, self.out, self.far = self.spaces = [f"{self.tag}{x}" for x in "rbof"]
         self.procs, self.control, self.version, self.generation = [], None, 0, 0
         self.events, self.confirms, self.counts = [], [], {}
         self.changed = threading.Condition()
         try:
             self.make_namespaces()
-            self.outside = Outside(self.work, ["ip", "netns", "exec", self.out], zone, names,
+            self.outside = Outside(self.work, ["ip", "netns", "exec", self.far], zone, names,
                                    repository=make_repository(self.work))
             self.start_egress(build)
         except BaseException:
@@ -129,10 +130,14 @@ class World:
         return sh("ip", "netns", "exec", name, *args, **kw)
 
     def make_namespaces(self):
-        for name in (self.router, self.box, self.out):
+        for name in self.spaces:
             sh("ip", "netns", "add", name)
             self.ns(name, "ip", "link", "set", "lo", "up")
-        self.ns(self.out, "ip", "addr", "add", OUTSIDE + "/24", "dev", "lo")
+        sh("ip", "-n", self.out, "link", "add", "far0", "type", "veth", "peer", "name", "eth0", "netns", self.far)
+        for name, link, addresses in ((self.out, "far0", HOST), (self.far, "eth0", [OUTSIDE])):
+            for address in addresses:
+                self.ns(name, "ip", "addr", "add", address + "/24", "dev", link)
+            self.ns(name, "ip", "link", "set", link, "up")
         sh("ip", "-n", self.router, "link", "add", "box0", "type", "veth", "peer", "name", "eth0", "netns", self.box)
         for name, link, address in ((self.router, "box0", "100.80.0.1/24"), (self.box, "eth0", BOX + "/24")):
             self.ns(name, "ip", "addr", "add", address, "dev", link)
@@ -268,7 +273,7 @@ class World:
                 p.wait()
         if hasattr(self, "outside"):
             self.outside.close()
-        for name in (self.router, self.box, self.out):
+        for name in self.spaces:
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
         shutil.rmtree(pathlib.Path("/etc/netns") / self.box, ignore_errors=True)
         shutil.rmtree(self.work, ignore_errors=True)

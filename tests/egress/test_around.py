@@ -1,0 +1,131 @@
+"""Ways around a policy that somebody in the box would think of."""
+import json
+
+from test_policy import ask, tcp
+from test_web import RULES, SECRET, opened
+
+PATHS = [("api.example.com", "80", "GET POST", "/v1/*")]
+
+
+def paths(w):
+    return [r["path"] for r in w.outside.seen("request")]
+
+
+def test_an_upgrade_hides_no_requests(w):
+    """The server goes on with HTTP, and answers whatever comes."""
+    w.policy(PATHS)
+    for word in ("websocket", "h2c"):
+        out = tcp(w, "api.example.com", 80, f"""
+s.send(b'GET /v1/{word} HTTP/1.1\\r\\nHost: api.example.com\\r\\nConnection: Upgrade\\r\\nUpgrade: {word}\\r\\n\\r\\n')
+print(s.recv(65536))
+s.send(b'GET /admin HTTP/1.1\\r\\nHost: evil.example.org\\r\\n\\r\\n')
+while d := s.recv(65536): print(d)""")
+        assert "200 OK" in out.stdout and "403" in out.stdout, out
+    tcp(w, "api.example.com", 80, """
+s.send(b'GET /v1/last HTTP/1.1\\r\\nHost: api.example.com\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\n'
+       b'GET /admin HTTP/1.1\\r\\nHost: api.example.com\\r\\n\\r\\n')
+while d := s.recv(65536): print(d)""")
+    assert paths(w) == ["/v1/websocket", "/v1/h2c", "/v1/last"], paths(w)
+    w.event("host", "evil.example.org")
+    w.event("request", "api.example.com")
+
+
+def test_a_websocket_is_bytes(w):
+    w.policy(PATHS)
+    out = tcp(w, "api.example.com", 80, """
+s.send(b'GET /v1/echo HTTP/1.1\\r\\nHost: api.example.com\\r\\nConnection: keep-alive, Upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\nsoon')
+got = b''
+while not got.endswith(b'soon'): got += s.recv(65536)
+s.send(b'later')
+print(got[:12], s.recv(9))""")
+    assert out.stdout == "b'HTTP/1.1 101' b'later'\n", out
+
+
+def test_chunks_hide_no_requests(w):
+    """A server may end the line of a chunk's size at LF alone; whoever reads on sees another chunk."""
+    w.policy(PATHS)
+    hidden = "0\\r\\n\\r\\nGET /admin HTTP/1.1\\r\\nHost: api.example.com\\r\\n\\r\\n"
+    size = len(hidden.encode().decode("unicode_escape"))
+    tcp(w, "api.example.com", 80, f"""
+s.send(b'POST /v1/chunks HTTP/1.1\\r\\nHost: api.example.com\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n'
+       b'{size:x};\\n' + b'x' * {size} + b'\\r\\n{hidden}\\r\\n0\\r\\n\\r\\n')
+s.settimeout(3)
+print(s.recv(65536), s.recv(65536))""")
+    assert "/admin" not in paths(w), paths(w)
+
+
+def test_connections_at_once_are_counted(w):
+    w.policy([("api.example.com", "7000")], max_connections=2)
+    address = ask(w, "api.example.com")[1]
+    out = w.python(f"""
+import socket
+all = [socket.create_connection(({address!r}, 7000), 10) for _ in range(20)]
+for s in all:
+    s.settimeout(10)
+    s.send(b'x')
+def got(s):
+    try: return s.recv(9)
+    except OSError: return b''
+print(sum(got(s) == b'x' for s in all))""")
+    assert out.stdout == "2\n", out
+    w.event("max_connections")
+
+
+def test_no_part_of_an_answer_is_asked_for(w):
+    """Half of a secret is not found in half of an answer."""
+    w.policy(RULES, secrets=[SECRET | {"paths": ""}])
+    opened(w, "https://api.example.com/part", "-H", "Range: bytes=0-40", "-H", "If-Range: x", "-H", "TE: trailers")
+    sent = w.outside.seen("request")[-1]["headers"]
+    assert not {"Range", "If-Range", "TE"} & set(sent), sent
+
+
+def test_two_names_in_one_hello(w):
+    w.policy(RULES)
+    out = tcp(w, "api.example.com", 443, """
+import struct
+def sni(n): return struct.pack('>HHHBH', 0, len(n) + 5, len(n) + 3, 0, len(n)) + n
+e = sni(b'api.example.com') + sni(b'evil.example.org')
+b = b'\\3\\3' + bytes(32) + b'\\0' + b'\\0\\2\\x13\\1' + b'\\1\\0' + struct.pack('>H', len(e)) + e
+h = b'\\1\\0' + struct.pack('>H', len(b)) + b
+s.send(b'\\x16\\3\\1' + struct.pack('>H', len(h)) + h)
+print(s.recv(99))""")
+    assert out.stdout == repr(bytes([21, 3, 3, 0, 2, 2, 49])) + "\n", out
+    w.event("not_tls")
+
+
+def test_the_host_itself(w):
+    """A public name may lead to the host's own public address, where its firewall does not look."""
+    w.policy([("self.example.com", "80"), ("second.example.com", "80")])
+    for name in ("self.example.com", "second.example.com"):
+        assert json.loads(w.curl(f"http://{name}/").stdout)["code"] == "inner_address"
+        w.event("inner_address", name)
+
+
+def test_one_box_does_not_use_up_the_rest(w):
+    """Of questions over TCP there are not more at once than of other connections."""
+    w.policy(RULES)
+    out = w.python("""
+import socket, resource, select, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+all = []
+for i in range(700):
+    s = socket.create_connection(('100.80.0.1', 53), 10)
+    all.append(s)
+time.sleep(1)
+p = select.poll()
+for s in all: p.register(s, select.POLLIN)
+print(len(p.poll(0)))""")
+    assert int(out.stdout) >= 180, out
+    w.event("open_connections")
+
+
+def test_a_flood_of_refusals_does_not_wash_away_the_first(w):
+    w.policy(RULES)
+    w.python("""
+import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(3000):
+    s.sendto(b'x', ('9.9.9.9', 1000 + i))
+    if i % 30 == 29: time.sleep(0.03)""")
+    told = w.wait(lambda: sum(e["count"] for e in w.events) >= 2500 and list(w.events), 40)
+    assert len(told) < 220, len(told)
