@@ -24,6 +24,20 @@ const char *request_owner(const struct request *rq)
 	return rq->key.role == ROLE_ADMIN ? NULL : rq->key.owner;
 }
 
+int request_after(const struct request *rq, uint64_t *ret, struct err *e)
+{
+	char text[24];
+	bool found;
+
+	*ret = 0;
+	if (http_query(rq->query, "after", text, sizeof(text), &found, e) < 0 ||
+	    (found && str_u64(text, ret, e) < 0))
+		return err_wrap(e, "after");
+	if (*ret > INT64_MAX) /* the database's numbers end there */
+		return err_set(e, ERR_INVALID, "after: too large");
+	return 0;
+}
+
 void request_error_text(const char *request_id, const struct err *e, struct buf *out)
 {
 	json_open(out, '{');

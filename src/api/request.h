@@ -66,6 +66,9 @@ void request_end(struct request *rq, int status); /* a stream or tunnel is over:
 /* Whose things this request may see; NULL for an admin, who sees all. */
 const char *request_owner(const struct request *rq);
 
+/* `?after=N`, 0 without it: a list goes on behind what has this number. */
+must_check int request_after(const struct request *rq, uint64_t *ret, struct err *e);
+
 /* {"code":…,"message":…,"remediation":…,"request_id":…} */
 void request_error_json(const struct request *rq, const struct err *e, struct buf *out);
 void request_error_text(const char *request_id, const struct err *e, struct buf *out);

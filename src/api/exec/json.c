@@ -56,12 +56,6 @@ static bool on_output(struct tail *t, enum frame_type stream, uint8_t *data, siz
 	return false;
 }
 
-static void on_gap(struct tail *t, uint64_t bytes)
-{
-	(void)t;
-	(void)bytes; /* the counts in the record say it */
-}
-
 void exec_stream_json(struct buf *json, const char *name, const struct buf *out, bool cut)
 {
 	char key[32];
@@ -108,7 +102,12 @@ static void on_finished(struct tail *t, const struct exec_exit *exit, const stru
 	request_reply(whole_free(w), 200, &body);
 }
 
-static const struct tail_events sink = { on_started, on_output, on_gap, NULL, on_finished };
+/* Of a gap the counts in the record tell. */
+static const struct tail_events sink = {
+	.started = on_started,
+	.output = on_output,
+	.finished = on_finished,
+};
 
 static void on_gone(struct request *rq)
 {

@@ -39,21 +39,6 @@ static void on_started(struct tail *t, uint32_t pid)
 	answer(l);
 }
 
-static bool on_output(struct tail *t, enum frame_type stream, uint8_t *data, size_t len)
-{
-	(void)t;
-	(void)stream;
-	(void)data;
-	(void)len;
-	return false;
-}
-
-static void on_gap(struct tail *t, uint64_t bytes)
-{
-	(void)t;
-	(void)bytes;
-}
-
 static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
 {
 	struct later *l = t->data;
@@ -64,7 +49,7 @@ static void on_finished(struct tail *t, const struct exec_exit *exit, const stru
 	answer(l); /* lost before it was known to run */
 }
 
-static const struct tail_events sink = { on_started, on_output, on_gap, NULL, on_finished };
+static const struct tail_events sink = { .started = on_started, .finished = on_finished };
 
 static void on_gone(struct request *rq)
 {

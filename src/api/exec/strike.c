@@ -90,27 +90,6 @@ static void on_delivered(struct errand *errand, const struct err *why)
 	victim_unref(v);
 }
 
-static void on_started(struct tail *t, uint32_t pid)
-{
-	(void)t;
-	(void)pid;
-}
-
-static bool on_output(struct tail *t, enum frame_type type, uint8_t *data, size_t len)
-{
-	(void)t;
-	(void)type;
-	(void)data;
-	(void)len;
-	return false;
-}
-
-static void on_gap(struct tail *t, uint64_t bytes)
-{
-	(void)t;
-	(void)bytes;
-}
-
 static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
 {
 	struct victim *v = t->data;
@@ -120,7 +99,7 @@ static void on_finished(struct tail *t, const struct exec_exit *exit, const stru
 	victim_over(v);
 }
 
-static const struct tail_events sink = { on_started, on_output, on_gap, NULL, on_finished };
+static const struct tail_events sink = { .finished = on_finished };
 
 void exec_strike(struct reactor *r, struct journal *j, const struct exec_blow *b,
 		 exec_struck_fn done, void *data)

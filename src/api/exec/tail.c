@@ -96,7 +96,7 @@ static bool pass_on(struct tail *t, uint8_t *data, size_t len)
 	t->position += skip;
 	t->offset[t->stream] += skip;
 	if (len > skip)
-		full = t->events->output(t, type, data + skip, len - skip);
+		full = t->events->output && t->events->output(t, type, data + skip, len - skip);
 	t->position += len - skip;
 	t->offset[t->stream] += len - skip;
 	t->left -= (uint32_t)len;
@@ -155,7 +155,8 @@ static void say_gap(struct tail *t, const struct journal_view *v)
 
 	if (bytes == 0 || (v->slot.state == JOURNAL_RUNNING && bytes < GAP_STEP))
 		return;
-	t->events->gap(t, bytes);
+	if (t->events->gap)
+		t->events->gap(t, bytes);
 	t->position = end;
 }
 
@@ -167,10 +168,8 @@ static bool turn(struct tail *t)
 
 	journal_look(t->journal, &v);
 	/* After a restart its pid is not known before init was reached, but it did run. */
-	if (!t->told && (v.slot.pid || v.slot.state != JOURNAL_RUNNING || v.slot.recorded > 0)) {
-		t->told = true;
-		t->events->started(t, v.slot.pid);
-	}
+	if (v.slot.pid || v.slot.state != JOURNAL_RUNNING || v.slot.recorded > 0)
+		tail_start(t, v.slot.pid);
 	while (!t->blind && !t->closed && !t->full && rounds < ROUND_MAX && read_more(t, &v))
 		rounds++;
 	if (t->closed || t->full || rounds == ROUND_MAX)
@@ -204,7 +203,8 @@ void tail_start(struct tail *t, uint32_t pid)
 	if (t->told)
 		return;
 	t->told = true; /* the callback may close it */
-	t->events->started(t, pid);
+	if (t->events->started)
+		t->events->started(t, pid);
 }
 
 bool tail_is_at(const struct tail *t, uint64_t position)
@@ -214,7 +214,8 @@ bool tail_is_at(const struct tail *t, uint64_t position)
 
 void tail_hand(struct tail *t, int stream, uint8_t *data, size_t len, bool recorded)
 {
-	t->full = t->events->output(t, stream ? FRAME_STDERR : FRAME_STDOUT, data, len);
+	t->full = t->events->output &&
+		  t->events->output(t, stream ? FRAME_STDERR : FRAME_STDOUT, data, len);
 	t->position += len;
 	t->offset[stream] += len;
 	t->at += recorded ? JOURNAL_FRAME + len : 0;

@@ -15,6 +15,7 @@
 
 struct tail;
 
+/* All but `finished` may be NULL. */
 struct tail_events {
 	/* It runs, or ran. */
 	void (*started)(struct tail *t, uint32_t pid);
@@ -29,7 +30,7 @@ struct tail_events {
 	/* So many bytes were not recorded. */
 	void (*gap)(struct tail *t, uint64_t bytes);
 
-	/* That is all there is so far. May be NULL. */
+	/* That is all there is so far. */
 	void (*idle)(struct tail *t);
 
 	/* The end, exactly once: the record, or why there is none. It must close the tail. */

@@ -81,13 +81,6 @@ static bool on_output(struct tail *t, enum frame_type type, uint8_t *data, size_
 	return http_tunnel_write(u->t, data - FRAME_HEAD, len + FRAME_HEAD);
 }
 
-/* Its client sets the pace past the cap, so there is none; see exec.c. */
-static void on_gap(struct tail *t, uint64_t bytes)
-{
-	(void)t;
-	(void)bytes;
-}
-
 static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
 {
 	struct tunnel *u = t->data;
@@ -103,7 +96,12 @@ static void on_finished(struct tail *t, const struct exec_exit *exit, const stru
 	tunnel_end(u, 101);
 }
 
-static const struct tail_events sink = { on_started, on_output, on_gap, NULL, on_finished };
+/* Its client sets the pace past the cap, so there is no gap; see exec.c. */
+static const struct tail_events sink = {
+	.started = on_started,
+	.output = on_output,
+	.finished = on_finished,
+};
 
 static void give_up(struct tunnel *u)
 {

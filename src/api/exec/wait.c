@@ -107,18 +107,6 @@ static bool on_output(struct tail *t, enum frame_type type, uint8_t *data, size_
 	return true;
 }
 
-static void on_started(struct tail *t, uint32_t pid)
-{
-	(void)t;
-	(void)pid;
-}
-
-static void on_gap(struct tail *t, uint64_t bytes)
-{
-	(void)t;
-	(void)bytes;
-}
-
 static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
 {
 	struct wait *w = t->data;
@@ -130,7 +118,7 @@ static void on_finished(struct tail *t, const struct exec_exit *exit, const stru
 	answer(w, !w->text[0] && !w->port, "ended");
 }
 
-static const struct tail_events sink = { on_started, on_output, on_gap, NULL, on_finished };
+static const struct tail_events sink = { .output = on_output, .finished = on_finished };
 
 static void on_gone(struct request *rq)
 {

@@ -58,17 +58,10 @@ static void event_row(const struct sandbox_happening *h, void *arg)
 
 int history_events(struct request *rq, struct store *s, struct buf *reply, struct err *e)
 {
-	uint64_t after = 0;
 	struct sandbox sb;
-	char text[24];
-	bool found;
+	uint64_t after;
 
-	if (http_query(rq->query, "after", text, sizeof(text), &found, e) < 0 ||
-	    (found && str_u64(text, &after, e) < 0))
-		return err_wrap(e, "after");
-	if (after > INT64_MAX)
-		return err_set(e, ERR_INVALID, "after: too large");
-	if (sandbox_id_check(rq->param, e) < 0 ||
+	if (request_after(rq, &after, e) < 0 || sandbox_id_check(rq->param, e) < 0 ||
 	    store_sandbox_get(s, request_owner(rq), rq->param, &sb, e) < 0)
 		return -1; /* also asks whose it is */
 	json_open(reply, '{');

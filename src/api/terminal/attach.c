@@ -66,12 +66,6 @@ static void say_wrong(struct viewer *v, const struct err *why)
 
 /* ---- from the terminal ---- */
 
-static void on_started(struct tail *t, uint32_t pid)
-{
-	(void)t;
-	(void)pid;
-}
-
 static bool on_output(struct tail *t, enum frame_type stream, uint8_t *data, size_t len)
 {
 	struct viewer *v = t->data;
@@ -113,7 +107,11 @@ static void on_finished(struct tail *t, const struct exec_exit *exit, const stru
 	hang_up(v, WS_CLOSE_NORMAL);
 }
 
-static const struct tail_events tail_events = { on_started, on_output, on_gap, NULL, on_finished };
+static const struct tail_events tail_events = {
+	.output = on_output,
+	.gap = on_gap,
+	.finished = on_finished,
+};
 
 /* ---- from the viewer ---- */
 

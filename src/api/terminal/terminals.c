@@ -270,21 +270,6 @@ static void on_started(struct tail *t, uint32_t pid)
 		answer(w);
 }
 
-static bool on_output(struct tail *t, enum frame_type stream, uint8_t *data, size_t len)
-{
-	(void)t;
-	(void)stream;
-	(void)data;
-	(void)len;
-	return false;
-}
-
-static void on_gap(struct tail *t, uint64_t bytes)
-{
-	(void)t;
-	(void)bytes;
-}
-
 static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
 {
 	struct waiting *w = t->data;
@@ -295,8 +280,10 @@ static void on_finished(struct tail *t, const struct exec_exit *exit, const stru
 	answer(w);
 }
 
-static const struct tail_events waiting_events = { on_started, on_output, on_gap, NULL,
-						   on_finished };
+static const struct tail_events waiting_events = {
+	.started = on_started,
+	.finished = on_finished,
+};
 
 static void on_gone(struct request *rq)
 {
