@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,7 @@ import threading
 import time
 
 import images
+import router
 from client import Api, ApiError
 from marks import limit, only
 from server import TOP, die_with_parent, wait_until
@@ -323,9 +325,9 @@ def test_the_command_shows_what_is_enforced_and_says_what_is_wrong(s):
 
 @only("crun")
 @limit(120)
-def test_what_was_used_while_the_database_was_away_is_written_when_it_is_back(s):
+def test_what_was_used_and_refused_while_the_database_was_away_is_written_when_it_is_back(s):
     box = make(s, ALLOW)
-    s.api.exec(box, "sleep 1; curl -s http://api.example.com/away", background=True)
+    s.api.exec(box, "sleep 1; curl -s http://api.example.com/away; nslookup evil.example.org", background=True)
     for _ in range(15):
         with contextlib.suppress(ProcessLookupError, AssertionError):  # in the moment between two of them
             s.kill("postgres")
@@ -333,6 +335,7 @@ def test_what_was_used_while_the_database_was_away_is_written_when_it_is_back(s)
     wait_until(lambda: outside.seen("request"), 30, "the request")
     s.wait_healthy()
     wait_until(lambda: s.api.get(f"/v1/sandboxes/{box}/usage")["requests"] == 1, 30, "what was used")
+    assert event(s, box, "name", "evil.example.org")["count"] >= 1
 
 
 @only("crun")
@@ -361,3 +364,18 @@ def test_a_command_of_its_own_sandbox_reaches_what_is_allowed(s):
     assert code == 6 and b"resolve" in err, (code, err)
     code, _, err = s.berth("run", "--allow", "http://api.example.com", *ask)
     assert code == 125 and b"without https://" in err, (code, err)
+
+
+@only("crun")
+@limit(120)
+def test_one_that_lost_its_link_is_not_said_to_be_in_force(s):
+    box = make(s, ALLOW)
+    os.kill(router.holder(s.dir), signal.SIGKILL)
+    s.kill("berthd", "berth-node", "berth-egress")
+    s.wait_healthy()
+    wait_until(lambda: "link" in s.api.get(f"/v1/sandboxes/{box}/network")["reason"], 30, "the reason")
+    assert not s.api.get(f"/v1/sandboxes/{box}/network")["in_force"]
+    assert curl(s, box, "http://api.example.com/").exit_code != 0
+    s.api.call("POST", f"/v1/sandboxes/{box}/sleep")
+    assert reaches(s, box, "http://api.example.com/linked")["path"] == "/linked"
+    assert s.api.get(f"/v1/sandboxes/{box}/network")["in_force"]

@@ -134,6 +134,9 @@ def limits_stand_in_the_kernels_files():
     assert told["pids.max"] == ["40"], told
     quota, period = map(int, told["cpu.max"])
     assert quota * 2 == period, told
+    status, changed = api("PATCH", "/v1/sandboxes/" + box, {"open_files": 20000})  # more than its processes were given
+    assert status == 200 and changed["limits_in_force"], changed
+    assert execute(box, "ulimit -n; ulimit -Hn")["stdout"].split() == ["20000", "20000"]
     delete(box)
 
 

@@ -23,6 +23,7 @@
 #define LOOK_MS    5000
 #define SAVE_MS    1000
 #define SAVE_MAX   500
+#define FORGET_MS  60000 /* after it was dropped: by then berth-egress has told its last */
 
 struct entry {
 	char sandbox[SANDBOX_ID_SIZE];
@@ -30,6 +31,7 @@ struct entry {
 	struct egress_status s;
 	uint64_t closed; /* the version in whose place nothing is allowed: it cannot be */
 	bool used;       /* since it was last written */
+	uint64_t dropped_ms;
 	struct entry *next;
 };
 
@@ -171,7 +173,7 @@ void egress_tell(struct egress_keeper *k, const char *sandbox, struct reactor *f
 /* ---- where sandboxes are ---- */
 
 void egress_put(struct egress_keeper *k, const char *sandbox, uint64_t generation,
-		uint32_t address)
+		uint32_t address, bool cut)
 {
 	struct entry **bucket = &k->entries[str_hash(sandbox) % BUCKETS];
 	struct entry *x;
@@ -188,6 +190,7 @@ void egress_put(struct egress_keeper *k, const char *sandbox, uint64_t generatio
 		x->s.in_force = 0;
 	x->generation = generation;
 	x->s.address = address;
+	x->s.cut = cut;
 	pthread_mutex_unlock(&k->lock);
 }
 
@@ -218,10 +221,11 @@ void egress_drop(struct egress_keeper *k, const char *sandbox, uint64_t generati
 	pthread_mutex_lock(&k->lock);
 	x = find(k, sandbox);
 	known = x && x->s.address && x->generation <= generation;
-	if (known)
+	if (known) {
 		x->s.address = 0;
-	if (known)
 		x->s.in_force = 0;
+		x->dropped_ms = time_mono_ms();
+	}
 	pthread_mutex_unlock(&k->lock);
 	if (!known)
 		return;
@@ -242,6 +246,8 @@ void egress_status(struct egress_keeper *k, const char *sandbox, struct egress_s
 	x = find(k, sandbox);
 	if (x)
 		*ret = x->s;
+	if (ret->cut)
+		ret->in_force = 0;
 	ret->reached = reached(k);
 	pthread_mutex_unlock(&k->lock);
 }
@@ -408,7 +414,7 @@ static void on_listed(void *data, const union node_any *record)
 
 	if (o->process != PRESENCE_PRESENT || !network_address_read(o->address, &address))
 		return;
-	egress_put(k, o->sandbox, o->generation, address);
+	egress_put(k, o->sandbox, o->generation, address, o->link == PRESENCE_ABSENT);
 	egress_tell(k, o->sandbox, NULL, NULL, NULL);
 }
 
@@ -542,21 +548,32 @@ static void save_done(struct job *job)
 	free(v);
 }
 
+/* What was used since, and who is long gone and has nothing more to write is forgotten. */
+static void save_bucket(struct entry **at, uint64_t now, struct save *v)
+{
+	for (struct entry *x; (x = *at);) {
+		if (x->used && v->count < SAVE_MAX) {
+			x->used = false;
+			memcpy(v->rows[v->count].sandbox, x->sandbox, SANDBOX_ID_SIZE);
+			v->rows[v->count++].use = x->s.use;
+		} else if (!x->used && !x->s.address && now - x->dropped_ms > FORGET_MS) {
+			*at = x->next;
+			free(x);
+			continue;
+		}
+		at = &x->next;
+	}
+}
+
 static void save(struct egress_keeper *k)
 {
 	struct save *v = xcalloc(1, sizeof(*v));
 
 	pthread_mutex_lock(&k->lock);
+	k->saved_ms = time_mono_ms(); /* not before anybody was dropped that is seen here */
 	for (size_t i = 0; i < BUCKETS; i++)
-		for (struct entry *x = k->entries[i]; x && v->count < SAVE_MAX; x = x->next) {
-			if (!x->used)
-				continue;
-			x->used = false;
-			memcpy(v->rows[v->count].sandbox, x->sandbox, SANDBOX_ID_SIZE);
-			v->rows[v->count++].use = x->s.use;
-		}
+		save_bucket(&k->entries[i], k->saved_ms, v);
 	pthread_mutex_unlock(&k->lock);
-	k->saved_ms = time_mono_ms();
 	if (v->count == 0) {
 		free(v);
 		return;

@@ -21,6 +21,7 @@ struct egress_status {
 	uint32_t address;  /* 0: it has none now */
 	uint64_t in_force; /* the version; 0: none, nothing passes */
 	char why[200];     /* why not */
+	bool cut;          /* it has no link: whatever was confirmed, nothing passes */
 	struct network_use use;
 	bool reached; /* berth-egress answers */
 };
@@ -30,7 +31,7 @@ void egress_keeper_end(struct egress_keeper *k);
 
 /* A sandbox runs at this address; or it does no more. */
 void egress_put(struct egress_keeper *k, const char *sandbox, uint64_t generation,
-		uint32_t address);
+		uint32_t address, bool cut);
 void egress_drop(struct egress_keeper *k, const char *sandbox, uint64_t generation);
 
 /* Tell its policy as it is; `done` comes on `from`, when it is confirmed or will not be. */

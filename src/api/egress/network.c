@@ -43,6 +43,8 @@ static const char *why_not(const struct egress_status *st, uint64_t version)
 		return "a newer policy has taken its place";
 	if (!st->address)
 		return "the sandbox does not run";
+	if (st->cut)
+		return "its link to the network is gone: put it to sleep and wake it";
 	if (!st->reached)
 		return "berth-egress cannot be reached: nothing leaves the sandbox";
 	return st->why[0] ? st->why : "it was not confirmed yet";

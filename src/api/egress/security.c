@@ -15,18 +15,21 @@
 #include "store/sandbox.h"
 
 #define BATCH_MAX 1000
+#define AGAIN_MS  1000    /* while the database is away */
 #define FORGET_MS 3600000 /* how often */
 
 struct batch {
 	struct job job;
 	struct security *security;
-	size_t count, lost;
+	size_t count, written, lost;
 	struct security_event rows[BATCH_MAX];
 };
 
 struct security {
 	struct reactor *reactor;
 	struct batch *next; /* being filled; NULL: nothing came */
+	struct batch *late; /* the database was away */
+	uint64_t tried_ms;
 	bool writing;
 	uint64_t forgot_ms;
 };
@@ -97,8 +100,8 @@ static int write_batch(struct job *job, struct store *st, struct err *e)
 	struct batch *b = container_of(job, struct batch, job);
 	const char *last = "";
 
-	for (size_t i = 0; i < b->count; i++)
-		if (store_security_add(st, &b->rows[i], e) < 0)
+	for (; b->written < b->count; b->written++)
+		if (store_security_add(st, &b->rows[b->written], e) < 0)
 			return -1;
 	for (size_t i = 0; i < b->count; i++) { /* those of one box come one after another */
 		if (strcmp(last, b->rows[i].sandbox_id) == 0)
@@ -113,9 +116,12 @@ static int write_batch(struct job *job, struct store *st, struct err *e)
 static void on_written(struct job *job)
 {
 	cleanup(free_ptr) struct batch *b = container_of(job, struct batch, job);
+	struct security *s = b->security;
 
-	b->security->writing = false;
-	if (job->failed || b->lost)
+	s->writing = false;
+	if (job->failed && job->e.code == ERR_BUSY)
+		s->late = take_ptr(b);
+	else if (job->failed || b->lost)
 		log_event(LOG_WARN, "not every refusal is written down", "why",
 			  job->failed ? job->e.msg : "there were too many", NULL);
 }
@@ -124,10 +130,12 @@ void security_flush(struct security *s)
 {
 	struct batch *b;
 
-	if (s->writing || !s->next)
+	if (s->writing || (!s->late && !s->next) ||
+	    (s->late && time_mono_ms() - s->tried_ms < AGAIN_MS))
 		return;
-	b = take_ptr(s->next);
+	b = s->late ? take_ptr(s->late) : take_ptr(s->next);
 	b->security = s;
+	s->tried_ms = time_mono_ms();
 	s->writing = true;
 	b->job = (struct job){ .reactor = s->reactor, .run = write_batch, .done = on_written };
 	worker_submit(&s->reactor->berthd->workers, &b->job);
@@ -171,6 +179,7 @@ struct security *security_new(struct reactor *r)
 void security_free(struct security *s)
 {
 	free(s->next);
+	free(s->late);
 	free(s);
 }
 

@@ -234,12 +234,12 @@ static void on_deadline(uv_timer_t *timer)
 static void set_deadline(struct exec *x)
 {
 	const struct journal_head *h = &x->journal->head;
-	uint64_t limit = h->ask.timeout_ms, now = time_wall_ms(), run;
+	uint64_t limit = h->ask.timeout_ms, now = time_boot_ms(), run;
 
 	uv_timer_stop(&x->deadline);
 	if (limit == 0 || limit > UINT64_MAX / 2)
 		return;
-	run = now > h->started_ms ? now - h->started_ms : 0; /* it may have begun long ago */
+	run = now > h->started_boot_ms ? now - h->started_boot_ms : 0; /* it may be long ago */
 	limit = limit > run ? limit - run : 0;
 	uv_timer_start(&x->deadline, on_deadline, limit + DEADLINE_MORE, 0);
 }
@@ -645,6 +645,7 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 	memcpy(x->head.owner, way->owner, sizeof(x->head.owner));
 	x->head.generation = way->generation;
 	x->head.started_ms = time_wall_ms();
+	x->head.started_boot_ms = time_boot_ms();
 	exec_use_begin(x, &way->before);
 	ask = x->head.ask; /* the journal has it without its variables: they may be secrets */
 	x->head.ask.env = (struct strv){ 0 };

@@ -43,6 +43,7 @@ void journal_begin_encode(struct buf *out, const struct journal_head *h,
 	writer_str(&head, h->owner);
 	writer_u64(&head, h->generation);
 	writer_u64(&head, h->started_ms);
+	writer_u64(&head, h->started_boot_ms);
 	writer_u8(&head, h->background);
 	writer_str(&head, h->group);
 	writer_u64(&head, h->before.cpu_us);
@@ -112,6 +113,7 @@ int journal_head_decode(struct bytes wire, struct journal_head *ret, struct err 
 	reader_str(&r, h.owner, sizeof(h.owner));
 	h.generation = reader_u64(&r);
 	h.started_ms = reader_u64(&r);
+	h.started_boot_ms = reader_u64(&r);
 	background = reader_u8(&r);
 	reader_str(&r, h.group, sizeof(h.group));
 	h.before.cpu_us = reader_u64(&r);

@@ -48,6 +48,7 @@ struct journal_head {
 	char owner[SANDBOX_OWNER_SIZE];
 	uint64_t generation;
 	uint64_t started_ms;
+	uint64_t started_boot_ms; /* for its deadline: this clock never jumps */
 	bool background;
 	char group[EXEC_ID_SIZE];    /* or empty */
 	char key[JOURNAL_KEY_SIZE];  /* of the Idempotency-Key */

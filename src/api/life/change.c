@@ -385,7 +385,7 @@ static void on_started(void *data, const union node_any *record, int *fd, const 
 	c->seen = record->observation;
 	places_oom(&b->places, c->sb.id, c->seen.used.oom_kills);
 	if (network_address_read(c->seen.address, &address))
-		egress_put(b->egress, c->sb.id, c->sb.generation, address);
+		egress_put(b->egress, c->sb.id, c->sb.generation, address, false);
 	egress_tell(b->egress, c->sb.id, c->reactor, on_egress_told, c);
 }
 
