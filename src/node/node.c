@@ -201,7 +201,7 @@ static void on_router_end(uv_poll_t *poll, int status, int events)
 	(void)status, (void)events;
 	unwatch_router(n);
 	if (router_hold_again(&n->router, n->run_fd, &e) < 0 || watch_router(n, &e) < 0)
-		log_event(LOG_ERROR, "berth-router ended: if berth-node ends, sandboxes are cut off",
+		log_event(LOG_ERROR, "berth-router ended: sandboxes lose their network with us",
 			  "why", e.msg, NULL);
 	else
 		log_event(LOG_WARN, "berth-router ended; another one is in its place", NULL);

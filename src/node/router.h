@@ -15,7 +15,7 @@
 struct router {
 	int netns;                        /* -1: closed */
 	int holder;                       /* pidfd of berth-router */
-	int mounts;                       /* the mount namespace berth-router lives in: the host's */
+	int mounts;                       /* the mount namespace berth-router lives in */
 	int sockets[ROUTER_SOCKET_COUNT]; /* by enum router_socket_kind */
 	int probe;                        /* a socket in it, to ask about links */
 	struct netlink links;             /* NETLINK_ROUTE in it */
