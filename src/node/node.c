@@ -179,9 +179,52 @@ static int watch_signals(struct node *n, struct err *e)
 	return r < 0 ? err_uv(e, r, "watch signals") : 0;
 }
 
+static int watch_router(struct node *n, struct err *e);
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+	free(handle);
+}
+
+static void unwatch_router(struct node *n)
+{
+	if (n->router_end)
+		uv_close((uv_handle_t *)take_ptr(n->router_end), on_poll_closed);
+}
+
+/* Nothing is lost while we live; but we are to be replaceable at any time. */
+static void on_router_end(uv_poll_t *poll, int status, int events)
+{
+	struct node *n = poll->data;
+	struct err e;
+
+	(void)status, (void)events;
+	unwatch_router(n);
+	if (router_hold_again(&n->router, n->run_fd, &e) < 0 || watch_router(n, &e) < 0)
+		log_event(LOG_ERROR, "berth-router ended: sandboxes lose their network with us",
+			  "why", e.msg, NULL);
+	else
+		log_event(LOG_WARN, "berth-router ended; another one is in its place", NULL);
+}
+
+static int watch_router(struct node *n, struct err *e)
+{
+	uv_poll_t *poll = xcalloc(1, sizeof(*poll));
+	int r = uv_poll_init(&n->loop, poll, n->router.holder);
+
+	if (r < 0) {
+		free(poll);
+		return err_uv(e, r, "watch berth-router");
+	}
+	poll->data = n;
+	n->router_end = poll;
+	uv_poll_start(poll, UV_READABLE, on_router_end);
+	return 0;
+}
+
 static int open_network(struct node *n, struct err *e)
 {
-	if (router_open(&n->router, n->run_fd, e) < 0)
+	if (router_open(&n->router, n->run_fd, e) < 0 || watch_router(n, e) < 0)
 		return -1;
 	n->slots.loop = &n->loop;
 	n->slots.router = n->router.netns;
@@ -285,6 +328,7 @@ void node_close(struct node *n)
 		uv_close((uv_handle_t *)&n->on_term, NULL);
 		uv_close((uv_handle_t *)&n->on_int, NULL);
 	}
+	unwatch_router(n);
 	uv_run(&n->loop, UV_RUN_NOWAIT);
 	router_close(&n->router, idle);
 	pool_close(&n->pool);

@@ -49,6 +49,7 @@ struct node {
 	struct pool pool;
 	struct cgroup_host cgroups;
 	struct router router;
+	uv_poll_t *router_end; /* berth-router's; NULL: it is not watched */
 	struct slots slots;
 	struct handout handout;
 	struct allocations all;

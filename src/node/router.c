@@ -70,21 +70,30 @@ static bool keep_only(const int *keep, int count)
 	return syscall(SYS_close_range, high, ~0U, 0) == 0;
 }
 
+/* The namespace and its sockets: those that are there, or new ones. */
+static bool enter(const struct router *r, int sockets[ROUTER_SOCKET_COUNT])
+{
+	if (r->netns < 0 ? unshare(CLONE_NEWNET) < 0 : setns(r->netns, CLONE_NEWNET) < 0)
+		return false;
+	for (int kind = ROUTER_NONE + 1; kind < ROUTER_SOCKET_COUNT; kind++)
+		sockets[kind] = r->netns < 0 ? make_socket((enum router_socket_kind)kind)
+					     : r->sockets[kind];
+	return true;
+}
+
 /* Whoever gets the lock is complete; whoever does not was not needed. */
-static no_return void live(int lock)
+static no_return void live(const struct router *r, int lock)
 {
 	int keep[ROUTER_SOCKET_COUNT] = { [ROUTER_NONE] = lock };
 	struct err ignored;
 
+	if (setns(r->mounts, CLONE_NEWNS) < 0)
+		_exit(1);
 	(void)setsid();
 	(void)!chdir("/");
 	(void)prctl(PR_SET_NAME, "berth-router");
 	(void)!file_poke(AT_FDCWD, "/proc/self/oom_score_adj", "-1000", &ignored);
-	if (unshare(CLONE_NEWNET) < 0)
-		_exit(1);
-	for (int kind = ROUTER_NONE + 1; kind < ROUTER_SOCKET_COUNT; kind++)
-		keep[kind] = make_socket((enum router_socket_kind)kind);
-	if (!keep_only(keep, ROUTER_SOCKET_COUNT) || !lock_is_mine(LOCK_FD))
+	if (!enter(r, keep) || !keep_only(keep, ROUTER_SOCKET_COUNT) || !lock_is_mine(LOCK_FD))
 		_exit(1);
 	crash_point("node.router-made");
 	for (;;)
@@ -92,7 +101,7 @@ static no_return void live(int lock)
 }
 
 /* Forked twice: it is nobody's child, and nobody has to reap it. */
-static int start(int lock, struct err *e)
+static int start(const struct router *r, int lock, struct err *e)
 {
 	pid_t pid = fork();
 
@@ -100,7 +109,7 @@ static int start(int lock, struct err *e)
 		return err_sys(e, errno, "start berth-router");
 	if (pid == 0) {
 		if (fork() == 0)
-			live(lock);
+			live(r, lock);
 		_exit(0);
 	}
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
@@ -124,9 +133,11 @@ static int take_from(struct router *r, int lock, pid_t pid, struct err *e)
 
 	r->holder = (int)syscall(SYS_pidfd_open, pid, 0);
 	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
-	r->netns = open(path, O_RDONLY | O_CLOEXEC);
-	for (int i = ROUTER_NONE + 1; i < ROUTER_SOCKET_COUNT; i++)
-		r->sockets[i] = (int)syscall(SYS_pidfd_getfd, r->holder, LOCK_FD + i, 0);
+	if (r->netns < 0) { /* else it has them from us */
+		r->netns = open(path, O_RDONLY | O_CLOEXEC);
+		for (int i = ROUTER_NONE + 1; i < ROUTER_SOCKET_COUNT; i++)
+			r->sockets[i] = (int)syscall(SYS_pidfd_getfd, r->holder, LOCK_FD + i, 0);
+	}
 	if (r->holder < 0 || r->netns < 0 || r->sockets[ROUTER_TCP] < 0 ||
 	    r->sockets[ROUTER_UDP] < 0)
 		return err_sys(e, errno, "take over from berth-router, process %d", (int)pid);
@@ -144,7 +155,7 @@ static int find_or_start(struct router *r, int run_fd, struct err *e)
 	if (lock < 0)
 		return err_sys(e, errno, "open router");
 	pid = holder_of(lock);
-	if (pid == 0 && start(lock, e) < 0)
+	if (pid == 0 && start(r, lock, e) < 0)
 		return -1;
 	for (int left = BEGIN_MS; pid == 0 && left > 0; left -= TURN_MS) {
 		(void)poll(NULL, 0, TURN_MS);
@@ -170,7 +181,7 @@ static int prepare(struct router *r, struct err *e)
 
 void router_init(struct router *r)
 {
-	*r = (struct router){ .netns = -1, .holder = -1, .probe = -1 };
+	*r = (struct router){ .netns = -1, .holder = -1, .mounts = -1, .probe = -1 };
 	for (int i = 0; i < ROUTER_SOCKET_COUNT; i++)
 		r->sockets[i] = -1;
 }
@@ -180,6 +191,9 @@ int router_open(struct router *r, int run_fd, struct err *e)
 	cleanup(close_fd) int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	int done;
 
+	r->mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	if (r->mounts < 0)
+		return err_sys(e, errno, "open the mount namespace");
 	if (find_or_start(r, run_fd, e) < 0)
 		return err_wrap(e, "the router");
 	if (home < 0 || setns(r->netns, CLONE_NEWNET) < 0)
@@ -189,6 +203,13 @@ int router_open(struct router *r, int run_fd, struct err *e)
 		abort(); /* whatever we did next, we did it in the wrong place */
 	crash_point("node.router-ready");
 	return done < 0 ? err_wrap(e, "the router") : 0;
+}
+
+int router_hold_again(struct router *r, int run_fd, struct err *e)
+{
+	close_fd(&r->holder);
+	r->holder = -1;
+	return find_or_start(r, run_fd, e) < 0 ? err_wrap(e, "the router") : 0;
 }
 
 void router_close(struct router *r, bool end)
@@ -206,4 +227,5 @@ void router_close(struct router *r, bool end)
 		(void)poll(&gone, 1, END_MS);
 	}
 	close_fd(&r->holder);
+	close_fd(&r->mounts);
 }

@@ -15,6 +15,7 @@
 struct router {
 	int netns;                        /* -1: closed */
 	int holder;                       /* pidfd of berth-router */
+	int mounts;                       /* the mount namespace berth-router lives in */
 	int sockets[ROUTER_SOCKET_COUNT]; /* by enum router_socket_kind */
 	int probe;                        /* a socket in it, to ask about links */
 	struct netlink links;             /* NETLINK_ROUTE in it */
@@ -23,10 +24,13 @@ struct router {
 
 /*
  * Find it or make it. Rules are as new, with nobody let in. Before the mount namespace is left:
- * berth-router must not hold what is mounted in it.
+ * berth-router must not hold what is mounted in ours.
  */
 void router_init(struct router *r);
 must_check int router_open(struct router *r, int run_fd, struct err *e);
+
+/* berth-router ended: another one holds the same, or the next berth-node would not find it. */
+must_check int router_hold_again(struct router *r, int run_fd, struct err *e);
 
 /* It goes on, unless `end`: then it is gone when this returns. */
 void router_close(struct router *r, bool end);

@@ -47,7 +47,7 @@ class Outside(world.Outside):
         work.chmod(0o711)
         self.here = here
         zone = {n: [there] for n in NAMES} | {"inner.example.net": ["127.0.0.1"], "meta.example.net": ["169.254.169.254"],
-                                              "host.example.net": ["10.0.0.1"]}
+                                              "host.example.net": ["10.0.0.1"], "self.example.net": [here]}
         super().__init__(work, enter, zone, NAMES, there)
         (work / "ca.pem").chmod(0o644)
 
@@ -153,7 +153,7 @@ def test_every_way_around_is_refused_and_said(s):
     s.api.exec(box, f"echo {api} evil.example.org >> /etc/hosts")
     assert curl(s, box, "https://evil.example.org/").exit_code != 0
     event(s, box, "sni", "evil.example.org")
-    for name in ("inner", "meta", "host"):
+    for name in ("inner", "meta", "host", "self"):
         assert curl(s, box, f"http://{name}.example.net/").exit_code != 0
         event(s, box, "inner_address", f"{name}.example.net")
     assert curl(s, box, "http://api.example.com:8080/").exit_code != 0

@@ -1,5 +1,6 @@
 """Every sandbox has a network of its own, and its one link leads to the router, where berth-egress listens."""
 import array
+import collections
 import contextlib
 import os
 import re
@@ -192,6 +193,27 @@ def test_a_flood_of_one_costs_only_itself(s):
         assert came[noisy] <= most < sent / 2, (came, sent, most)
 
 
+@only("crun")
+def test_a_flood_of_new_connections_costs_only_itself(s):
+    flood = ("import socket,time; n, end = 0, time.monotonic() + 5\n"
+             "while time.monotonic() < end:\n"
+             "    c = socket.socket(); c.setblocking(False); c.connect_ex(('9.9.9.9', 9)); n += 1; time.sleep(0.0002); c.close()\n"
+             "print(n)")
+    with egress(s) as e, s.box() as a, s.box() as b:
+        noisy, quiet, came = address(s, a.id), address(s, b.id), collections.Counter()
+        began = time.monotonic()
+        argv = ["nsenter", "-t", str(pid_in(s, a.id)), "-n", sys.executable, "-c", flood]
+        sent = int(subprocess.run(argv, stdout=subprocess.PIPE, text=True).stdout)
+        most = 1000 + 200 * (time.monotonic() - began)
+        in_background(b, "nc -w 20 9.9.9.9 9")
+        while came[quiet] == 0:
+            assert select.select([e.tcp], [], [], 20)[0], (came, sent)
+            c, peer = e.tcp.accept()
+            came[peer[0]] += 1
+            c.close()
+        assert came[noisy] <= most < sent, (came, sent, most)
+
+
 def test_one_that_ended_is_not_let_in_any_more(s):
     with s.box() as b:
         mine = address(s, b.id)
@@ -260,6 +282,24 @@ def test_talk_goes_on_while_berth_node_dies_and_comes_back(s):
         in_background(b, "echo four | nc -w 5 203.0.113.7 81")
         c, to = e.accept([mine])
         assert to[1] == 81
+        c.close()
+
+
+@limit(120)
+@only("crun")
+def test_the_router_is_held_again(s):
+    """berth-router killed, and then berth-node: nobody is cut off."""
+    with egress(s) as e, s.box() as b:
+        first, mine = router.holder(s.dir), address(s, b.id)
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: router.holder(s.dir) not in (0, first), 30, "another berth-router")
+        held, root = router.holder(s.dir), os.readlink("/proc/self/ns/mnt")
+        assert os.readlink(f"/proc/{held}/ns/mnt") == root, "it holds berth-node's mounts"
+        restart_node(s)
+        assert router.holder(s.dir) == held and (link_of(mine), mine) in live(s)
+        in_background(b, "echo still | nc -w 5 203.0.113.7 82")
+        c, to = e.accept([mine])
+        assert to[1] == 82 and c.recv(100) == b"still\n"
         c.close()
 
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "store-world.h"
+#include "store/network.h"
 #include "store/policy.h"
 #include "store/sandbox.h"
 #include "test.h"
@@ -159,6 +160,40 @@ static void plan_has(PGconn *sql, const char *query, const char *index)
 }
 
 /* A tick among 100,000 sandboxes, none of them due: one probe of one index. */
+static void count_event(const struct security_event *ev, void *arg)
+{
+	(void)ev;
+	++*(int *)arg;
+}
+
+static int events_of(struct store *s, const char *id)
+{
+	struct err e;
+	int count = 0;
+
+	CHECK_OK(store_security_list(s, id, 0, count_event, &count, &e), &e);
+	return count;
+}
+
+TEST(refusals_outlive_their_sandbox_for_a_while)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_spec any = spec_of("", "", "{}");
+	struct security_event ev = { .kind = "name", .name = "x.example.com", .at_ms = 1000 };
+	struct err e;
+
+	CHECK_OK(put(w.s, ID("1"), "ann", &any, NULL, &e), &e);
+	for (int i = 0; i < 2; i++) {
+		snprintf(ev.sandbox_id, sizeof(ev.sandbox_id), "%s", i ? ID("gone") : ID("1"));
+		CHECK_OK(store_security_add(w.s, &ev, &e), &e);
+	}
+	CHECK_OK(store_security_forget(w.s, INT64_MAX / 1000000, &e), &e);
+	CHECK_INT(events_of(w.s, ID("gone")), 1);
+	CHECK_OK(store_security_forget(w.s, 1000, &e), &e);
+	CHECK_INT(events_of(w.s, ID("gone")), 0);
+	CHECK_INT(events_of(w.s, ID("1")), 1);
+}
+
 TEST(alarms_of_100000_sandboxes_cost_one_index_probe_per_tick)
 {
 	cleanup(world_done) struct world w = world_make();

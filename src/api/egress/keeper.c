@@ -611,6 +611,7 @@ static void on_tick(uv_timer_t *timer)
 		dial(k);
 	expire(k, now);
 	security_flush(k->security);
+	security_forget(k->security, now);
 	if (!k->saving && now - k->saved_ms >= SAVE_MS)
 		save(k);
 	if (!reached(k))

@@ -5,6 +5,7 @@
 
 #include "api/berthd.h"
 #include "api/events.h"
+#include "core/constants.h"
 #include "http/target.h"
 #include "lib/json.h"
 #include "lib/log.h"
@@ -14,7 +15,8 @@
 #include "store/sandbox.h"
 
 #define BATCH_MAX 1000
-#define AGAIN_MS  1000 /* while the database is away */
+#define AGAIN_MS  1000    /* while the database is away */
+#define FORGET_MS 3600000 /* how often */
 
 struct batch {
 	struct job job;
@@ -29,6 +31,7 @@ struct security {
 	struct batch *late; /* the database was away */
 	uint64_t tried_ms;
 	bool writing;
+	uint64_t forgot_ms;
 };
 
 static void event_json(struct buf *out, const struct security_event *ev)
@@ -138,11 +141,38 @@ void security_flush(struct security *s)
 	worker_submit(&s->reactor->berthd->workers, &b->job);
 }
 
+static int forget(struct job *job, struct store *st, struct err *e)
+{
+	unsigned divisor = (unsigned)job->reactor->berthd->settings.timer_divisor;
+
+	return store_security_forget(st, constant_ms(CONSTANT_RETENTION, divisor), e);
+}
+
+static void on_forgotten(struct job *job)
+{
+	if (job->failed)
+		log_event(LOG_WARN, "old refusals are still there", "why", job->e.msg, NULL);
+	free(job);
+}
+
+void security_forget(struct security *s, uint64_t now_ms)
+{
+	struct job *job;
+
+	if (now_ms - s->forgot_ms < FORGET_MS)
+		return;
+	s->forgot_ms = now_ms;
+	job = xcalloc(1, sizeof(*job));
+	*job = (struct job){ .reactor = s->reactor, .run = forget, .done = on_forgotten };
+	worker_submit(&s->reactor->berthd->workers, job);
+}
+
 struct security *security_new(struct reactor *r)
 {
 	struct security *s = xcalloc(1, sizeof(*s));
 
 	s->reactor = r;
+	s->forgot_ms = time_mono_ms();
 	return s;
 }
 
