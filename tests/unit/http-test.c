@@ -98,6 +98,11 @@ TEST(what_is_no_request_of_ours_is_refused)
 	ANSWER(&s, "GET /x\r\n\r\n", "");
 	ANSWER(&s, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "");
 	ANSWER(&s, "CONNECT a:1" HOST "\r\n", "400");
+	ANSWER(&s, "POST /echo" HOST "Transfer-Encoding:\r\n\r\n", "400");
+	ANSWER(&s, "POST /echo" HOST "Transfer-Encoding: identity\r\n\r\n0\r\n\r\n", "400");
+	ANSWER(&s, "POST /echo" HOST "Transfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n", "400");
+	ANSWER(&s, "POST /echo" HOST "Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n", "400");
+	ANSWER(&s, "POST /echo" HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400");
 	ANSWER(&s, "GET http://b/" HOST "\r\n", "400");
 	CHECK_INT(s.requests, 0);
 	site_close(&s);
