@@ -192,18 +192,6 @@ static bool is_half_made(const struct allocation *a, bool keep_disk)
 	       o.runtime != PRESENCE_ABSENT;
 }
 
-/* All of it goes, and the create begins anew; a disk that is to be kept only loses its process. */
-static void clear_half_made(struct allocation *a, struct call *c)
-{
-	struct err e;
-
-	if (!c->ask.create.keep_disk)
-		return allocation_supersede(a, c);
-	cgroup_kill(&a->node->cgroups, a->name);
-	err_set(&e, ERR_BUSY, "%s was left half started and is being ended", a->spec.sandbox);
-	call_fail(c, &e);
-}
-
 /* The one that is there, or a new one, claimed for this call; NULL if it cannot be. */
 static struct allocation *create(struct call *c, struct err *e)
 {
@@ -247,10 +235,10 @@ void verb_create(struct call *c)
 	struct task_work work = { .run = make_disk, .on_done = on_disk_made };
 
 	if (a && a->spec.generation < c->ask.create.generation)
-		return allocation_supersede(a, c);
+		return allocation_supersede(a, c, false);
 	if (a && a->spec.generation == c->ask.create.generation &&
 	    is_half_made(a, c->ask.create.keep_disk))
-		return clear_half_made(a, c);
+		return allocation_supersede(a, c, c->ask.create.keep_disk);
 	a = work.data = create(c, &e);
 	if (!a)
 		return call_fail(c, &e);

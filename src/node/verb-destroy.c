@@ -216,24 +216,6 @@ static void wait_for_its_end(struct allocation *a, struct call *c)
 	cgroup_kill(&a->node->cgroups, a->name);
 }
 
-void allocation_supersede(struct allocation *a, struct call *by)
-{
-	struct call *own;
-
-	if (a->call)
-		return wait_for_its_end(a, by);
-	own = xcalloc(1, sizeof(*own)); /* answered to nobody */
-	own->node = a->node;
-	own->verb = NODE_DESTROY;
-	own->fd = -1;
-	own->ask.target = by->ask.target;
-	own->ask.target.generation = a->spec.generation;
-	a->call = own;
-	a->waiting = by;
-	allocation_log(a, LOG_WARN, "ended for what comes after it", NULL);
-	destroy(a);
-}
-
 /*
  * After a power cut there may be a disk and no record. It is written down
  * first, like anything else, and then removed the usual way.
@@ -279,6 +261,27 @@ static void on_stopped(struct allocation *a)
 	crash_point("node.stopped");
 	allocation_log(a, LOG_INFO, "stopped", NULL);
 	end_call(a, NULL);
+}
+
+void allocation_supersede(struct allocation *a, struct call *by, bool keep_disk)
+{
+	struct call *own;
+
+	if (a->call)
+		return wait_for_its_end(a, by);
+	own = xcalloc(1, sizeof(*own)); /* answered to nobody */
+	own->node = a->node;
+	own->verb = keep_disk ? NODE_STOP : NODE_DESTROY;
+	own->fd = -1;
+	own->ask.target = by->ask.target;
+	own->ask.target.generation = a->spec.generation;
+	a->call = own;
+	a->waiting = by;
+	allocation_log(a, LOG_WARN, "ended for what comes after it", NULL);
+	if (!keep_disk)
+		return destroy(a);
+	process_unwatch(a);
+	on_look(&ending_new(a, 0, on_stopped)->timer);
 }
 
 /* Who saw an earlier life end does not mean this one. */

@@ -25,8 +25,11 @@ struct call *allocation_release(struct allocation *a);
  */
 void allocation_go_on(struct call *waited, const struct err *why);
 
-/* It is destroyed, then the create of a later generation begins. */
-void allocation_supersede(struct allocation *a, struct call *by);
+/*
+ * What is there makes room, and then this create begins: all of it, or its
+ * processes alone where the create goes on with the disk it had.
+ */
+void allocation_supersede(struct allocation *a, struct call *by, bool keep_disk);
 
 /* A verb may begin on it only if no other is under way. */
 must_check int allocation_claim(struct allocation *a, struct call *c, struct err *e);

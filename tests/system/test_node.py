@@ -102,10 +102,10 @@ def test_what_a_killed_node_left_half_made_is_cleared_by_who_asks_again(s):
     assert not os.path.exists(f"/proc/{init}")
     node.call("start", **target)
     node = half_made()
-    assert "half started" in refused(node.call, "create", **spec, keep_disk=1)
-    wait_until(lambda: PRESENCE[node.call("observe", **target)["process"]] == "absent", 10, "its end")
+    init = s.init_pid("sb_n2h")
     kept = node.call("create", **spec, keep_disk=1)
-    assert PRESENCE[kept["disk"]] == "present", kept
+    assert (PRESENCE[kept["disk"]], PRESENCE[kept["process"]]) == ("present", "absent"), kept
+    assert not os.path.exists(f"/proc/{init}")
     assert node.call("start", **target)["ready"] == 1
     node.call("destroy", **target)
 
