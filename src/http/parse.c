@@ -228,6 +228,15 @@ static size_t count_fields(const struct http_parser *p, const char *name)
 	return count;
 }
 
+/* Other codings are for proxies to misunderstand. */
+static bool is_coded_plainly(const struct http_parser *p)
+{
+	const char *coding = http_parser_find(p, "Transfer-Encoding");
+
+	return !coding ||
+	       (count_fields(p, "Transfer-Encoding") == 1 && strcasecmp(coding, "chunked") == 0);
+}
+
 /* What llhttp lets through and we do not. */
 static enum parse_result check_head(struct http_parser *p)
 {
@@ -241,7 +250,7 @@ static enum parse_result check_head(struct http_parser *p)
 		return refuse(p, 400, "there must be exactly one Host header");
 	if (is_1_0 && count_fields(p, "Transfer-Encoding") > 0)
 		return refuse(p, 400, "HTTP/1.0 has no Transfer-Encoding");
-	if (count_fields(p, "Transfer-Encoding") != (p->llhttp.flags & F_CHUNKED ? 1 : 0))
+	if (!is_coded_plainly(p))
 		return refuse(p, 400, "Transfer-Encoding can only be chunked");
 	if (p->llhttp.method == HTTP_CONNECT)
 		return refuse(p, 400, "this is no proxy");
