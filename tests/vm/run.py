@@ -24,7 +24,7 @@ sys.path.insert(0, str(TOP / "tests/system"))
 
 PACKAGES = """systemd-sysv udev kmod linux-image-cloud-amd64 initramfs-tools zstd crun postgresql-15 btrfs-progs busybox-static
 python3-minimal libpython3-stdlib iproute2 nftables procps libuv1 libjansson4 libcurl4 libarchive13 libbtrfsutil1 libseccomp2 libpq5 libssl3
-libmnl0 libc-ares2""".split()
+libmnl0 libc-ares2 python3-yaml""".split()
 UNIT = """[Unit]
 After=multi-user.target
 [Service]
