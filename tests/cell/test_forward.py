@@ -250,3 +250,14 @@ def test_an_unknown_sandbox_is_unknown_everywhere(c):
             raise AssertionError("it was found")
         except ApiError as e:
             assert e.status == 404, e
+
+
+def test_a_stranger_learns_nothing_from_a_host_that_is_away(c):
+    """Whose sandbox it is is known before anybody asks its host."""
+    ident, far = box_on(c, c.hosts[0])
+    assert far.exec(ident, ["true"]).exit_code == 0  # from now on the far one remembers where it lives
+    stranger = Api(PORT, c.make_key("stranger", "user"), address=far.address)
+    c.hosts[0].kill("berthd")
+    asked = [stranger.request("POST", f"/v1/sandboxes/{i}/exec", {"argv": ["true"]}) for i in (ident, "sb_c1_" + "0" * 20)]
+    c.hosts[0].start()
+    assert [(status, body["code"]) for status, body, _ in asked] == [(404, "not_found")] * 2, asked

@@ -97,6 +97,14 @@ static void on_found(struct job *job)
 	decide(rq, f->sb.host, f->here);
 }
 
+/* A stranger's answer comes from the records, whatever is remembered and wherever it lives. */
+static bool is_its_own(const struct request *rq, const struct place *p)
+{
+	const char *owner = request_owner(rq);
+
+	return !owner || strcmp(owner, p->owner) == 0;
+}
+
 void routing_decide(struct request *rq, void (*here)(struct request *rq))
 {
 	struct berthd *b = rq->reactor->berthd;
@@ -106,7 +114,8 @@ void routing_decide(struct request *rq, void (*here)(struct request *rq))
 	if (!needs_its_host(rq))
 		return here(rq);
 	/* A memory may be old: before a peer is told that it is mistaken, the record is read. */
-	if (places_get(&b->places, rq->param, &place) && !peers_lost(&b->peers, place.host) &&
+	if (places_get(&b->places, rq->param, &place) && is_its_own(rq, &place) &&
+	    !peers_lost(&b->peers, place.host) &&
 	    !(rq->from_peer && strcmp(place.host, b->settings.host) != 0))
 		return decide(rq, place.host, here);
 	f = xcalloc(1, sizeof(*f));
