@@ -76,7 +76,7 @@ class ExecBackground(ExecOnce):
 
     def act(self, w, thing):
         told = self.ask(w, thing)
-        swallow(lambda: os.kill(w.s.pid("berthd"), signal.SIGKILL))
+        swallow(lambda: w.s.signal("berthd", signal.SIGKILL))
         until(w.s.healthy, 20)
         self.end_of(w, thing[0], told)
         return told

@@ -149,12 +149,11 @@ class DeleteLater(Delete):
     """berth-node hangs and is killed, so the first attempt proves nothing; the next one does."""
 
     def act(self, w, thing):
-        node = w.s.pid("berth-node")
-        os.kill(node, signal.SIGSTOP)
+        w.s.signal("berth-node", signal.SIGSTOP)
         t = threading.Thread(target=swallow, args=(lambda: w.api.delete(thing),))
         t.start()
         until(lambda: insist(lambda: w.api.get("/v1/sandboxes/" + thing))["state"] != "ready", 20)
-        swallow(lambda: os.kill(node, signal.SIGKILL))
+        swallow(lambda: w.s.signal("berth-node", signal.SIGKILL))
         t.join()
         return self.ask(w, thing)
 
@@ -426,9 +425,7 @@ class Adopt(Scenario):
         return {b: w.s.init_pid(b) for b in (w.api.create(), w.api.create())}
 
     def act(self, w, thing):
-        old = {d: w.s.pid(d) for d in self.daemons}
-        for pid in old.values():
-            os.kill(pid, self.signal)
+        old = {d: w.s.signal(d, self.signal) for d in self.daemons}
         until(lambda: all(w.s.pid(d) not in (0, old[d]) for d in self.daemons), 20)
         until(w.s.healthy, 20)
         for b in thing:
@@ -462,8 +459,7 @@ class Unfinished(Scenario):
 
     def prepare(self, w):
         victim, key = w.api.create(), w.unique("u")
-        node = w.s.pid("berth-node")
-        os.kill(node, signal.SIGSTOP)  # so that neither comes to its end
+        node = w.s.signal("berth-node", signal.SIGSTOP)  # so that neither comes to its end
         for work in (lambda: post(w, "/v1/sandboxes", {"image": "base"}, key), lambda: w.api.delete(victim)):
             threading.Thread(target=swallow, args=(work,)).start()
 
@@ -474,8 +470,8 @@ class Unfinished(Scenario):
 
     def act(self, w, thing):
         _, key, node = thing
-        os.kill(w.s.pid("berthd"), signal.SIGKILL)
-        os.kill(node, signal.SIGCONT)
+        w.s.signal("berthd", signal.SIGKILL)
+        swallow(lambda: os.kill(node, signal.SIGCONT))
         return answer(w, "POST", "/v1/sandboxes", {"image": "base"}, key, again=(503,))
 
     def verify(self, w, thing, told):

@@ -148,6 +148,13 @@ class Server:
         """0 in the moment between two of them."""
         return int(pathlib.Path(self.dir, "run", daemon + ".pid").read_text() or 0)
 
+    def signal(self, daemon, number):
+        """Nobody is there to be told between two of them; to pid 0 it would be this suite. Its pid."""
+        pid = self.pid(daemon)
+        if pid > 1:
+            os.kill(pid, number)
+        return pid
+
     def kill(self, *daemons):
         for pid in [self.pid(d) for d in daemons]:
             assert pid > 1
