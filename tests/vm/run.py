@@ -108,6 +108,8 @@ def disk(work, args):
     (wants / "vm-test.service").symlink_to("/etc/systemd/system/vm-test.service")
     (root / "etc/systemd/system/serial-getty@ttyS0.service").symlink_to("/dev/null")  # the console is ours
     (root / "etc/fstab").write_text("")
+    (root / "etc/hostname").write_text("vm\n")
+    (root / "etc/hosts").write_text("127.0.0.1 localhost\n127.0.1.1 vm\n")
     for name in ("vmlinuz", "initrd.img"):
         shutil.copy(next(root.glob(f"boot/{name}-*")), work / name)
     image = work / "disk.img"
