@@ -51,7 +51,10 @@ static int write_config(const struct image_config *c, struct err *e)
 static int enter_rootfs(struct err *e)
 {
 	close(IMAGE_FD);
-	return confine_root("rootfs", e) < 0 || confine_end(e) < 0 ? -1 : 0;
+	if (confine_root("rootfs", e) < 0 || confine_end(e) < 0)
+		return -1;
+	umask(022); /* what an archive says nothing of, its root above all, is as everywhere */
+	return chmod("/", 0755) < 0 ? err_sys(e, errno, "open the root directory to all") : 0;
 }
 
 static int import(struct job *j, char digest[80], struct err *e)

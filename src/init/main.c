@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -59,6 +60,7 @@ int main(int argc, char **argv)
 
 	/* Commands run as the same user: keep them out of our memory. */
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	umask(022); /* the host's services have a narrower one: not for what is made here */
 	if (open_server(argc, argv, &s, &e) < 0) {
 		fprintf(stderr, "berth-init: %s\n", e.msg);
 		return EXIT_FAILURE;

@@ -61,7 +61,7 @@ class Daemon:
         self.told = False
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
-                                            preexec_fn=die_with_parent)
+                                            preexec_fn=die_with_parent, umask=0o077)  # as the shipped units have it
         return self
 
     @property

@@ -10,6 +10,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 import traceback
 
@@ -197,6 +198,20 @@ def restarted_by_systemd_too():
     must(run("systemctl", "restart", "berth-node", "berthd"))
     until(healthy, 120, "healthy")
     assert execute(box, "echo here")["stdout"] == "here\n"
+    delete(box)
+
+
+@step
+def whoever_is_in_the_box_can_look_around():
+    """The services have a umask of their own; what they make for a box has not. Nor does an image tell of its root."""
+    bare = HERE / "bare.tar"
+    with tarfile.open(HERE / "rootfs.tar") as full, tarfile.open(bare, "w") as to:
+        for m in full:
+            if m.name != ".":
+                to.addfile(m, full.extractfile(m) if m.isreg() else None)
+    must(berth("image", "import", "bare", bare))
+    box = create(image="bare")
+    assert execute(box, "stat -c %a / /etc/hosts /etc/resolv.conf")["stdout"].split() == ["755", "644", "644"]
     delete(box)
 
 
