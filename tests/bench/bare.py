@@ -79,6 +79,11 @@ class Bare:
         config = json.loads(json.dumps(self.config))
         config["process"]["args"] = args
         config.pop("annotations", None)  # the compiled filter is ours, not what crun users have
+        for ns in config["linux"]["namespaces"]:  # its own network, made by crun: it has no slots
+            ns.pop("path", None)
+        for m in config["mounts"]:
+            if m["destination"] == "/sys":
+                m.update(type="sysfs", source="sysfs", options=["nosuid", "noexec", "nodev", "ro"])
         config["linux"]["cgroupsPath"] = f"/berth-bench.{os.getpid()}/{name}"
         if without.get("seccomp") is False:
             del config["linux"]["seccomp"]
