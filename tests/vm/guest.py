@@ -177,15 +177,20 @@ def a_timeout_kills_the_whole_tree():
     delete(box)
 
 
+def main_pid(service):
+    return int(must(run("systemctl", "show", "-p", "MainPID", "--value", service)))
+
+
 @step
 def killed_daemons_come_back_and_the_sandbox_lives_on():
     box = create()
     execute(box, "echo kept > /tmp/kept")
     pids = (cgroup(box) / "cgroup.procs").read_text().split()
     for service in ("berthd", "berth-node"):
-        pid = int(must(run("systemctl", "show", "-p", "MainPID", "--value", service)))
-        os.kill(pid, signal.SIGKILL)
-        until(healthy, 120, service + " back")
+        old = main_pid(service)
+        os.kill(old, signal.SIGKILL)
+        until(lambda: main_pid(service) not in (0, old), 120, service + " again")
+        until(lambda: healthy() and api("GET", "/v1/check")[0] == 200, 120, service + " back")
     until(lambda: api("GET", "/v1/sandboxes/" + box)[1].get("state") == "ready", 60, "ready")
     assert set(pids) <= set((cgroup(box) / "cgroup.procs").read_text().split())
     assert execute(box, "cat /tmp/kept")["stdout"] == "kept\n"
