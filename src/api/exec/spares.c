@@ -67,7 +67,9 @@ int spares_take(struct spares *s)
 	pthread_mutex_lock(&s->lock);
 	if (s->count > 0)
 		fd = s->fds[--s->count];
-	pthread_cond_signal(&s->wanted);
+	/* In bursts: a file made just now keeps the one that is being named waiting. */
+	if (s->count < SPARES_MAX / 2)
+		pthread_cond_signal(&s->wanted);
 	pthread_mutex_unlock(&s->lock);
 	return fd;
 }
