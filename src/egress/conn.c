@@ -140,10 +140,11 @@ void conn_to_client(struct conn *c, const char *data, size_t len)
 void conn_to_server(struct conn *c, const char *data, size_t len)
 {
 	struct box *b = c->box;
-	uint64_t max = b ? b->network.max_bytes_out : 0;
+	uint64_t max;
 
 	if (!b)
 		return;
+	max = b->network.max_bytes_out;
 	if (max && (b->use.bytes_out > max || len > max - b->use.bytes_out))
 		return conn_refuse(c, "max_bytes_out", c->name, "max_bytes_out");
 	b->use.bytes_out += len;

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -154,7 +153,6 @@ static enum stage become(const struct exec_request *q, const struct tree *t,
 		return STAGE_SETUP;
 	if (q->cwd[0] && chdir(q->cwd) < 0)
 		return STAGE_CWD;
-	umask(022);
 	environ = env->items; /* execvp() looks for PATH there */
 	reset_signals();
 	execvp(q->argv.items[0], q->argv.items);

@@ -95,6 +95,20 @@ int proc_start(const struct proc_spec *spec, struct proc *ret, struct err *e)
 	return 0;
 }
 
+bool proc_keep_only(int *fds, int count)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), first = STDERR_FILENO + 1;
+
+	for (int i = 0; i < count; i++)
+		fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, first + count);
+	for (int fd = STDIN_FILENO; fd < first; fd++)
+		(void)dup2(null, fd);
+	for (int i = 0; i < count; i++)
+		if (dup2(fds[i], first + i) < 0)
+			return false;
+	return syscall(SYS_close_range, first + count, ~0U, 0) == 0;
+}
+
 static void forget(struct proc *p)
 {
 	close_fd(&p->pidfd);

@@ -40,6 +40,12 @@ int proc_wait(struct proc *p);
 
 void proc_kill(const struct proc *p, int signum); /* harmless once it has ended */
 
+/*
+ * In a fork that lives on by itself: these become 3, 4, ...; everything else that was its
+ * parent's is closed, its locks and sockets above all. False: it must not go on.
+ */
+must_check bool proc_keep_only(int *fds, int count);
+
 /* As many open files as the host allows us: a daemon holds some per sandbox and connection. */
 void proc_raise_files(void);
 

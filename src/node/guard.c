@@ -16,13 +16,13 @@
 #include <unistd.h>
 
 #include "lib/file.h"
+#include "lib/proc.h"
 #include "lib/time.h"
 #include "node/freeze.h"
 
 #define LOOK_MS    100
 #define DISMISS_MS 2000
 #define TREE_FD    3
-#define LOCK_FD    4
 #define PRIORITY   (-10)
 
 int guard_open(struct guard *g, int run_fd, struct err *e)
@@ -69,35 +69,20 @@ static void watch(const struct cgroup_host *h, const _Atomic uint64_t *until_ms)
 	}
 }
 
-/* Only these two stay open; what was berth-node's is closed, its locks and sockets above all. */
-static bool keep_only(int tree, int lock)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int high = LOCK_FD + 1;
-
-	tree = fcntl(tree, F_DUPFD_CLOEXEC, high);
-	lock = fcntl(lock, F_DUPFD_CLOEXEC, high);
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		(void)dup2(null, fd);
-	if (dup2(tree, TREE_FD) < 0 || dup2(lock, LOCK_FD) < 0)
-		return false;
-	return syscall(SYS_close_range, high, ~0U, 0) == 0;
-}
-
 /* In a process of its own, which nobody waits for. It ends when it is dismissed. */
 static void no_return live(const struct guard *g, const struct cgroup_host *h, size_t tree)
 {
 	struct cgroup_host alone = { .mode = h->mode, .tree_count = 1, .trees = { TREE_FD } };
 	char path[32];
 	struct err ignored;
-	int lock;
+	int keep[] = { h->trees[tree], -1 }; /* as TREE_FD, and a lock */
 
 	memcpy(alone.parent, h->parent, sizeof(alone.parent));
 	memcpy(alone.names[0], h->names[tree], sizeof(alone.names[0]));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", g->fd);
-	lock = open(path, O_RDWR | O_CLOEXEC); /* a lock of its own, not berth-node's */
-	if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0 || setns(g->home, CLONE_NEWNS) < 0 ||
-	    !keep_only(h->trees[tree], lock))
+	keep[1] = open(path, O_RDWR | O_CLOEXEC); /* a lock of its own, not berth-node's */
+	if (keep[1] < 0 || flock(keep[1], LOCK_EX | LOCK_NB) < 0 ||
+	    setns(g->home, CLONE_NEWNS) < 0 || !proc_keep_only(keep, array_len(keep)))
 		_exit(1);
 	(void)setsid();
 	(void)!chdir("/");

@@ -54,22 +54,6 @@ static bool lock_is_mine(int fd)
 	return fcntl(fd, F_SETLK, &whole) == 0;
 }
 
-/* Everything that was berth-node's is closed, its locks and sockets above all. */
-static bool keep_only(const int *keep, int count)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC), high = LOCK_FD + count;
-	int parked[ROUTER_SOCKET_COUNT];
-
-	for (int i = 0; i < count; i++)
-		parked[i] = fcntl(keep[i], F_DUPFD_CLOEXEC, high);
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		(void)dup2(null, fd);
-	for (int i = 0; i < count; i++)
-		if (dup2(parked[i], LOCK_FD + i) < 0)
-			return false;
-	return syscall(SYS_close_range, high, ~0U, 0) == 0;
-}
-
 /* The namespace and its sockets: those that are there, or new ones. */
 static bool enter(const struct router *r, int sockets[ROUTER_SOCKET_COUNT])
 {
@@ -93,7 +77,7 @@ static no_return void live(const struct router *r, int lock)
 	(void)!chdir("/");
 	(void)prctl(PR_SET_NAME, "berth-router");
 	(void)!file_poke(AT_FDCWD, "/proc/self/oom_score_adj", "-1000", &ignored);
-	if (!enter(r, keep) || !keep_only(keep, ROUTER_SOCKET_COUNT) || !lock_is_mine(LOCK_FD))
+	if (!enter(r, keep) || !proc_keep_only(keep, ROUTER_SOCKET_COUNT) || !lock_is_mine(LOCK_FD))
 		_exit(1);
 	crash_point("node.router-made");
 	for (;;)

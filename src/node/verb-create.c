@@ -186,8 +186,8 @@ static bool is_half_made(const struct allocation *a, bool keep_disk)
 	if (a->call || a->phase != PHASE_ENDED)
 		return false;
 	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
-	if (o.process == PRESENCE_ABSENT && keep_disk) /* stopped: the rest is cleared away */
-		return false;
+	if (keep_disk) /* stopped: the rest is cleared away */
+		return o.process != PRESENCE_ABSENT;
 	return o.process != PRESENCE_ABSENT || o.cgroup != PRESENCE_ABSENT ||
 	       o.runtime != PRESENCE_ABSENT;
 }

@@ -127,7 +127,7 @@ def test_the_database_hangs_and_the_sandboxes_are_frozen_before_the_lease_is_ove
     with Stopped(s.pid("berthd")):
         ends.append(lease_until(s))
         with Stopped(*stop):
-            os.kill(s.pid("berthd"), signal.SIGCONT)
+            s.signal("berthd", signal.SIGCONT)
             at = stands_still(s, ident)
             print(f"      frozen {ends[0] - at:.2f} s before the end of the lease")
             assert at < ends[0]

@@ -140,7 +140,7 @@ def test_deletes_at_once_with_one_key_are_one_receipt(s):
 def begun(s, key):
     """A create that berth-node, frozen, does not get done: (thread, where its answer will be)."""
     answers = []
-    os.kill(s.pid("berth-node"), signal.SIGSTOP)
+    s.signal("berth-node", signal.SIGSTOP)
     t = threading.Thread(target=lambda: answers.append(create(s, key)))
     t.start()
     wait_until(s.api.sandboxes, 10, "the record")

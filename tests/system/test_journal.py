@@ -125,7 +125,7 @@ def test_50_running_execs_outlive_both_daemons(s):
         s.wait_healthy()
         time.sleep(0.3)
         for d in ("berthd", "berth-node"):  # as an upgrade does it
-            os.kill(s.pid(d), signal.SIGTERM)
+            s.signal(d, signal.SIGTERM)
         time.sleep(0.2)
         s.wait_healthy()
     fifty(s, disturb)
@@ -250,7 +250,7 @@ def test_a_foreground_command_outlives_a_berthd_that_ends(s):
             except ApiError:
                 return False
         wait_until(begun, 20, "the command begun")
-        os.kill(s.pid("berthd"), signal.SIGTERM)
+        s.signal("berthd", signal.SIGTERM)
         client.join()
         s.wait_healthy()
         end = wait_end(s, box.id, "front")

@@ -532,7 +532,6 @@ static int save_run(struct job *job, struct store *s, struct err *e)
 static void save_done(struct job *job)
 {
 	struct save *v = container_of(job, struct save, job);
-
 	struct egress_keeper *k = v->keeper;
 	struct entry *x;
 
