@@ -1,4 +1,6 @@
 """One server and one key."""
+from __future__ import annotations
+
 import base64
 import http.client
 import json
@@ -6,6 +8,7 @@ import os
 import secrets
 import time
 import urllib.parse
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 from .errors import BerthError, ConnectionError, error_from
 
@@ -31,26 +34,26 @@ def data_of(event):
 class Answer:
     """A response whose body is read piece by piece; closes its connection."""
 
-    def __init__(self, connection, response):
+    def __init__(self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
         self.connection, self.response = connection, response
         self.status, self.headers = response.status, response.headers
 
-    def __enter__(self):
+    def __enter__(self) -> Answer:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def close(self):
+    def close(self) -> None:
         self.connection.close()
 
-    def read(self, size=None):
+    def read(self, size: Optional[int] = None) -> bytes:
         try:
             return self.response.read() if size is None else self.response.read1(size)
         except (OSError, http.client.HTTPException) as why:
             raise ConnectionError(f"the answer broke off: {why}", code="connection") from why
 
-    def events(self):
+    def events(self) -> Iterator[Tuple[str, str, Any]]:
         """(name, id, data) of server-sent events; one that was cut off is not given."""
         name, ident, lines, rest = "message", "", [], b""
         while True:
@@ -78,7 +81,8 @@ class Answer:
 class Berth:
     """`url` and `api_key` default to BERTH_URL and BERTH_API_KEY of the environment."""
 
-    def __init__(self, url=None, api_key=None, image="base", timeout=120, retries=5):
+    def __init__(self, url: Optional[str] = None, api_key: Optional[str] = None, image: str = "base", timeout: float = 120,
+                 retries: int = 5) -> None:
         url = url or os.environ.get("BERTH_URL")
         if not url:
             raise BerthError("no server was named", code="invalid", remediation="Give url, or set BERTH_URL.")
@@ -89,7 +93,9 @@ class Berth:
         self._prefix = parts.path.rstrip("/")
         self._where = (http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection, parts.netloc)
 
-    def send(self, method, path, query=None, body=None, data=None, headers=None, key=None, timeout=None):
+    def send(self, method: str, path: str, query: Optional[Dict[str, Any]] = None, body: Any = None,
+             data: Any = None, headers: Optional[Dict[str, str]] = None, key: Optional[str] = None,
+             timeout: Optional[float] = None) -> Answer:
         """The Answer as it comes; a status of 400 and above is raised. With a key (or GET) it is repeated when no answer comes."""
         again = (method == "GET" or key is not None) and not hasattr(data, "read")
         attempt = 0
@@ -129,7 +135,7 @@ class Berth:
                 told = None
         raise error_from(told, answer.status)
 
-    def json(self, method, path, **call):
+    def json(self, method: str, path: str, **call: Any) -> Any:
         again = method == "GET" or call.get("key") is not None
         attempt = 0
         while True:

@@ -1,9 +1,12 @@
 """Code contexts."""
-from dataclasses import dataclass, field
-from typing import Optional
+from __future__ import annotations
 
-from .client import data_of, random_id
-from .errors import ConnectionError, error_from
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Union
+
+from .client import Berth, data_of, random_id
+from .errors import ConnectionError, error_from, milliseconds
+from .exec import Stream
 
 ALIASES = {"python3": "python", "js": "javascript", "node": "javascript", "ts": "typescript"}
 
@@ -26,7 +29,7 @@ class Execution:
     error: Optional[dict] = None
 
     @property
-    def text(self):
+    def text(self) -> Optional[str]:
         """Of the last result, if it has one."""
         return self.results[-1].get("text") if self.results else None
 
@@ -36,25 +39,27 @@ def context_of(c):
 
 
 class Code:
-    def __init__(self, client, base):
+    def __init__(self, client: Berth, base: str) -> None:
         self.client, self.base = client, base
 
-    def create(self, language="python", cwd=None, env=None, timeout=None):
+    def create(self, language: str = "python", cwd: Optional[str] = None, env: Optional[Dict[str, str]] = None,
+               timeout: Optional[float] = None) -> CodeContext:
         body = {"language": ALIASES.get(language, language)}
         for name, value in (("cwd", cwd), ("env", env)):
             if value is not None:
                 body[name] = value
         if timeout is not None:
-            body["timeout_ms"] = int(timeout * 1000)
+            body["timeout_ms"] = milliseconds(timeout)
         return context_of(self.client.json("POST", f"{self.base}/contexts", body=body, key=random_id("ctx_")))
 
-    def list(self):
+    def list(self) -> List[CodeContext]:
         return [context_of(c) for c in self.client.json("GET", f"{self.base}/contexts")["contexts"]]
 
-    def remove(self, ident):
+    def remove(self, ident: str) -> None:
         self.client.send("DELETE", f"{self.base}/contexts/{ident}", key=random_id("rm_")).close()
 
-    def stream(self, code, context=None, language="python", env=None, timeout=None):
+    def stream(self, code: str, context: Optional[Union[str, CodeContext]] = None, language: str = "python",
+               env: Optional[Dict[str, str]] = None, timeout: Optional[float] = None) -> Stream:
         """(type, value): stdout and stderr (bytes), result, error (dicts), and at last end."""
         body = {"code": code}
         if context is not None:
@@ -64,7 +69,7 @@ class Code:
         if env is not None:
             body["env"] = env
         if timeout is not None:
-            body["timeout_ms"] = int(timeout * 1000)
+            body["timeout_ms"] = milliseconds(timeout)
         with self.client.send("POST", f"{self.base}/code", body=body, headers={"Accept": "text/event-stream"}) as answer:
             for name, _, data in answer.events():
                 if name in ("stdout", "stderr"):
@@ -80,7 +85,7 @@ class Code:
                     return
         raise ConnectionError("the run broke off, and nobody here saw how it ended", code="connection")
 
-    def run(self, code, **options):
+    def run(self, code: str, **options: Any) -> Execution:
         out, streams = Execution(code), {"stdout": b"", "stderr": b""}
         for name, value in self.stream(code, **options):
             if name in streams:

@@ -1,4 +1,6 @@
 """What went wrong, as the server says it: one class for every code, and for what a file or git call can meet."""
+import builtins
+import math
 
 
 class BerthError(Exception):
@@ -54,7 +56,7 @@ class InternalError(BerthError):
     pass
 
 
-class ConnectionError(BerthError):  # noqa: A001 - in this package it is this one
+class ConnectionError(BerthError, builtins.ConnectionError):  # noqa: A001 - whoever catches the builtin gets it, too
     """No answer, or half of one. What was asked for may or may not have happened."""
 
 
@@ -62,23 +64,23 @@ class FileError(BerthError):
     pass
 
 
-class FileNotFoundError(FileError):  # noqa: A001
+class FileNotFoundError(FileError, builtins.FileNotFoundError):  # noqa: A001
     pass
 
 
-class FileExistsError(FileError):  # noqa: A001
+class FileExistsError(FileError, builtins.FileExistsError):  # noqa: A001
     pass
 
 
-class IsDirectoryError(FileError):
+class IsDirectoryError(FileError, builtins.IsADirectoryError):
     pass
 
 
-class NotDirectoryError(FileError):
+class NotDirectoryError(FileError, builtins.NotADirectoryError):
     pass
 
 
-class PermissionDeniedError(FileError):
+class PermissionDeniedError(FileError, builtins.PermissionError):
     pass
 
 
@@ -160,3 +162,12 @@ def error_from(body, status):
     make = BY_REASON.get(reason) or BY_CODE.get(code) or BerthError
     return make(body.get("message", f"the server answered {status} without a reason"), code=code, status=status,
                 remediation=body.get("remediation", ""), request_id=body.get("request_id", ""), reason=reason)
+
+
+def milliseconds(timeout):
+    """Of a timeout in seconds. What is none is said, and not multiplied."""
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+        raise TypeError(f"timeout is a number of seconds, not {timeout!r}")
+    if not (math.isfinite(timeout) and timeout >= 0):
+        raise ValueError(f"timeout is a number of seconds from 0 on, not {timeout!r}")
+    return int(timeout * 1000)

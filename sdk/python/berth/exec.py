@@ -3,13 +3,15 @@ breaks is only a pause: it goes on from its position, and nothing is run twice."
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Any, Generator, Optional, Tuple
 
 from .client import backoff, data_of, random_id
-from .errors import BerthError, CommandLostError, CommandTimeoutError, ConnectionError, NotFoundError, error_from
+from .errors import BerthError, CommandLostError, CommandTimeoutError, ConnectionError, NotFoundError, error_from, milliseconds
 
 PATIENCE = 8  # how often a stream is tried again without a single event in between, or lasting
 A_WHILE = 10.0  # seconds
+
+Stream = Generator[Tuple[str, Any], None, None]  # (type, value), as it happens
 
 
 @dataclass
@@ -29,15 +31,15 @@ class ExecResult:
     exit: dict = field(default_factory=dict, repr=False)
 
     @property
-    def success(self):
+    def success(self) -> bool:
         return self.kind == "exited" and self.exit_code == 0
 
     @property
-    def stdout(self):
+    def stdout(self) -> str:
         return self.stdout_bytes.decode("utf-8", "replace")
 
     @property
-    def stderr(self):
+    def stderr(self) -> str:
         return self.stderr_bytes.decode("utf-8", "replace")
 
 
@@ -90,7 +92,7 @@ def ask_of(command, cwd=None, env=None, stdin=None, timeout=None, shell=None):
         if value is not None:
             ask[name] = value
     if timeout is not None:
-        ask["timeout_ms"] = int(timeout * 1000)
+        ask["timeout_ms"] = milliseconds(timeout)
     return ask
 
 

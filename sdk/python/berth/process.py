@@ -1,10 +1,13 @@
 """A command in the background."""
+from __future__ import annotations
+
 import base64
 import re
+from typing import Any, Dict, Optional, Pattern, Tuple, Union
 
-from .client import random_id
-from .errors import ProcessExitedBeforeReadyError, ProcessReadyTimeoutError
-from .exec import follow, kill
+from .client import Berth, random_id
+from .errors import ProcessExitedBeforeReadyError, ProcessReadyTimeoutError, milliseconds
+from .exec import Stream, follow, kill
 
 KILL_GRACE = 5.0
 
@@ -47,7 +50,7 @@ def logs(client, base, ident):
 
 
 class Process:
-    def __init__(self, client, base, record):
+    def __init__(self, client: Berth, base: str, record: Dict[str, Any]) -> None:
         self._client, self._base = client, base
         self.id, self.pid = record["id"], record.get("pid")
         self.command = command_of(record["argv"])
@@ -68,38 +71,38 @@ class Process:
     def _path(self):
         return f"{self._base}/execs/{self.id}"
 
-    def refresh(self):
+    def refresh(self) -> Process:
         return self._take(self._client.json("GET", self._path))
 
-    def kill(self, signal=None):
+    def kill(self, signal: Optional[str] = None) -> Process:
         return self._take(kill_process(self._client, self._base, self.id, signal))
 
-    def logs(self):
+    def logs(self) -> Tuple[str, str]:
         out, err = logs(self._client, self._base, self.id)
         return out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
 
-    def stream_logs(self):
+    def stream_logs(self) -> Stream:
         """("stdout"|"stderr", bytes) from the beginning, and at last ("exit", record)."""
         return follow(self._client, self._base, self.id)
 
-    def write(self, data, end=False):
+    def write(self, data: bytes, end: bool = False) -> None:
         """Bytes to its standard input."""
         self._client.json("POST", self._path + "/stdin", query={"end": end}, data=data,
                           headers={"Content-Type": "application/octet-stream"})
 
-    def wait(self, timeout=None):
+    def wait(self, timeout: Optional[float] = None) -> Process:
         return self._wait({"for": "exit"}, timeout)
 
-    def wait_for_log(self, pattern, timeout=None):
+    def wait_for_log(self, pattern: Union[str, Pattern[str]], timeout: Optional[float] = None) -> Process:
         text = pattern if isinstance(pattern, str) else f"/{pattern.pattern}/{'i' if pattern.flags & re.IGNORECASE else ''}"
         return self._wait({"for": "log", "pattern": text}, timeout)
 
-    def wait_for_port(self, port, timeout=None):
+    def wait_for_port(self, port: int, timeout: Optional[float] = None) -> Process:
         return self._wait({"for": "port", "port": port}, timeout)
 
     def _wait(self, query, timeout):
         if timeout is not None:
-            query["timeout_ms"] = int(timeout * 1000)
+            query["timeout_ms"] = milliseconds(timeout)
         answer = self._client.json("GET", self._path + "/wait", query=query, timeout=(timeout or 600) + 60)
         self._take(answer["exec"])
         if answer["ready"]:
@@ -119,5 +122,5 @@ def start(client, base, command, process_id=None, cwd=None, env=None, timeout=No
         if value is not None:
             body[name] = value
     if timeout is not None:
-        body["timeout_ms"] = int(timeout * 1000)
+        body["timeout_ms"] = milliseconds(timeout)
     return Process(client, base, client.json("POST", f"{base}/exec", body=body, key=random_id("start_")))

@@ -1,19 +1,28 @@
 """A sandbox and its sessions."""
+from __future__ import annotations
+
 import re
 import shlex
 import threading
 import time
 import urllib.parse
+from typing import Any, BinaryIO, Callable, Dict, Generator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
 
 from . import exec as commands
 from . import process as processes
-from .client import random_id
-from .code import Code
+from . import types as wire
+from .client import Berth, random_id
+from .code import Code, CodeContext, Execution
 from .errors import BerthError, ConflictError, InvalidError, NotFoundError, NotYetError
-from .files import Files
+from .exec import ExecResult, Stream
+from .files import FileInfo, Files
+from .process import Process
 
 WORKSPACE = "/workspace"
 DELETE_POLL, DELETE_WAIT = 0.5, 120.0
+
+Command = Union[str, Sequence[str]]  # a line for a shell, or the words of a program
+Policy = Union[wire.NetworkPolicy, Sequence[str]]  # the whole of it, or the names it allows
 
 
 def _check_names(env):
@@ -32,7 +41,7 @@ class Workspace:
 
     session_id = ""
 
-    def __init__(self, client):
+    def __init__(self, client: Berth) -> None:
         self.client = client
 
     def _base(self):
@@ -47,26 +56,31 @@ class Workspace:
 
     # -- commands
 
-    def exec(self, command, cwd=None, env=None, stdin=None, timeout=None, on_output=None, stop=None):
+    def exec(self, command: Command, cwd: Optional[str] = None, env: Optional[Dict[str, str]] = None,
+             stdin: Optional[str] = None, timeout: Optional[float] = None,
+             on_output: Optional[Callable[[str, bytes], Any]] = None, stop: Optional[threading.Event] = None) -> ExecResult:
         """In this session's shell: what it changes is there for the next one. A command that fails is a
         result; one that ran out of time (seconds), or that nobody saw end, is raised. `stop` is a
         threading.Event that kills it."""
         events = self.exec_stream(command, cwd=cwd, env=env, stdin=stdin, timeout=timeout, stop=stop)
         return commands.collect(events, command, self.session_id, timeout, on_output)
 
-    def exec_stream(self, command, cwd=None, env=None, stdin=None, timeout=None, stop=None):
+    def exec_stream(self, command: Command, cwd: Optional[str] = None, env: Optional[Dict[str, str]] = None,
+                    stdin: Optional[str] = None, timeout: Optional[float] = None,
+                    stop: Optional[threading.Event] = None) -> Stream:
         """("started"|"stdout"|"stderr"|"exit", value) as it happens. Closing it kills the command."""
         shell = self._shell() if isinstance(command, str) else None
         return commands.run(self.client, self._base(), commands.ask_of(command, cwd, env, stdin, timeout, shell), stop)
 
     # -- processes
 
-    def start_process(self, command, process_id=None, cwd=None, env=None, timeout=None, stdin=False):
+    def start_process(self, command: Command, process_id: Optional[str] = None, cwd: Optional[str] = None,
+                      env: Optional[Dict[str, str]] = None, timeout: Optional[float] = None, stdin: bool = False) -> Process:
         """With `stdin` it waits for what Process.write() gives it."""
         return processes.start(self.client, self._base(), command, process_id, cwd or self._cwd(), env, timeout, stdin,
                                self.session_id)
 
-    def list_processes(self):
+    def list_processes(self) -> List[Process]:
         base, found, after = self._base(), [], None
         while True:
             page = self.client.json("GET", f"{base}/execs", query={"background": 1, "after": after})
@@ -75,72 +89,74 @@ class Workspace:
             if not after:
                 return found
 
-    def get_process(self, ident):
+    def get_process(self, ident: str) -> Optional[Process]:
         """None if there is none."""
         try:
             return processes.Process(self.client, self._base(), self.client.json("GET", f"{self._base()}/execs/{ident}"))
         except NotFoundError:
             return None
 
-    def kill_process(self, ident, signal=None):
+    def kill_process(self, ident: str, signal: Optional[str] = None) -> None:
         processes.kill_process(self.client, self._base(), ident, signal)
 
     _group = None  # whose processes are killed and cleaned up: a sandbox's all
 
-    def kill_all_processes(self):
+    def kill_all_processes(self) -> int:
         return processes.kill_processes(self.client, self._base(), self._group)
 
-    def cleanup_completed_processes(self):
+    def cleanup_completed_processes(self) -> int:
         done = [p for p in self.list_processes() if p.record["state"] == "ended" and self._group in (None, p.record.get("group"))]
         for p in done:
             self.client.json("DELETE", f"{self._base()}/execs/{p.id}", key=random_id("rm_"))
         return len(done)
 
-    def get_process_logs(self, ident):
+    def get_process_logs(self, ident: str) -> Tuple[str, str]:
         out, err = processes.logs(self.client, self._base(), ident)
         return out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
 
-    def stream_process_logs(self, ident):
+    def stream_process_logs(self, ident: str) -> Stream:
         return commands.follow(self.client, self._base(), ident)
 
     # -- files
 
     @property
-    def files(self):
+    def files(self) -> Files:
         return Files(self.client, self._base())
 
-    def write_file(self, path, content, mode=None):
+    def write_file(self, path: str, content: Union[str, bytes, BinaryIO], mode: Optional[int] = None) -> FileInfo:
         return self.files.write(path, content, mode)
 
-    def read_file(self, path):
+    def read_file(self, path: str) -> str:
         """Text. What is not UTF-8: read_file_bytes()."""
         return self.files.read(path).decode()
 
-    def read_file_bytes(self, path):
+    def read_file_bytes(self, path: str) -> bytes:
         return self.files.read(path)
 
-    def read_file_stream(self, path):
+    def read_file_stream(self, path: str) -> Generator[bytes, None, None]:
         return self.files.stream(path)
 
-    def delete_file(self, path):
+    def delete_file(self, path: str) -> None:
         self.files.remove(path)
 
-    def rename_file(self, old_path, new_path):
+    def rename_file(self, old_path: str, new_path: str) -> None:
         self.files.move(old_path, new_path)
 
-    def move_file(self, source, target):
+    def move_file(self, source: str, target: str) -> None:
         self.files.move(source, target)
 
-    def list_files(self, path, recursive=False):
+    def list_files(self, path: str, recursive: bool = False) -> List[FileInfo]:
         return self.files.list(path, recursive)
 
-    def mkdir(self, path, recursive=False):
+    def mkdir(self, path: str, recursive: bool = False) -> None:
         self.files.mkdir(path, recursive)
 
-    def exists(self, path):
+    def exists(self, path: str) -> bool:
         return self.files.exists(path)
 
-    def git_checkout(self, url, branch=None, target_dir=None, depth=None, username=None, token=None, timeout=None):
+    def git_checkout(self, url: str, branch: Optional[str] = None, target_dir: Optional[str] = None, depth: Optional[int] = None,
+                     username: Optional[str] = None, token: Optional[str] = None,
+                     timeout: Optional[float] = None) -> Dict[str, Any]:
         name = re.sub(r"\.git$", "", url.rstrip("/").rsplit("/", 1)[-1]) or "repository"
         body = {"url": url, "path": target_dir or f"{self._cwd()}/{name}"}
         for word, value in (("branch", branch), ("depth", depth), ("username", username), ("token", token)):
@@ -156,36 +172,39 @@ class Workspace:
     def _code(self):
         return Code(self.client, self._base())
 
-    def create_code_context(self, language="python", cwd=None, env=None, timeout=None):
+    def create_code_context(self, language: str = "python", cwd: Optional[str] = None, env: Optional[Dict[str, str]] = None,
+                            timeout: Optional[float] = None) -> CodeContext:
         return self._code.create(language, cwd, env, timeout)
 
-    def run_code(self, code, context=None, language="python", env=None, timeout=None):
+    def run_code(self, code: str, context: Optional[Union[str, CodeContext]] = None, language: str = "python",
+                 env: Optional[Dict[str, str]] = None, timeout: Optional[float] = None) -> Execution:
         return self._code.run(code, context=context, language=language, env=env, timeout=timeout)
 
-    def run_code_stream(self, code, context=None, language="python", env=None, timeout=None):
+    def run_code_stream(self, code: str, context: Optional[Union[str, CodeContext]] = None, language: str = "python",
+                        env: Optional[Dict[str, str]] = None, timeout: Optional[float] = None) -> Stream:
         return self._code.stream(code, context=context, language=language, env=env, timeout=timeout)
 
-    def list_code_contexts(self):
+    def list_code_contexts(self) -> List[CodeContext]:
         return self._code.list()
 
-    def delete_code_context(self, ident):
+    def delete_code_context(self, ident: Union[str, CodeContext]) -> None:
         self._code.remove(getattr(ident, "id", ident))
 
     # -- ports: with previews
 
-    def expose_port(self, port, hostname=None, name=None):
+    def expose_port(self, port: int, hostname: Optional[str] = None, name: Optional[str] = None) -> NoReturn:
         raise NotYetError("expose_port")
 
-    def unexpose_port(self, port):
+    def unexpose_port(self, port: int) -> NoReturn:
         raise NotYetError("unexpose_port")
 
-    def get_exposed_ports(self, hostname=None):
+    def get_exposed_ports(self, hostname: Optional[str] = None) -> NoReturn:
         raise NotYetError("get_exposed_ports")
 
-    def is_port_exposed(self, port):
+    def is_port_exposed(self, port: int) -> NoReturn:
         raise NotYetError("is_port_exposed")
 
-    def validate_port_token(self, port, token):
+    def validate_port_token(self, port: int, token: str) -> NoReturn:
         raise NotYetError("validate_port_token")
 
 
@@ -197,7 +216,7 @@ def policy_of(network):
 
 
 class Session(Workspace):
-    def __init__(self, sandbox, ident, cwd):
+    def __init__(self, sandbox: Sandbox, ident: str, cwd: str) -> None:
         super().__init__(sandbox.client)
         self.sandbox, self.id, self.session_id, self._group, self._start = sandbox, ident, ident, ident, cwd
 
@@ -210,7 +229,7 @@ class Session(Workspace):
     def _cwd(self):
         return self._start
 
-    def set_env_vars(self, env):
+    def set_env_vars(self, env: Mapping[str, Optional[str]]) -> None:
         _check_names(env)
         _must(self.exec(_exports(env)))
 
@@ -223,24 +242,27 @@ def _must(result):
 class Sandbox(Workspace):
     """The sandbox of this name (or id), made by its first use. As a context manager it is destroyed at the end."""
 
-    def __init__(self, client, ident, image=None, sleep_after=None, keep_alive=None, labels=None, profile=None, limits=None,
-                 network=None):
-        """`image`, `profile`, `limits` and `network` are of a new one."""
+    def __init__(self, client: Berth, ident: str, image: Optional[str] = None, sleep_after: Optional[float] = None,
+                 keep_alive: Optional[bool] = None, labels: Optional[Dict[str, str]] = None, profile: Optional[str] = None,
+                 limits: Optional[Dict[str, int]] = None, network: Optional[Policy] = None) -> None:
+        """Of one that is there, `sleep_after`, `keep_alive` and `labels` are changed if they differ; `image`, `profile`, `limits`
+        and `network` must be as it has them (ConflictError, `reason` "options_differ"), or be left out."""
         super().__init__(client)
         self.id, self.session_id = ident, f"sandbox-{ident}"[:63]
         self._sleep_after, self._keep_alive, self._labels = sleep_after, keep_alive, labels
-        self._new = {"image": image or client.image, "name": ident, **(limits or {})}
+        self._image = image
+        self._new = {"name": ident, **(limits or {})}
         if profile is not None:
             self._new["profile"] = profile
         if network is not None:
             self._new["network"] = policy_of(network)
         self._lock, self._path, self._gone, self._has_shell = threading.RLock(), None, None, False
 
-    def __enter__(self):
+    def __enter__(self) -> Sandbox:
         self._base()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         self.destroy()
 
     def _base(self):
@@ -260,12 +282,25 @@ class Sandbox(Workspace):
         if self.id.startswith("sb_"):
             record = self.client.json("GET", "/v1/sandboxes/" + self.id)
         else:
-            record = self.client.json("POST", "/v1/sandboxes", key=random_id("create_"), body={**self._new, **wanted})
-        if any(k in wanted and wanted[k] != record.get(k) for k in ("sleep_after_ms", "keep_alive")):
+            record = self._create(wanted)
+        if any(value != record.get(k) for k, value in wanted.items()):
             record = self.client.json("PATCH", "/v1/sandboxes/" + record["id"], body=wanted, key=random_id("patch_"))
         return record
 
-    def info(self):
+    def _create(self, wanted):
+        """A new one with all options, or the one that is there: what can be changed of it need not be as wanted, the rest must."""
+        try:
+            return self._post(self._image or self.client.image, wanted)
+        except ConflictError as e:
+            if e.reason != "options_differ":
+                raise
+        there = self.client.json("GET", "/v1/sandboxes/" + urllib.parse.quote(self.id, safe=""))
+        return self._post(self._image or there["image"], {})
+
+    def _post(self, image, wanted):
+        return self.client.json("POST", "/v1/sandboxes", key=random_id("create_"), body={"image": image, **self._new, **wanted})
+
+    def info(self) -> wire.Sandbox:
         return self.client.json("GET", self._base())
 
     def _shell(self):
@@ -285,24 +320,25 @@ class Sandbox(Workspace):
             if name != self.session_id:
                 raise
 
-    def create_session(self, ident=None, env=None, cwd=None):
+    def create_session(self, ident: Optional[str] = None, env: Optional[Dict[str, str]] = None,
+                       cwd: Optional[str] = None) -> Session:
         """A shell of its own with the whole API: same files and processes, other directory and variables."""
         ident, cwd = ident or random_id("session-"), cwd or WORKSPACE
         _check_names(env or {})
         self._make_shell(ident, cwd, env)
         return Session(self, ident, cwd)
 
-    def get_session(self, ident):
+    def get_session(self, ident: str) -> Session:
         """One that is there; NotFoundError otherwise."""
         shell = self.client.json("GET", f"{self._base()}/shells/{ident}")
         return Session(self, shell["name"], shell.get("cwd") or WORKSPACE)
 
-    def delete_session(self, ident):
+    def delete_session(self, ident: str) -> None:
         """With the processes it started."""
         processes.kill_processes(self.client, self._base(), ident)
         self.client.send("DELETE", f"{self._base()}/shells/{ident}", key=random_id("rm_")).close()
 
-    def set_env_vars(self, env):
+    def set_env_vars(self, env: Mapping[str, Optional[str]]) -> None:
         """For everything that starts from now on, in this sandbox's record: a restart does not lose them."""
         _check_names(env)
         now = {**(self.info().get("env") or {}), **env}
@@ -311,31 +347,31 @@ class Sandbox(Workspace):
 
     # -- what it may use and reach, and what it did
 
-    def set_limits(self, **limits):
+    def set_limits(self, **limits: Union[int, str]) -> wire.Sandbox:
         """At once, while it runs: `memory_mb=1024`, or all of a `profile`. The record, with `limits_in_force`."""
         return self.client.json("PATCH", self._base(), body=limits, key=random_id("limits_"))
 
-    def get_network(self):
+    def get_network(self) -> wire.Network:
         """The policy, whether it is in force and why not, and what was used of it."""
         return self.client.json("GET", self._known() + "/network")
 
-    def set_network(self, policy):
+    def set_network(self, policy: Policy) -> wire.Network:
         """The whole policy, or a list of the names it may reach. It holds if the answer says `in_force`."""
         return self.client.json("PUT", self._base() + "/network", body=policy_of(policy), key=random_id("network_"))
 
-    def lock_network(self):
+    def lock_network(self) -> wire.Network:
         """What is allowed for the `bootstrap` only, no longer is."""
         return self.client.json("POST", self._base() + "/network/lock", key=random_id("lock_"))
 
-    def get_security_events(self, after=0):
+    def get_security_events(self, after: int = 0) -> List[wire.SecurityEvent]:
         """What it was refused, in order, behind the one with this `seq`."""
         return self.client.json("GET", self._known() + "/security", query={"after": after})["events"]
 
-    def get_events(self, after=0):
+    def get_events(self, after: int = 0) -> List[wire.LogEntry]:
         """What happened to it, in order, behind the one with this `seq`."""
         return self.client.json("GET", self._known() + "/events", query={"after": after})["events"]
 
-    def get_usage(self):
+    def get_usage(self) -> wire.Usage:
         """What it used in all its lives, also when it is gone."""
         return self.client.json("GET", self._known() + "/usage")
 
@@ -349,7 +385,21 @@ class Sandbox(Workspace):
         except ConflictError:
             return "/v1/sandboxes/" + urllib.parse.quote(self.id, safe="")
 
-    def destroy(self):
+    def wake(self) -> wire.Sandbox:
+        """Start it with its files: one that is asleep, or has failed. The record; its `last_failure` says what was lost."""
+        return self._rest("wake")
+
+    def sleep(self) -> wire.Sandbox:
+        """End its processes and keep its files; whatever uses it wakes it. The record."""
+        return self._rest("sleep")
+
+    def _rest(self, verb):
+        record = self.client.json("POST", f"{self._known()}/{verb}", key=random_id(verb + "_"))
+        with self._lock:
+            self._has_shell = False  # it ended with the processes
+        return record
+
+    def destroy(self) -> wire.Gone:
         """Gone, and proven: the receipt."""
         until = time.monotonic() + DELETE_WAIT
         path = self._known()
@@ -365,5 +415,5 @@ class Sandbox(Workspace):
             time.sleep(DELETE_POLL)
 
 
-def get_sandbox(client, ident, **options):
+def get_sandbox(client: Berth, ident: str, **options: Any) -> Sandbox:
     return Sandbox(client, ident, **options)

@@ -24,7 +24,7 @@ CheckFinding = TypedDict('CheckFinding', {
 
 Error = TypedDict('Error', {
     'code': Literal['invalid', 'unauthenticated', 'denied', 'not_found', 'conflict', 'too_large', 'limit', 'busy', 'timeout', 'unsupported', 'internal'],
-    'reason': Literal['no_such_file', 'exists', 'is_a_directory', 'not_a_directory', 'permission_denied', 'no_space', 'too_many_links', 'not_empty', 'read_only', 'not_a_file', 'name_too_long', 'auth_failed', 'no_such_repository', 'no_such_ref', 'target_exists', 'network', 'no_git', 'timed_out', 'cleanup_pending', 'another_command', 'another_instance'],
+    'reason': Literal['no_such_file', 'exists', 'is_a_directory', 'not_a_directory', 'permission_denied', 'no_space', 'too_many_links', 'not_empty', 'read_only', 'not_a_file', 'name_too_long', 'auth_failed', 'no_such_repository', 'no_such_ref', 'target_exists', 'network', 'no_git', 'timed_out', 'cleanup_pending', 'another_command', 'another_instance', 'node_unanswered', 'options_differ', 'input_not_taken'],
     'message': str,
     'remediation': str,
     'retry_at': str,
@@ -142,6 +142,7 @@ SandboxSpec = TypedDict('SandboxSpec', {
     'sleep_after_ms': int,
     'network': 'NetworkPolicy',
     'keep_alive': bool,
+    'lifetime_ms': int,
     'profile': str,
 }, total=False)
 
@@ -150,6 +151,7 @@ SandboxPatch = TypedDict('SandboxPatch', {
     'env': 'Env',
     'sleep_after_ms': int,
     'keep_alive': bool,
+    'lifetime_ms': int,
     'profile': str,
     'memory_mb': int,
     'cpu_milli': int,
@@ -265,6 +267,7 @@ Sandbox = TypedDict('Sandbox', {
     'limits_in_force': bool,
     'created_at': str,
     'reason': str,
+    'last_failure': 'Failure',
     'name': str,
     'identity_key': str,
     'isolation': Literal['', 'per_session', 'shared'],
@@ -273,7 +276,15 @@ Sandbox = TypedDict('Sandbox', {
     'env': 'Env',
     'sleep_after_ms': int,
     'keep_alive': bool,
+    'expires_at': str,
     'last_used_at': str,
+}, total=False)
+
+Failure = TypedDict('Failure', {
+    'at': str,
+    'why': str,
+    'lost': Literal['processes and memory', 'everything'],
+    'files_kept': bool,
 }, total=False)
 
 Gone = TypedDict('Gone', {
@@ -315,6 +326,7 @@ Receipt = TypedDict('Receipt', {
 Absent = Literal['absent']
 
 SandboxEvent = TypedDict('SandboxEvent', {
+    'at': str,
     'id': str,
     'state': Literal['creating', 'ready', 'deleting', 'failed', 'gone'],
     'reason': str,

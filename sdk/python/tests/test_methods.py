@@ -17,7 +17,7 @@ cleanup_completed_processes get_process_logs stream_process_logs git_checkout mk
 delete_file rename_file move_file list_files exists expose_port unexpose_port get_exposed_ports is_port_exposed
 validate_port_token create_session get_session set_env_vars create_code_context run_code run_code_stream
 list_code_contexts delete_code_context destroy set_limits get_network set_network lock_network get_security_events
-get_events get_usage""".split()
+get_events get_usage wake sleep""".split()
 
 
 class Methods(WithBox):
@@ -30,6 +30,13 @@ class Methods(WithBox):
         self.assertEqual((r.success, r.exit_code, r.stdout, r.stderr, r.kind), (False, 3, "o\n", "e\n", "exited"))
         r = self.box.exec(["printf", "%s", "a b"])
         self.assertEqual(r.stdout, "a b")
+
+    def test_it_sleeps_and_wakes_with_its_files(self):
+        with berth.get_sandbox(client, name()) as box:
+            box.exec("cd /tmp; echo kept > /root/f")
+            self.assertEqual(box.sleep()["state"], "asleep")
+            self.assertEqual(box.wake()["state"], "ready")
+            self.assertEqual(box.exec("cat /root/f").stdout, "kept\n")
 
     def test_options_are_honoured_and_do_not_leak(self):
         r = self.box.exec("echo $PWD $ONLY", cwd="/tmp", env={"ONLY": "here"})
@@ -175,6 +182,25 @@ class Methods(WithBox):
         self.assertGreater(used["cpu_ms"], 0)
         events = box.get_events()
         self.assertEqual((events[-1]["to"], box.get_events(after=events[-1]["seq"])), ("gone", []))
+
+    def test_w9_options_for_one_that_is_there_are_carried_out_or_refused_by_name(self):
+        with berth.get_sandbox(client, name(), limits={"pids": 99}, labels={"a": "1"}) as box:
+            made = box.info()
+
+            def again(through=client, **options):
+                return berth.get_sandbox(through, box.id, **options).info()
+            self.assertEqual(again()["id"], made["id"])
+            self.assertEqual(again(berth.Berth(image="another"))["id"], made["id"])  # the client's is for new ones
+            changed = again(limits={"pids": 99}, labels={"b": "2"}, keep_alive=True, sleep_after=3600)
+            self.assertEqual((changed["id"], changed["labels"], changed["keep_alive"], changed["sleep_after_ms"]),
+                             (made["id"], {"b": "2"}, True, 3_600_000))
+            for options, says in (({"limits": {"pids": 98}}, "pids is 99, not 98"), ({"image": "another"}, "not another"),
+                                  ({"network": ["a.example.com"], "labels": {}}, "network differs")):
+                with self.assertRaises(berth.ConflictError) as told:
+                    again(**options)
+                self.assertEqual(told.exception.reason, "options_differ")
+                self.assertIn(says, str(told.exception))
+            self.assertEqual(again()["labels"], {"b": "2"})
 
     def test_what_it_may_reach(self):
         box = berth.get_sandbox(client, name(), network=["api.example.com"])

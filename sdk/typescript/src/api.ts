@@ -32,7 +32,7 @@ export interface CheckFinding {
 export interface Error {
   code: 'invalid' | 'unauthenticated' | 'denied' | 'not_found' | 'conflict' | 'too_large' | 'limit' | 'busy' | 'timeout' | 'unsupported' | 'internal';
   /** A finer word than the code, where there is one; each area names its own. */
-  reason?: 'no_such_file' | 'exists' | 'is_a_directory' | 'not_a_directory' | 'permission_denied' | 'no_space' | 'too_many_links' | 'not_empty' | 'read_only' | 'not_a_file' | 'name_too_long' | 'auth_failed' | 'no_such_repository' | 'no_such_ref' | 'target_exists' | 'network' | 'no_git' | 'timed_out' | 'cleanup_pending' | 'another_command' | 'another_instance';
+  reason?: 'no_such_file' | 'exists' | 'is_a_directory' | 'not_a_directory' | 'permission_denied' | 'no_space' | 'too_many_links' | 'not_empty' | 'read_only' | 'not_a_file' | 'name_too_long' | 'auth_failed' | 'no_such_repository' | 'no_such_ref' | 'target_exists' | 'network' | 'no_git' | 'timed_out' | 'cleanup_pending' | 'another_command' | 'another_instance' | 'node_unanswered' | 'options_differ' | 'input_not_taken';
   /** What was wrong. */
   message: string;
   /** What to do about it. */
@@ -180,8 +180,9 @@ export interface SandboxSpec {
   env?: Env;
   sleep_after_ms?: number;
   network?: NetworkPolicy;
-  /** Neither put to sleep by itself nor deleted for its age. */
+  /** Not put to sleep by itself, and without an end unless lifetime_ms says so. */
   keep_alive?: boolean;
+  lifetime_ms?: number;
   /** Where limits that are not given come from; see /v1/profiles. */
   profile?: string;
 }
@@ -191,6 +192,8 @@ export interface SandboxPatch {
   env?: Env;
   sleep_after_ms?: number;
   keep_alive?: boolean;
+  /** From now on, in place of what was left; 0 takes the end back. */
+  lifetime_ms?: number;
   /** All of its limits. */
   profile?: string;
   memory_mb?: number;
@@ -317,6 +320,7 @@ export interface Sandbox {
   created_at: string;
   /** Why it is in this state, if there is more to say. */
   reason: string;
+  last_failure?: Failure;
   /** Empty if it has none. */
   name: string;
   /** Empty if it has no identity. */
@@ -327,8 +331,18 @@ export interface Sandbox {
   env: Env;
   sleep_after_ms: number;
   keep_alive: boolean;
+  /** When it is deleted; empty: never. */
+  expires_at: string;
   /** Written down every two seconds. */
   last_used_at: string;
+}
+
+export interface Failure {
+  at: string;
+  why: string;
+  lost: 'processes and memory' | 'everything';
+  /** True: wake it, and go on with its files. */
+  files_kept: boolean;
 }
 
 export interface Gone {
@@ -376,6 +390,8 @@ export interface Receipt {
 export type Absent = 'absent';
 
 export interface SandboxEvent {
+  /** When it was told. */
+  at: string;
   id: string;
   state: 'creating' | 'ready' | 'deleting' | 'failed' | 'gone';
   reason: string;

@@ -9,6 +9,10 @@ import { FileContent, Files } from './files.js';
 import { Process, ProcessOptions, killProcess, killProcesses, logEvents, logs, startProcess } from './process.js';
 import { writeEvents } from './sse.js';
 
+/**
+ * Of one that is there, `sleepAfter`, `keepAlive` and `labels` are changed if they differ; `image`, `profile`, `limits` and
+ * `network` must be as it has them (ConflictError, `reason` `options_differ`), or be left out.
+ */
 export interface SandboxOptions {
   /** Another server than the client's. */
   baseUrl?: string;
@@ -273,6 +277,11 @@ function checkNames(env: Record<string, string | undefined>): void {
 }
 
 /** Names are the policy that allows them, and nothing else. */
+function sameMap(a: Record<string, string>, b: Record<string, string> = {}): boolean {
+  const names = Object.keys(a);
+  return names.length === Object.keys(b).length && names.every((name) => a[name] === b[name]);
+}
+
 function policyOf(network: Api.NetworkPolicy | string[]): Api.NetworkPolicy {
   if (!Array.isArray(network)) return network;
   return network.length ? { mode: 'allow', rules: network.map((host) => ({ host })) } : { mode: 'none' };
@@ -341,19 +350,33 @@ export class Sandbox extends Workspace {
     if (this.options.sleepAfter !== undefined) wanted.sleep_after_ms = milliseconds(this.options.sleepAfter);
     if (this.options.keepAlive !== undefined) wanted.keep_alive = this.options.keepAlive;
     if (this.options.labels !== undefined) wanted.labels = this.options.labels;
-    let record: SandboxRecord;
-    if (this.id.startsWith('sb_')) {
-      record = await this.client.json<SandboxRecord>('GET', `/v1/sandboxes/${this.id}`);
-    } else {
-      record = await this.client.json<SandboxRecord>('POST', '/v1/sandboxes', {
-        json: { image: this.options.image ?? this.client.image, name: this.id, ...this.#fresh(), ...wanted }, key: randomId('create_') });
-    }
-    const differs = (['sleep_after_ms', 'keep_alive'] as const).some((k) => k in wanted && wanted[k] !== record[k]);
-    if (differs) record = await this.client.json<SandboxRecord>('PATCH', `/v1/sandboxes/${record.id}`, { json: wanted, key: randomId('patch_') });
-    return record;
+    const record = this.id.startsWith('sb_') ? await this.client.json<SandboxRecord>('GET', `/v1/sandboxes/${this.id}`)
+      : await this.#create(wanted);
+    const differs = ('sleep_after_ms' in wanted && wanted.sleep_after_ms !== record.sleep_after_ms) ||
+      ('keep_alive' in wanted && wanted.keep_alive !== record.keep_alive) ||
+      (this.options.labels !== undefined && !sameMap(this.options.labels, record.labels));
+    if (!differs) return record;
+    return this.client.json<SandboxRecord>('PATCH', `/v1/sandboxes/${record.id}`, { json: wanted, key: randomId('patch_') });
   }
 
-  /** What only a new one is given. */
+  /** A new one with all options, or the one that is there: what can be changed of it need not be as wanted, the rest must. */
+  async #create(wanted: Record<string, unknown>): Promise<SandboxRecord> {
+    const { image } = this.options;
+    try {
+      return await this.#post(image ?? this.client.image, wanted);
+    } catch (error) {
+      if (!(error instanceof ConflictError) || error.reason !== 'options_differ') throw error;
+    }
+    const there = await this.client.json<SandboxRecord>('GET', `/v1/sandboxes/${encodeURIComponent(this.id)}`);
+    return this.#post(image ?? there.image, {});
+  }
+
+  #post(image: string, wanted: Record<string, unknown>): Promise<SandboxRecord> {
+    return this.client.json<SandboxRecord>('POST', '/v1/sandboxes', {
+      json: { image, name: this.id, ...this.#fresh(), ...wanted }, key: randomId('create_') });
+  }
+
+  /** What only a new one is given, and one that is there must have. */
   #fresh(): Record<string, unknown> {
     const { profile, limits, network } = this.options;
     return { ...limits, ...(profile === undefined ? {} : { profile }), ...(network === undefined ? {} : { network: policyOf(network) }) };
@@ -457,6 +480,22 @@ export class Sandbox extends Workspace {
       if (error instanceof ConflictError) return `/v1/sandboxes/${encodeURIComponent(this.id)}`;
       throw error;
     });
+  }
+
+  /** Start it with its files: one that is asleep, or has failed. The record; its `last_failure` says what was lost. */
+  async wake(): Promise<SandboxRecord> {
+    return this.#rest('wake');
+  }
+
+  /** End its processes and keep its files; whatever uses it wakes it. */
+  async sleep(): Promise<SandboxRecord> {
+    return this.#rest('sleep');
+  }
+
+  async #rest(verb: 'wake' | 'sleep'): Promise<SandboxRecord> {
+    const record = await this.client.json<SandboxRecord>('POST', `${await this.#known()}/${verb}`, { key: randomId(`${verb}_`) });
+    this.#shell = undefined; // it ended with the processes
+    return record;
   }
 
   /** Gone, and proven: the receipt. */

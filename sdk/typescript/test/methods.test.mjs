@@ -17,7 +17,7 @@ test('the class has every method of the seed', () => {
   const methods = `exec execStream startProcess listProcesses getProcess killProcess killAllProcesses cleanupCompletedProcesses
     getProcessLogs streamProcessLogs gitCheckout mkdir writeFile readFile readFileStream deleteFile renameFile moveFile listFiles
     exists exposePort unexposePort getExposedPorts isPortExposed validatePortToken createSession getSession setEnvVars
-    createCodeContext runCode runCodeStream listCodeContexts deleteCodeContext destroy setLimits getNetwork setNetwork lockNetwork getSecurityEvents getEvents getUsage`.split(/\s+/);
+    createCodeContext runCode runCodeStream listCodeContexts deleteCodeContext destroy setLimits getNetwork setNetwork lockNetwork getSecurityEvents getEvents getUsage wake sleep`.split(/\s+/);
   for (const name of methods) assert.equal(typeof box[name], 'function', name);
 });
 
@@ -28,10 +28,32 @@ test('exec gives all fields, and a failure is a result', async () => {
   assert.ok(r.duration >= 0 && !Number.isNaN(Date.parse(r.timestamp)) && r.sessionId);
 });
 
+test('it sleeps and wakes with its files', async () => {
+  const other = sandbox();
+  await other.exec('cd /tmp; echo kept > /root/f');
+  assert.equal((await other.sleep()).state, 'asleep');
+  assert.equal((await other.wake()).state, 'ready');
+  assert.equal((await other.exec('cat /root/f')).stdout, 'kept\n');
+});
+
 test('W-8 W-9: options are in the record before the first command runs', async () => {
   const record = await box.info();
   assert.equal(record.sleep_after_ms, 30 * 60 * 1000);
   assert.equal(record.keep_alive, true);
+});
+
+test('W-9: options for one that is there are carried out, or refused by name', async () => {
+  const made = await sandbox({ limits: { pids: 99 }, labels: { a: '1' } }).info();
+  const again = (options, through = client) => berth.getSandbox(through, made.name, options).info();
+  assert.equal((await again({})).id, made.id);
+  assert.equal((await again({}, new berth.Berth({ image: 'another' }))).id, made.id); // the client's is for new ones
+  const changed = await again({ limits: { pids: 99 }, labels: { b: '2' }, keepAlive: true, sleepAfter: '1h' });
+  assert.deepEqual([changed.id, changed.labels, changed.keep_alive, changed.sleep_after_ms], [made.id, { b: '2' }, true, 3_600_000]);
+  for (const [options, says] of [[{ limits: { pids: 98 } }, 'pids is 99, not 98'], [{ image: 'another' }, 'not another'],
+    [{ network: ['a.example.com'], labels: {} }, 'network differs']]) {
+    await assert.rejects(again(options), (e) => e instanceof berth.ConflictError && e.reason === 'options_differ' && e.message.includes(says));
+  }
+  assert.deepEqual((await again({})).labels, { b: '2' });
 });
 
 test('state persists between commands of a session', async () => {
