@@ -1,7 +1,7 @@
 # The one page of commands. The build itself is meson's; this only names the
 # things a developer does.
 .PHONY: all test asan fuzz system attack attack-guards egress cell bench sdk soak crash random guards vm vm-slice check \
-	cover tidy format format-check valgrind clean
+	mutants cover tidy format format-check valgrind clean
 
 all: build/build.ninja
 	ninja -C build
@@ -64,6 +64,11 @@ vm: all build-crash/build.ninja		# on a kernel, systemd and cgroup v2 of its own
 	python3 tests/vm/run.py --build build --full
 vm-slice: all
 	python3 tests/vm/run.py --build build
+
+COUNT ?= 50
+SEED ?= 20261116
+mutants:				# change one thing at a time: a unit test must fail; FILES=core/lease.c LINE=90
+	tools/mutants --count $(COUNT) --seed $(SEED) $(if $(LINE),--line $(LINE)) $(FILES)
 
 cover: build-cover/build.ninja		# needs gcovr
 	meson test -C build-cover
