@@ -4,15 +4,19 @@ _berth()
 	local cur=${COMP_WORDS[COMP_CWORD]} word command= i
 	local common="--url --key --json --help"
 	local -A options=(
-		[exec]="--env --workdir --timeout --shell --interactive --background"
+		[exec]="--env --workdir --timeout --shell --interactive --tty --background"
 		[execs]=""
 		[logs]="--follow"
 		[kill]="--signal --grace"
-		[run]="--runtime --profile --memory --cpus --pids --disk --name --label --allow --env --workdir --timeout --interactive --keep"
+		[run]="--runtime --profile --memory --cpus --pids --disk --name --label --lifetime --allow --env --workdir --timeout --interactive --tty --keep"
+		[create]="--runtime --profile --memory --cpus --pids --disk --name --label --lifetime --allow --env"
 		[shell]="--env --workdir"
 		[cp]=""
-		[ps]=""
+		[ps]="--state --label"
+		[show]=""
 		[rm]="--all"
+		[sleep]=""
+		[wake]=""
 		[limits]=""
 		[usage]=""
 		[image pull]="--name"
@@ -39,7 +43,7 @@ _berth()
 		[host show]=""
 		[host drain]=""
 		[host undrain]=""
-		[host rm]=""
+		[host rm]="--powered-off"
 		[events]=""
 		[check]="--repair"
 		[code]="--language --context --env --timeout"
@@ -50,22 +54,38 @@ _berth()
 		[help]=""
 	)
 
+	# Up to the last word of the command's name; what comes behind it is an argument.
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
 		[[ $word == -* ]] && continue
 		command=${command:+$command }$word
-		[[ -v options[$command] ]] && break
-		[[ $command == image || $command == key || $command == policy || $command == profile || $command == host ||
-			$command == network || $command == secret ]] || break
+		[[ -v options[$command] || " ${!options[*]} " != *" $command "* ]] && break
 	done
 	if [[ -n $command && -v options[$command] ]]; then
-		[[ $cur == -* ]] && COMPREPLY=($(compgen -W "${options[$command]} $common" -- "$cur"))
-		[[ -z ${COMPREPLY[*]} ]] && COMPREPLY=($(compgen -f -- "$cur"))
+		if [[ $cur == -* ]]; then
+			COMPREPLY=($(compgen -W "${options[$command]} $common" -- "$cur"))
+			return
+		fi
+		case $command in
+		cp | code | dev | "image import" | "network set" | "secret set")
+			COMPREPLY=($(compgen -f -- "$cur")) ;;
+		run | create)
+			COMPREPLY=($(compgen -W "$(_berth_first image ls)" -- "$cur")) ;;
+		exec | execs | logs | kill | shell | show | rm | limits | usage | "network show" | "network lock" | "network events")
+			COMPREPLY=($(compgen -W "$(_berth_first ps)" -- "$cur")) ;;
+		esac
 		return
 	fi
 	for word in "${!options[@]}"; do
-		[[ $word == "$command "* ]] && word=${word#"$command "}
-		[[ -z $command || $word != *" "* ]] && COMPREPLY+=($(compgen -W "${word%% *}" -- "$cur"))
+		[[ -n $command && $word != "$command "* ]] && continue
+		word=${word#"${command:+$command }"}
+		COMPREPLY+=($(compgen -W "${word%% *}" -- "$cur"))
 	done
+	mapfile -t COMPREPLY < <(printf '%s\n' "${COMPREPLY[@]}" | sort -u)
+}
+# The first column of a list, without its title; nothing if there is no server.
+_berth_first()
+{
+	berth "$@" 2>/dev/null | awk 'NR > 1 { print $1 }'
 }
 complete -F _berth berth

@@ -8,6 +8,7 @@
 #include "api/exec/resume.h"
 #include "api/exec/trim.h"
 #include "api/life/reconcile.h"
+#include "api/life/retention.h"
 #include "api/life/room.h"
 #include "api/life/uses.h"
 #include "api/wrapper/alarm.h"
@@ -50,8 +51,8 @@ const struct setting berthd_settings_table[] = {
 		"The engine of sandboxes that name none: crun or runsc."),
 	SETTING(CONFIG_INT, berthd_settings, timer_divisor, "1",
 		"For tests: all times that decide are divided by this."),
-	SETTING(CONFIG_INT, berthd_settings, max_age_s, "86400",
-		"A sandbox older than these seconds is deleted, unless kept alive; 0: never."),
+	SETTING(CONFIG_INT, berthd_settings, max_age_s, "0",
+		"The lifetime of new sandboxes that ask for none, unless kept alive; 0: no end."),
 	SETTING(CONFIG_INT, berthd_settings, cap_personal, "20",
 		"How many sandboxes a user (an identity without org) may have; 0: any number."),
 	SETTING(CONFIG_INT, berthd_settings, cap_organisation, "50",
@@ -69,10 +70,28 @@ const struct setting berthd_settings_table[] = {
 	SETTING(CONFIG_SIZE, berthd_settings, journal_exec_bytes, "256m",
 		"Of one command's output, this much is kept; what is beyond is counted."),
 	SETTING(CONFIG_SIZE, berthd_settings, journal_host_bytes, "16g",
-		"Of all commands' output; past it the oldest that have ended are removed."),
+		"Of all commands' output; past it the owner that holds most loses its oldest."),
 	SETTING(CONFIG_STR, berthd_settings, lease, "off",
 		"on: the host keeps a lease and freezes its sandboxes when it loses it. Every host "
 		"of a cell of several needs it; one alone does not."),
+	SETTING(CONFIG_DURATION, berthd_settings, retention_tombstones, "90d",
+		"How long the receipt of a deletion is kept; 0s: for ever. One of a host that was "
+		"lost or removed always is."),
+	SETTING(CONFIG_DURATION, berthd_settings, retention_idempotency, "48h",
+		"How long a request with an Idempotency-Key is known again; 0s: for ever."),
+	SETTING(CONFIG_DURATION, berthd_settings, retention_events, "90d",
+		"How long the events of a sandbox are kept; 0s: for ever. Those of one that is not "
+		"seen gone always are."),
+	SETTING(CONFIG_DURATION, berthd_settings, retention_usage, "90d",
+		"How long is kept what sandboxes used that are gone; 0s: for ever."),
+	SETTING(CONFIG_DURATION, berthd_settings, retention_sessions, "90d",
+		"How long the policy that was chosen for an agent session without a sandbox holds; "
+		"0s: for ever."),
+	SETTING(CONFIG_DURATION, berthd_settings, retention_caps, "30d",
+		"How long a user or an org without sandboxes is known by its cap; 0s: for ever."),
+	SETTING(CONFIG_DURATION, berthd_settings, retention_network, "90d",
+		"How long is kept what sandboxes sent that are gone, and not before their usage "
+		"is removed; 0s: for ever."),
 	SETTING_END
 };
 /* clang-format on */
@@ -116,14 +135,17 @@ static int join_cell(struct berthd *b, struct store *s, struct err *e)
 {
 	struct berthd_settings *set = &b->settings;
 	char fresh[CELL_SECRET_SIZE];
+	uint64_t now_ms;
 
 	if (!set->peer_listen[0])
 		return 0;
 	if (!set->peer_address[0])
 		memcpy(set->peer_address, set->peer_listen, sizeof(set->peer_address));
 	id_random(fresh, CELL_SECRET_SIZE - 1);
-	if (store_cell_secret(s, fresh, b->peers.secret, e) < 0)
+	if (store_cell_secret(s, fresh, b->peers.secret, e) < 0 ||
+	    store_cell_now(s, &now_ms, e) < 0)
 		return -1;
+	peers_set_now_ms(&b->peers, now_ms); /* passes are good from the first request on */
 	crash_point("cell.secret-made");
 	return store_host_address(s, set->host, set->peer_address, e);
 }
@@ -203,6 +225,7 @@ int berthd_open(struct berthd *b, struct err *e)
 	b->egress = egress_keeper_begin(&b->reactors[0]);
 	execs_resume(b);
 	b->trim = trim_begin(&b->reactors[0]);
+	b->retention = retention_begin(&b->reactors[0]);
 	if (leased(b) && host_keeper_begin(&b->reactors[0], &b->keeper, e) < 0)
 		return -1;
 	b->reconcile = reconcile_begin(&b->reactors[0]);
@@ -221,18 +244,26 @@ static void *run_reactor(void *arg)
 	return NULL;
 }
 
-void berthd_run(struct berthd *b)
+int berthd_start(struct berthd *b, struct err *e)
 {
 	sigset_t all, before;
+	int failed = 0;
 
 	sigfillset(&all); /* signals are the first loop's business */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	for (size_t i = 1; i < b->reactor_count; i++) {
+	for (size_t i = 1; i < b->reactor_count && !failed; i++) {
 		struct reactor *r = &b->reactors[i];
 
-		r->threaded = pthread_create(&r->thread, NULL, run_reactor, r) == 0;
+		failed = pthread_create(&r->thread, NULL, run_reactor, r);
+		r->threaded = !failed;
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	/* Its listener is open: what came to it would wait for ever. */
+	return failed ? err_sys(e, failed, "start %zu loop threads", b->reactor_count) : 0;
+}
+
+void berthd_run(struct berthd *b)
+{
 	reactor_run(&b->reactors[0]);
 	for (size_t i = 1; i < b->reactor_count; i++)
 		if (b->reactors[i].threaded)
@@ -247,6 +278,7 @@ void berthd_close(struct berthd *b)
 	egress_keeper_end(b->egress);
 	reconcile_end(b->reconcile);
 	trim_end(b->trim);
+	retention_end(b->retention);
 	uses_end(b->uses);
 	meter_end(&b->meter);
 	wrapper_alarm_end(b->wrapper_alarm);

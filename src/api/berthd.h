@@ -20,6 +20,7 @@
 #include "api/wrapper/turns.h"
 #include "core/placement.h"
 #include "lib/config.h"
+#include "store/host.h"
 
 #define BERTHD_LOOPS_MAX         16
 #define BERTHD_TIMER_DIVISOR_MAX 10000
@@ -46,6 +47,9 @@ struct berthd_settings {
 	uint64_t journal_exec_bytes;
 	uint64_t journal_host_bytes;
 	char lease[8];
+	/* Of each table, in ms; 0: for ever. See store/retention.h. */
+	uint64_t retention_tombstones, retention_idempotency, retention_events, retention_usage;
+	uint64_t retention_sessions, retention_caps, retention_network;
 };
 extern const struct setting berthd_settings_table[];
 
@@ -58,7 +62,8 @@ struct berthd {
 	struct {
 		pthread_mutex_t lock;
 		struct placement_host host;
-		uint64_t measured_ms; /* 0: never */
+		struct host_capacity capacity; /* all zero: never measured */
+		uint64_t measured_ms;          /* 0: never */
 		bool asking;
 		uv_timer_t timer;
 	} room; /* what this host has: api/life/room.h */
@@ -78,11 +83,13 @@ struct berthd {
 	_Atomic size_t exec_held; /* bytes of output kept for JSON answers; see exec/json.c */
 	struct journals journals;
 	struct trim *trim;
+	struct retention_keeper *retention;
 	struct host_keeper *keeper; /* NULL: leases are off */
 	_Atomic int image_works;    /* pulls and imports under way */
 	_Atomic bool image_tidying; /* files without a name are being removed: none may begin */
 };
 
 must_check int berthd_open(struct berthd *b, struct err *e);
-void berthd_run(struct berthd *b); /* until SIGTERM */
+must_check int berthd_start(struct berthd *b, struct err *e); /* all loops but the first */
+void berthd_run(struct berthd *b);                            /* that one, until SIGTERM */
 void berthd_close(struct berthd *b);

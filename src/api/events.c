@@ -6,6 +6,7 @@
 #include "api/berthd.h"
 #include "lib/json.h"
 #include "lib/str.h"
+#include "lib/time.h"
 
 /*
  * A follower is kept small: ten thousand of them wait most of the time. The
@@ -125,8 +126,11 @@ void events_tell(struct berthd *b, const char *owner, const char *name, const st
 void events_publish(struct berthd *b, const struct sandbox *sb)
 {
 	cleanup(buf_done) struct buf json = buf_make(4096);
+	char now[TIME_TEXT_SIZE];
 
+	time_text(time_wall_ms(), now);
 	buf_adds(&json, "{");
+	json_str(&json, "at", now);
 	json_str(&json, "id", sb->id);
 	json_str(&json, "state", sandbox_state_name(sb->state));
 	json_str(&json, "reason", sb->reason);

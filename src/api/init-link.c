@@ -20,6 +20,7 @@ struct init_link {
 	bool piped, reading, closed, expecting, full;
 	int pending;       /* handles and calls that will still come back to us */
 	uint64_t moved_ms; /* when a byte last went either way */
+	size_t sends;      /* frames that wait in the socket's queue */
 
 	uint8_t head[FRAME_HEAD];
 	size_t head_have;
@@ -208,16 +209,24 @@ struct sending {
 	char bytes[];
 };
 
+/* In bytes of our memory: what a write stands in counts, too. */
+static size_t backlog(const struct init_link *l)
+{
+	return uv_stream_get_write_queue_size((const uv_stream_t *)&l->pipe) +
+	       l->sends * sizeof(struct sending);
+}
+
 static void on_sent(uv_write_t *write, int status)
 {
 	struct sending *s = container_of(write, struct sending, write);
 	struct init_link *l = s->l;
 
 	free(s);
+	l->sends--;
 	if (status < 0 || l->closed)
 		return; /* a broken connection is seen by the reader; it is there until closed */
 	l->moved_ms = uv_now(&l->reactor->loop);
-	if (!l->full || uv_stream_get_write_queue_size((uv_stream_t *)&l->pipe) >= SEND_MARK)
+	if (!l->full || backlog(l) >= SEND_MARK)
 		return;
 	l->full = false;
 	if (l->events->drained)
@@ -239,6 +248,8 @@ static void send_rest(struct init_link *l, const uint8_t head[FRAME_HEAD], const
 		memcpy(s->bytes + heads, (const char *)data + from_data, len - from_data);
 	if (uv_write(&s->write, (uv_stream_t *)&l->pipe, &buf, 1, on_sent) < 0)
 		free(s);
+	else
+		l->sends++;
 }
 
 bool init_link_send(struct init_link *l, enum frame_type type, const void *data, size_t len)
@@ -260,7 +271,7 @@ bool init_link_send(struct init_link *l, enum frame_type type, const void *data,
 		l->moved_ms = uv_now(&l->reactor->loop);
 	if ((size_t)sent < FRAME_HEAD + len)
 		send_rest(l, head, data, len, (size_t)sent);
-	l->full = uv_stream_get_write_queue_size(stream) >= SEND_MARK;
+	l->full = backlog(l) >= SEND_MARK;
 	return l->full;
 }
 

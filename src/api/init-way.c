@@ -17,7 +17,6 @@ struct search {
 	char owner[SANDBOX_OWNER_SIZE];
 	bool all; /* an admin's */
 	bool only_awake;
-	bool oom_known; /* of the sandbox as it runs now */
 	struct init_way way;
 	init_way_fn done;
 	void *data;
@@ -53,10 +52,11 @@ static void on_seen_dead(struct change *c, const struct err *why)
 		err_set(&e, ERR_BUSY, "%s", why->msg); /* it moved or changed since: again */
 	} else if (!why && c->sb.state == SANDBOX_GONE) {
 		err_set(&e, ERR_NOT_FOUND, "sandbox %s was deleted", s->way.sandbox);
-	} else {
+	} else if (why) {
 		err_set(&e, ERR_CONFLICT, "sandbox %s is not running: %s", s->way.sandbox,
-			why ? why->msg : c->sb.reason);
-		err_fix(&e, "Delete it and create another one.");
+			why->msg);
+	} else {
+		(void)sandbox_failed_error(&c->sb, &e);
 	}
 	change_free(c);
 	search_end(s, &e);
@@ -78,7 +78,7 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 	c = change_new(s->reactor, s->request);
 	c->sb = s->sb; /* what was seen is of this record, and no later one */
 	c->data = s;
-	change_event(c, EV_ABSENT, "its processes ended", on_seen_dead);
+	change_event(c, EV_ABSENT, sandbox_end_reason(&c->sb, time_booted_ms()), on_seen_dead);
 }
 
 static const struct node_call_events observed_events = { .on_done = on_observed };
@@ -91,9 +91,6 @@ static void on_connected(void *data, const union node_any *record, int *fd, cons
 	struct node_target t = target(s);
 
 	if (!why) {
-		if (!s->oom_known)
-			places_oom(&s->reactor->berthd->places, s->way.sandbox,
-				   record->usage.oom_kills);
 		s->way.before = record->usage;
 		s->way.fd = take_fd(*fd);
 		return search_end(s, NULL);
@@ -123,7 +120,7 @@ static int check_place(struct search *s, const struct place *p, struct err *e)
 	struct step step;
 
 	if (!s->all && strcmp(s->owner, p->owner) != 0)
-		return err_set(e, ERR_NOT_FOUND, "there is no sandbox %s", s->way.sandbox);
+		return err_set(e, ERR_NOT_FOUND, "no sandbox %s", s->way.sandbox);
 	if (p->state == SANDBOX_GONE)
 		return err_set(e, ERR_NOT_FOUND, "sandbox %s was deleted", s->way.sandbox);
 	memcpy(s->way.owner, p->owner, sizeof(s->way.owner)); /* also of one that is woken first */
@@ -132,10 +129,12 @@ static int check_place(struct search *s, const struct place *p, struct err *e)
 			       sandbox_state_name(p->state));
 	if (sleep_is_away(p->state))
 		return 0; /* it is woken first */
+	if (p->state == SANDBOX_FAILED)
+		return sandbox_failed_error(&s->sb, e);
 	if (lifecycle_step(p->state, EV_USE, &step, e) < 0)
 		return p->state == SANDBOX_CREATING
 			       ? err_fix(e, "Wait until it is ready.")
-			       : err_fix(e, "Create another one; this one does not come back.");
+			       : err_fix(e, "It is being deleted: create another one.");
 	s->way.generation = p->generation;
 	return 0;
 }
@@ -165,7 +164,6 @@ static void go_on(struct search *s, const struct place *p)
 	places_use(&s->reactor->berthd->places, s->way.sandbox, time_mono_ms());
 	if (sleep_is_away(p->state))
 		return sleep_wake(&how, EV_USE);
-	s->oom_known = p->oom_known;
 	search_connect(s);
 }
 
@@ -215,7 +213,9 @@ void init_way_find(const struct init_way_ask *ask, init_way_fn done, void *data)
 	if (sandbox_id_check(ask->sandbox, &e) < 0)
 		return search_end(s, &e);
 	(void)!str_copy(s->way.sandbox, sizeof(s->way.sandbox), ask->sandbox); /* it fits */
-	if (!places_get(&s->reactor->berthd->places, s->way.sandbox, &p))
+	/* The record of one that failed says more, and it may have been woken since. */
+	if (!places_get(&s->reactor->berthd->places, s->way.sandbox, &p) ||
+	    p.state == SANDBOX_FAILED)
 		return look_up_first(s);
 	if (check_place(s, &p, &e) < 0)
 		return search_end(s, &e);

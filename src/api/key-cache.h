@@ -1,6 +1,7 @@
 /*
  * Keys seen lately, by the hash of their secret, so that a request is checked
- * from memory. A key revoked elsewhere is honoured for at most KEY_CACHE_MS.
+ * from memory. A key revoked elsewhere is honoured for at most KEY_CACHE_MS, and
+ * one that is not known is asked for once in that time.
  */
 #pragma once
 
@@ -10,15 +11,38 @@
 
 #define KEY_CACHE_MS      5000
 #define KEY_CACHE_BUCKETS 1024 /* one key each: a newcomer takes the place */
+#define KEY_LOOKUPS_MAX   64   /* of keys nobody knew before, at once */
 
 struct key_cache {
 	pthread_mutex_t lock;
 	struct key_entry *entries;
+	struct key_entry *unknown; /* by themselves: they push no key out */
+	uint64_t cleared;          /* how often */
+	size_t lookups;            /* of keys nobody knew before */
+};
+
+enum key_cache_answer {
+	KEY_CACHE_ASK,     /* the database */
+	KEY_CACHE_KNOWN,   /* it is in *ret */
+	KEY_CACHE_UNKNOWN, /* there was none a moment ago */
+	KEY_CACHE_BUSY,    /* too many are being asked for that nobody ever saw */
+};
+
+/* One question to the database. */
+struct key_lookup {
+	uint64_t cleared; /* as it was before */
+	bool counted;
 };
 
 void key_cache_init(struct key_cache *c);
 void key_cache_done(struct key_cache *c);
-must_check bool key_cache_get(struct key_cache *c, const char *hash, uint64_t now_ms,
-			      struct key *ret);
-void key_cache_put(struct key_cache *c, const char *hash, uint64_t now_ms, const struct key *k);
+
+/* After KEY_CACHE_ASK the answer is due: key_cache_found(), with NULL if there was none. */
+must_check enum key_cache_answer key_cache_get(struct key_cache *c, const char *hash,
+					       uint64_t now_ms, struct key *ret,
+					       struct key_lookup *lookup);
+
+/* `unknown`: the database said so; with neither it did not answer. */
+void key_cache_found(struct key_cache *c, const struct key_lookup *lookup, const char *hash,
+		     uint64_t now_ms, const struct key *k, bool unknown);
 void key_cache_clear(struct key_cache *c); /* a key was revoked here */

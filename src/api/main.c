@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 		return fail(&e);
 	if (o.create_key)
 		return create_key(b, &o, &e) < 0 ? fail(&e) : EXIT_SUCCESS;
-	if (berthd_open(b, &e) < 0)
+	if (berthd_open(b, &e) < 0 || berthd_start(b, &e) < 0)
 		return fail(&e);
 	log_event(LOG_INFO, "ready", "listen", b->settings.listen, "host", b->settings.host, NULL);
 	berthd_run(b);

@@ -12,9 +12,36 @@
 
 #define RETRY_FIRST_MS 50
 #define RETRY_LATER_MS 500
+#define SECOND         1000
+#define MINUTE         (60 * SECOND)
+/* Who was itself stopped first reads what came meanwhile. */
+#define LATE_MS        SECOND
+
+/* Longer than berth-node takes at its worst: past it, it is stopped or stuck. */
+/* clang-format off */
+static const uint32_t usual_deadlines[NODE_VERB_COUNT] = {
+	[NODE_IMAGE]		= 30 * MINUTE, /* from part to part: unpacking tells little */
+	[NODE_CREATE]		= 3 * MINUTE,
+	[NODE_START]		= 3 * MINUTE,
+	[NODE_OBSERVE]		= 30 * SECOND,
+	[NODE_CONNECT]		= 30 * SECOND,
+	[NODE_STOP]		= 2 * MINUTE,
+	[NODE_DESTROY]		= 2 * MINUTE,
+	[NODE_INVENTORY]	= 1 * MINUTE, /* from part to part */
+	[NODE_CAPACITY]		= 20 * SECOND,
+	[NODE_USAGE]		= 20 * SECOND,
+	[NODE_LEASE]		= 2 * MINUTE, /* a kill is answered when nothing runs any more */
+	[NODE_LIMIT]		= 1 * MINUTE,
+};
+/* clang-format on */
 
 struct node_call {
 	uint64_t id;
+	struct node_link *link;
+	uv_timer_t deadline;
+	bool follows; /* berth-node tells what ends, once its list is through: */
+	bool endless;
+	bool late;
 	enum node_verb verb;
 	const struct node_call_events *events;
 	void *data;
@@ -30,14 +57,54 @@ static struct node_call **find(struct node_link *link, uint64_t id)
 	return at;
 }
 
+static void on_call_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
 static void finish(struct node_call **at, const union node_any *record, int *fd,
 		   const struct err *why)
 {
 	struct node_call *c = *at;
 
 	*at = c->next;
+	uv_close((uv_handle_t *)&c->deadline, on_call_closed);
 	c->events->on_done(c->data, record, fd, why);
-	free(c);
+}
+
+static void on_deadline(uv_timer_t *timer);
+
+static void set_deadline(struct node_call *c)
+{
+	c->late = false;
+	uv_timer_start(&c->deadline, on_deadline, c->link->deadlines[c->verb], 0);
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+	struct node_call *c = timer->data;
+	struct node_call **at = find(c->link, c->id);
+	int no_fd = -1;
+	struct err e;
+
+	if (!c->late) {
+		c->late = true;
+		uv_timer_start(timer, on_deadline, LATE_MS, 0);
+		return;
+	}
+	err_set(&e, ERR_BUSY, "berth-node has not answered \"%s\" in %u ms: what it did is unknown",
+		node_verb_row(c->verb)->name, c->link->deadlines[c->verb]);
+	err_fix(&e, "Try again later; 'berth doctor' on the host says if berth-node is stuck.");
+	err_reason(&e, NODE_UNANSWERED, 0);
+	log_event(LOG_WARN, "berth-node does not answer", "verb", node_verb_row(c->verb)->name,
+		  NULL);
+	if (*at)
+		finish(at, NULL, &no_fd, &e);
+}
+
+bool node_unanswered(const struct err *why)
+{
+	return why->reason && strcmp(why->reason, NODE_UNANSWERED) == 0;
 }
 
 static void fail_all(struct node_link *link, const char *because)
@@ -79,6 +146,18 @@ static void drop(struct node_link *link, const char *because)
 	fail_all(link, because);
 }
 
+static void take_part(struct node_call *c, const union node_any *record)
+{
+	if (c->follows && !record->observation.sandbox[0])
+		c->endless = true; /* the list is through: news come when there are some */
+	if (c->endless)
+		uv_timer_stop(&c->deadline);
+	else
+		set_deadline(c);
+	if (c->events->on_part)
+		c->events->on_part(c->data, record);
+}
+
 static void take_packet(struct node_link *link, struct bytes packet, int *fd)
 {
 	union node_any record = { 0 };
@@ -99,8 +178,8 @@ static void take_packet(struct node_link *link, struct bytes packet, int *fd)
 		return finish(at, NULL, fd, &e);
 	if (h.kind == NODE_REPLY)
 		return finish(at, &record, fd, NULL);
-	if (h.kind == NODE_PART && (*at)->events->on_part)
-		(*at)->events->on_part((*at)->data, &record);
+	if (h.kind == NODE_PART)
+		take_part(*at, &record);
 }
 
 static void on_readable(struct node_link *link)
@@ -179,6 +258,8 @@ void node_link_open(struct node_link *link, uv_loop_t *loop, const char *path)
 	link->loop = loop;
 	link->path = path;
 	link->fd = -1;
+	if (!link->deadlines)
+		link->deadlines = usual_deadlines;
 	packets_init(&link->out);
 	uv_timer_init(loop, &link->retry);
 	link->retry.data = link;
@@ -199,12 +280,17 @@ void node_call(struct node_link *link, enum node_verb verb, const void *record, 
 	struct node_call **bucket;
 
 	c->id = ++link->next_id;
+	c->link = link;
 	c->verb = verb;
+	c->follows = verb == NODE_INVENTORY && ((const struct node_cursor *)record)->follow;
 	c->events = events;
 	c->data = data;
 	bucket = &link->calls[c->id % NODE_LINK_BUCKETS];
 	c->next = *bucket;
 	*bucket = c;
+	uv_timer_init(link->loop, &c->deadline);
+	c->deadline.data = c;
+	set_deadline(c);
 	node_encode(&packet, verb, NODE_REQUEST, c->id, record);
 	packets_add(&link->out, &packet, fd);
 	/* While it is down, the packet waits for the next connect, which comes or fails it. */

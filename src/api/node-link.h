@@ -1,7 +1,10 @@
 /*
  * A reactor's link to berth-node: calls go out with an id, answers come back in
  * any order. A link that breaks is made again; what was under way then fails
- * with ERR_BUSY and is *unknown*: it may have been done.
+ * with ERR_BUSY and is *unknown*: it may have been done. So is a call that is
+ * not answered by its verb's deadline, with the reason NODE_UNANSWERED; each
+ * part of a list sets the deadline anew, and a call that follows has none once
+ * its list is through.
  */
 #pragma once
 
@@ -11,6 +14,7 @@
 #include "proto/node.h"
 
 #define NODE_LINK_BUCKETS 1024
+#define NODE_UNANSWERED   "node_unanswered"
 
 struct node_call;
 struct node_link;
@@ -31,6 +35,7 @@ struct node_link {
 	struct node_call *calls[NODE_LINK_BUCKETS];
 	uint64_t next_id;
 	bool up;
+	const uint32_t *deadlines; /* of each verb, in ms; NULL: the usual ones */
 
 	void (*on_up)(struct node_link *link, void *data); /* after each connect; may be NULL */
 	void *data;
@@ -45,3 +50,5 @@ void node_link_close(struct node_link *link); /* fails what is under way */
  */
 void node_call(struct node_link *link, enum node_verb verb, const void *record, int fd,
 	       const struct node_call_events *events, void *data);
+
+bool node_unanswered(const struct err *why); /* it may still be at it */

@@ -7,8 +7,12 @@
 #include "api/exec/tail.h"
 #include "api/request.h"
 #include "lib/loop.h"
+#include "lib/proc.h"
 
-#define CLOSE_GRACE_MS 2000
+#define CLOSE_GRACE_MS   2000
+#define CONNECTIONS_MAX  20000 /* of one server */
+#define FILES_KEPT_SHARE 4     /* one in so many descriptors, but at least */
+#define FILES_KEPT_MIN   256   /* so many, is for journals, sandboxes and the database */
 
 static struct job *take_done(struct reactor *r, bool *stopping)
 {
@@ -67,18 +71,33 @@ int reactor_open(struct reactor *r, struct berthd *b, struct err *e)
 	return 0;
 }
 
+/* Clients that only connect must leave us what we need to answer others. */
+size_t reactor_connections(uint64_t files, size_t servers)
+{
+	uint64_t kept = files / FILES_KEPT_SHARE;
+	uint64_t each;
+
+	if (kept < FILES_KEPT_MIN)
+		kept = FILES_KEPT_MIN;
+	each = files > kept ? (files - kept) / servers : 0;
+	each = each > 2UL * HTTP_REFUSING_MAX ? each - HTTP_REFUSING_MAX : HTTP_REFUSING_MAX;
+	return each < CONNECTIONS_MAX ? (size_t)each : CONNECTIONS_MAX;
+}
+
 int reactor_serve(struct reactor *r, struct err *e)
 {
-	const char *peer_listen = r->berthd->settings.peer_listen;
+	const struct berthd_settings *s = &r->berthd->settings;
+	const char *peer_listen = s->peer_listen;
+	size_t servers = s->loops * (peer_listen[0] ? 2 : 1);
+	struct http_limits limits = { .connections = reactor_connections(proc_files(), servers) };
 
-	if (http_server_open(&r->server, &r->loop, r->berthd->settings.listen, NULL, request_begin,
-			     e) < 0)
+	if (http_server_open(&r->server, &r->loop, s->listen, &limits, request_begin, e) < 0)
 		return -1;
 	r->server.data = r;
 	r->serving++;
 	if (!peer_listen[0])
 		return 0;
-	if (http_server_open(&r->peer_server, &r->loop, peer_listen, NULL, request_begin, e) < 0)
+	if (http_server_open(&r->peer_server, &r->loop, peer_listen, &limits, request_begin, e) < 0)
 		return err_wrap(e, "peer_listen");
 	r->peer_server.data = r;
 	r->serving++;

@@ -42,6 +42,8 @@ struct reactor {
 };
 
 must_check int reactor_open(struct reactor *r, struct berthd *b, struct err *e);
+/* How many connections each of `servers` may have, if the process may have so many files. */
+size_t reactor_connections(uint64_t files, size_t servers);
 must_check int reactor_serve(struct reactor *r, struct err *e);
 void reactor_run(struct reactor *r); /* until reactor_stop() */
 void reactor_stop(struct reactor *r);

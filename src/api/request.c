@@ -17,7 +17,8 @@
 #include "lib/str.h"
 #include "lib/time.h"
 
-#define SECRET_MAX 200
+#define SECRET_MAX   200
+#define LOG_PATH_MAX 255 /* bytes of a path in the log */
 
 const char *request_owner(const struct request *rq)
 {
@@ -38,13 +39,20 @@ int request_after(const struct request *rq, uint64_t *ret, struct err *e)
 	return 0;
 }
 
+/* Only the database speaks through us, and what it says is for the log. */
+static const char *inner_text(const struct err *e)
+{
+	return e->code == ERR_BUSY ? "the database cannot be reached, or is busy"
+				   : "the database did not do this; berthd's log says more";
+}
+
 void request_error_text(const char *request_id, const struct err *e, struct buf *out)
 {
 	json_open(out, '{');
 	json_str(out, "code", err_name(e->code));
 	if (e->reason)
 		json_str(out, "reason", e->reason);
-	json_str(out, "message", e->msg);
+	json_str(out, "message", e->inner ? inner_text(e) : e->msg);
 	json_str(out, "remediation", err_remediation(e));
 	json_str(out, "request_id", request_id);
 	buf_adds(out, "}");
@@ -57,12 +65,13 @@ void request_error_json(const struct request *rq, const struct err *e, struct bu
 
 static void log_line(const struct request *rq, int status, const char *why)
 {
-	char ms[32], code[16];
+	char ms[32], code[16], path[LOG_PATH_MAX + 1];
 
 	snprintf(ms, sizeof(ms), "%.3f", (double)(time_mono_us() - rq->started_us) / 1000);
 	snprintf(code, sizeof(code), "%d", status);
+	snprintf(path, sizeof(path), "%s", rq->path);
 	log_event(status >= 500 ? LOG_WARN : LOG_INFO, "request", "method", rq->method, "path",
-		  rq->path, "status", code, "ms", ms, "request_id", rq->id, "key",
+		  path, "status", code, "ms", ms, "request_id", rq->id, "key",
 		  rq->key.id[0] ? rq->key.id : NULL, "why", why, NULL);
 }
 
@@ -71,6 +80,8 @@ static void request_free(struct request *rq)
 	buf_done(&rq->body);
 	buf_done(&rq->reply);
 	placing_free(rq->placing);
+	free(rq->path);
+	free(rq->query);
 	free(rq);
 }
 
@@ -82,6 +93,13 @@ void request_end(struct request *rq, int status)
 
 void request_reply(struct request *rq, int status, const struct buf *json)
 {
+	struct err e;
+
+	if (buf_overflowed(json)) { /* never half an answer with a whole one's status */
+		err_set(&e, ERR_INTERNAL, "the answer has more than %d MiB", REPLY_MAX >> 20);
+		err_fix(&e, "Ask for less at once: a smaller `limit`, a filter, or a stream.");
+		return request_fail(rq, &e);
+	}
 	log_line(rq, status, rq->x ? NULL : "the client is gone");
 	if (rq->x)
 		http_reply(rq->x, status, "application/json", json->data, json->len);
@@ -223,9 +241,11 @@ static void on_key_found(struct job *job)
 {
 	struct request *rq = container_of(job, struct request, job);
 
+	key_cache_found(&rq->reactor->berthd->keys, &rq->key_lookup, rq->key_hash, time_mono_ms(),
+			job->failed ? NULL : &rq->key,
+			job->failed && job->e.code == ERR_UNAUTHENTICATED);
 	if (job->failed)
 		return request_fail(rq, &job->e);
-	key_cache_put(&rq->reactor->berthd->keys, rq->key_hash, time_mono_ms(), &rq->key);
 	if (!rq->x) /* nothing was begun for it yet */
 		return request_end(rq, 499);
 	allowed(rq);
@@ -239,6 +259,31 @@ static const char *secret_of(const struct http_exchange *x)
 	if (bearer && strncasecmp(bearer, "Bearer ", 7) == 0)
 		return bearer + 7;
 	return http_header(x, "X-API-Key");
+}
+
+static void look_up_key(struct request *rq)
+{
+	struct err e;
+
+	switch (key_cache_get(&rq->reactor->berthd->keys, rq->key_hash, time_mono_ms(), &rq->key,
+			      &rq->key_lookup)) {
+	case KEY_CACHE_KNOWN:
+		return allowed(rq);
+	case KEY_CACHE_UNKNOWN:
+		err_set(&e, ERR_UNAUTHENTICATED, "this key is not known, or was revoked");
+		return request_fail(rq, &e);
+	case KEY_CACHE_BUSY:
+		err_set(&e, ERR_BUSY, "too many keys that are not known are being looked up");
+		return request_fail(rq, &e);
+	case KEY_CACHE_ASK:
+		break;
+	}
+	rq->job = (struct job){ .reactor = rq->reactor, .run = find_key, .done = on_key_found };
+	if (host_keeper_cut_off(rq->reactor->berthd->keeper, &rq->job.e) < 0) {
+		rq->job.failed = true; /* it would wait for a database that does not answer */
+		return on_key_found(&rq->job);
+	}
+	worker_submit(&rq->reactor->berthd->workers, &rq->job);
 }
 
 static void authenticate(struct request *rq)
@@ -255,12 +300,7 @@ static void authenticate(struct request *rq)
 		return request_fail(rq, &e);
 	}
 	hash_hex(secret, strlen(secret), rq->key_hash);
-	if (key_cache_get(&rq->reactor->berthd->keys, rq->key_hash, time_mono_ms(), &rq->key))
-		return allowed(rq);
-	if (host_keeper_cut_off(rq->reactor->berthd->keeper, &e) < 0)
-		return request_fail(rq, &e); /* it would wait for a database that does not answer */
-	rq->job = (struct job){ .reactor = rq->reactor, .run = find_key, .done = on_key_found };
-	worker_submit(&rq->reactor->berthd->workers, &rq->job);
+	look_up_key(rq);
 }
 
 /* Segment by segment; the first {} is decoded into `param`, the second into `sub`. */
@@ -289,27 +329,35 @@ static bool path_match(const char *pattern, const char *path, char *param, char 
 	return !*p && !*at;
 }
 
+/* "GET, DELETE": what the path of this request knows. */
+static int refuse_method(struct request *rq, const struct buf *allow, struct err *e)
+{
+	(void)!http_reply_header(rq->x, "Allow", buf_str(allow));
+	err_set(e, ERR_INVALID, "%s cannot be done to %.80s", rq->x->method, rq->x->path);
+	err_fix(e, "It knows %s; docs/openapi.yaml says more.", buf_str(allow));
+	return err_reason(e, "method_not_allowed", 405);
+}
+
 static int route_find(struct request *rq, struct err *e)
 {
+	cleanup(buf_done) struct buf allow = buf_make(256);
 	size_t count;
 	const struct route *table = routes_table(&count);
-	bool path_known = false;
 
 	for (size_t i = 0; i < count; i++) {
 		struct err ignored;
 
 		if (!path_match(table[i].path, rq->x->path, rq->param, rq->sub, &ignored))
 			continue;
-		path_known = true;
-		if (strcmp(table[i].method, rq->x->method) != 0)
+		if (strcmp(table[i].method, rq->x->method) != 0) {
+			buf_addf(&allow, "%s%s", allow.len ? ", " : "", table[i].method);
 			continue;
+		}
 		rq->route = &table[i];
 		return 0;
 	}
-	if (path_known) {
-		err_set(e, ERR_NOT_FOUND, "%s cannot be done to %.80s", rq->x->method, rq->x->path);
-		return err_fix(e, "docs/openapi.yaml lists what can be done to each path.");
-	}
+	if (allow.len)
+		return refuse_method(rq, &allow, e);
 	err_set(e, ERR_NOT_FOUND, "there is nothing at %.80s", rq->x->path);
 	return err_fix(e, "docs/openapi.yaml lists all paths; they begin with /v1/.");
 }
@@ -335,8 +383,8 @@ void request_begin(struct http_exchange *x)
 	memcpy(rq->id, "rq_", 3);
 	id_random(rq->id + 3, ID_RANDOM_CHARS);
 	snprintf(rq->method, sizeof(rq->method), "%s", x->method);
-	snprintf(rq->path, sizeof(rq->path), "%s", x->path);
-	snprintf(rq->query, sizeof(rq->query), "%s", x->query);
+	rq->path = xstrdup(x->path);
+	rq->query = xstrdup(x->query);
 	rq->wants_events = accept && strstr(accept, "text/event-stream");
 	x->data = rq;
 	x->on_gone = on_gone;

@@ -5,16 +5,18 @@
  */
 #pragma once
 
+#include "api/key-cache.h"
 #include "api/reactor.h"
 #include "core/role.h"
 #include "http/exchange.h"
 #include "lib/buf.h"
 #include "store/key.h"
 
-#define REQUEST_ID_SIZE   32
-#define REQUEST_PARAM_MAX 700 /* the longest identity key */
-#define REQUEST_BODY_MAX  (1024 * 1024)
-#define REPLY_MAX         (64 * 1024 * 1024)
+#define REQUEST_ID_SIZE    32
+#define REQUEST_PARAM_MAX  700         /* the longest identity key */
+#define REQUEST_TARGET_MAX (32 * 1024) /* more than the head it stands in may have */
+#define REQUEST_BODY_MAX   (1024 * 1024)
+#define REPLY_MAX          (64 * 1024 * 1024)
 
 struct request;
 
@@ -35,11 +37,12 @@ struct request {
 	struct http_exchange *x; /* NULL: the client is gone, or was answered */
 	const struct route *route;
 	char id[REQUEST_ID_SIZE];
-	char method[16], path[256]; /* for the log */
+	char method[16];
+	char *path, *query; /* whole, as they came */
 	char param[REQUEST_PARAM_MAX];
 	char sub[REQUEST_PARAM_MAX];
-	char query[256];
 	char key_hash[65];
+	struct key_lookup key_lookup;
 	struct key key;
 	struct buf body;
 	bool collecting;         /* the body is on its way */

@@ -1,26 +1,74 @@
 #include "api/worker.h"
 
-#include <errno.h>
 #include <signal.h>
 
 #include "api/reactor.h"
 
+static void put(struct job_queue *q, struct job *job)
+{
+	if (q->last)
+		q->last->next = job;
+	else
+		q->first = job;
+	q->last = job;
+	q->count++;
+}
+
+static struct job *pop(struct job_queue *q)
+{
+	struct job *job = q->first;
+
+	q->first = job->next;
+	if (!q->first)
+		q->last = NULL;
+	q->count--;
+	return job;
+}
+
+/* One worker is always left for those who wait, if there are several. */
+static bool may_take_background(const struct workers *w)
+{
+	if (!w->background.first || (w->count > 1 && w->at_background + 1 >= w->count))
+		return false;
+	return !w->front.first || w->in_a_row >= WORKER_FAIR;
+}
+
+struct job *workers_next(struct workers *w)
+{
+	if (may_take_background(w)) {
+		w->in_a_row = 0;
+		w->at_background++;
+		return pop(&w->background);
+	}
+	if (!w->front.first)
+		return NULL;
+	w->in_a_row++;
+	return pop(&w->front);
+}
+
+/* At the end, what is queued is finished: by all, and in any order. */
 static struct job *take(struct workers *w)
 {
 	struct job *job;
 
 	pthread_mutex_lock(&w->lock);
-	while (!w->first && !w->stopping)
+	while (!(job = workers_next(w)) && !w->stopping)
 		pthread_cond_wait(&w->wake, &w->lock);
-	job = w->first;
-	if (job) {
-		w->first = job->next;
-		w->queued--;
-		if (!w->first)
-			w->last = &w->first;
+	if (!job && w->background.first) {
+		w->at_background++;
+		job = pop(&w->background);
 	}
 	pthread_mutex_unlock(&w->lock);
 	return job;
+}
+
+/* Another may take one now that was not to. */
+static void end_background(struct workers *w)
+{
+	pthread_mutex_lock(&w->lock);
+	w->at_background--;
+	pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->lock);
 }
 
 /* A database that is away at start is tried again with every job. */
@@ -38,8 +86,12 @@ static void *worker(void *arg)
 	struct job *job;
 
 	while ((job = take(w))) {
+		bool background = job->background; /* the job is not ours once it is posted */
+
 		job->failed = run(job, w, &store) < 0;
 		reactor_post(job->reactor, job);
+		if (background)
+			end_background(w);
 	}
 	return NULL;
 }
@@ -47,18 +99,23 @@ static void *worker(void *arg)
 int workers_open(struct workers *w, const char *database, size_t count, struct err *e)
 {
 	sigset_t all, before;
+	size_t n = 0;
+	int failed = 0;
 
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->wake, NULL);
-	w->last = &w->first;
 	w->database = database;
 	sigfillset(&all); /* signals are the first loop's business */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (w->count < count && w->count < WORKERS_MAX &&
-	       pthread_create(&w->threads[w->count], NULL, worker, w) == 0)
-		w->count++;
+	while (n < count && n < WORKERS_MAX && !failed) {
+		failed = pthread_create(&w->threads[n], NULL, worker, w);
+		n += !failed;
+	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return w->count > 0 ? 0 : err_sys(e, errno, "start a store worker");
+	pthread_mutex_lock(&w->lock); /* they count each other */
+	w->count = n;
+	pthread_mutex_unlock(&w->lock);
+	return failed ? err_sys(e, failed, "start %zu store workers", count) : 0;
 }
 
 void workers_close(struct workers *w)
@@ -73,16 +130,15 @@ void workers_close(struct workers *w)
 
 void worker_submit(struct workers *w, struct job *job)
 {
+	struct job_queue *q = job->background ? &w->background : &w->front;
 	bool full;
 
 	job->next = NULL;
 	job->failed = false;
 	pthread_mutex_lock(&w->lock);
-	full = w->queued == WORKER_QUEUE_MAX;
+	full = q->count == WORKER_QUEUE_MAX;
 	if (!full) {
-		*w->last = job;
-		w->last = &job->next;
-		w->queued++;
+		put(q, job);
 		pthread_cond_signal(&w->wake);
 	}
 	pthread_mutex_unlock(&w->lock);

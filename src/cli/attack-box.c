@@ -3,6 +3,7 @@
 
 #include "cli/attack.h"
 #include "cli/say.h"
+#include "lib/str.h"
 
 #define BODY_MAX  (64UL * 1024)
 #define EXEC_MS   60000
@@ -28,6 +29,7 @@ int attack_create(struct attack *a, const char *image, const struct sandbox_opti
 		  char id[SANDBOX_ID_SIZE], struct err *e)
 {
 	struct sandbox_options with = o ? *o : (struct sandbox_options){ 0 };
+	cleanup(client_reply_done) struct client_reply made = { 0 };
 	int n;
 
 	with.runtime = a->runtime;
@@ -35,8 +37,10 @@ int attack_create(struct attack *a, const char *image, const struct sandbox_opti
 	if (a->stop->count)
 		return err_set(e, ERR_CONFLICT, "interrupted");
 	strv_addf(&with.labels, ATTACK_LABEL "=%s", a->canary.id);
-	n = sandbox_create(a->context, image, &with, a->stop, id, e);
+	n = sandbox_create(a->context, image, &with, a->stop, &made, e);
 	strv_done(&with.labels);
+	if (n == 0 && !str_copy(id, SANDBOX_ID_SIZE, json_get_str(made.tree, "id")))
+		return err_set(e, ERR_INTERNAL, "the server gave the sandbox no usable id");
 	return n;
 }
 
@@ -44,8 +48,8 @@ void attack_delete(const struct attack *a, char id[SANDBOX_ID_SIZE])
 {
 	struct err e;
 
-	if (id[0] && sandbox_delete(a->context, id, &e) < 0)
-		say_error(&e);
+	if (id[0] && sandbox_delete(a->context, id, NULL, &e) < 0)
+		say_error(&e, a->context->json);
 	id[0] = '\0';
 }
 
@@ -150,5 +154,5 @@ void attack_remove_image(const struct attack *a, const char *name)
 
 	snprintf(path, sizeof(path), "/v1/images/%s", name);
 	if (name[0] && client_call(a->context, "DELETE", path, NULL, &reply, &e) < 0)
-		say_error(&e);
+		say_error(&e, a->context->json);
 }

@@ -44,9 +44,10 @@ static int read_program(struct attack *a, char path[PATH_MAX], struct err *e)
 		       : 0;
 }
 
-static int read_list(const char *program, struct buf *out, struct err *e)
+int attack_here(const char *const *words, struct buf *out, struct err *e)
 {
-	const char *const argv[] = { program, "list", NULL };
+	char program[PATH_MAX];
+	const char *argv[4] = { program };
 	struct proc_spec spec = { .argv = argv, .in = -1, .err = -1 };
 	cleanup(close_fd) int from = -1;
 	struct proc proc;
@@ -54,6 +55,10 @@ static int read_list(const char *program, struct buf *out, struct err *e)
 	int ends[2];
 	ssize_t n;
 
+	for (size_t i = 0; words[i] && i + 2 < array_len(argv); i++)
+		argv[i + 1] = words[i];
+	if (program_find("berth-probe", program, e) < 0)
+		return -1;
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return err_set(e, ERR_INTERNAL, "no pipe");
 	from = ends[0];
@@ -65,7 +70,7 @@ static int read_list(const char *program, struct buf *out, struct err *e)
 	while ((n = read(from, some, sizeof(some))) > 0)
 		buf_add(out, some, (size_t)n);
 	if (proc_wait(&proc) != 0)
-		return err_set(e, ERR_INTERNAL, "%s does not list its probes", program);
+		return err_set(e, ERR_INTERNAL, "%s %s did not work", program, words[0]);
 	return 0;
 }
 
@@ -88,12 +93,13 @@ static bool next_row(char **text, char *fields[], size_t count)
 }
 
 /* Every probe that was asked for gets its row before anything is tried. */
-static int expect(struct attack *a, const char *program, struct strv *bombs, struct err *e)
+static int expect(struct attack *a, struct strv *bombs, struct strv *shared, struct err *e)
 {
+	static const char *const words[] = { "list", NULL };
 	cleanup(buf_done) struct buf list = buf_make(LIST_MAX);
 	char *text, *f[4];
 
-	if (read_list(program, &list, e) < 0)
+	if (attack_here(words, &list, e) < 0)
 		return -1;
 	text = list.data;
 	while (next_row(&text, f, array_len(f))) {
@@ -104,6 +110,8 @@ static int expect(struct attack *a, const char *program, struct strv *bombs, str
 		findings_add(&a->found, f[0], f[1], f[2]);
 		if (strcmp(f[3], "bomb") == 0)
 			strv_add(bombs, f[0]);
+		else if (strcmp(f[3], "shared") == 0)
+			strv_add(shared, f[0]);
 	}
 	return 0;
 }
@@ -293,7 +301,7 @@ static int delete_page(void *arg, const struct client_reply *page, struct err *e
 	const struct json *list = json_get(page->tree, "sandboxes");
 
 	for (size_t i = 0; i < json_len(list); i++)
-		if (sandbox_delete(a->context, json_get_str(json_at(list, i), "id"), e) < 0)
+		if (sandbox_delete(a->context, json_get_str(json_at(list, i), "id"), NULL, e) < 0)
 			return -1;
 	return 0;
 }
@@ -318,12 +326,12 @@ static int clear(void *arg, const char *id, struct err *e)
 	return 0;
 }
 
-static int prepare(struct attack *a, struct strv *bombs, struct err *e)
+static int prepare(struct attack *a, struct strv *bombs, struct strv *shared, struct err *e)
 {
 	char path[PATH_MAX];
 
 	if (canary_sweep(clear, a, e) < 0 || read_program(a, path, e) < 0 ||
-	    expect(a, path, bombs, e) < 0)
+	    expect(a, bombs, shared, e) < 0)
 		return -1;
 	attack_expect_outside(a);
 	for (size_t i = 0; i < a->only->len; i++)
@@ -348,7 +356,7 @@ static void end(struct attack *a)
 int attack_run(const struct context *c, const char *runtime, const struct strv *only,
 	       struct interrupt *stop, struct findings *ret, struct err *e)
 {
-	cleanup(strv_done) struct strv bombs = { 0 };
+	cleanup(strv_done) struct strv bombs = { 0 }, shared = { 0 };
 	cleanup(end) struct attack a = {
 		.context = c,
 		.runtime = runtime,
@@ -356,8 +364,10 @@ int attack_run(const struct context *c, const char *runtime, const struct strv *
 		.stop = stop,
 	};
 
-	if (prepare(&a, &bombs, e) < 0 || run_quiet(&a, e) < 0 || run_bombs(&a, &bombs, e) < 0 ||
-	    attack_outside(&a, e) < 0)
+	if (prepare(&a, &bombs, &shared, e) < 0 || run_quiet(&a, e) < 0)
+		return -1;
+	attack_shared(&a, &shared);
+	if (run_bombs(&a, &bombs, e) < 0 || attack_outside(&a, e) < 0)
 		return -1;
 	*ret = a.found;
 	a.found = (struct findings){ 0 };

@@ -69,6 +69,12 @@ must_check int attack_import(const struct attack *a, const char *name, const str
 			     struct err *e);
 void attack_remove_image(const struct attack *a, const char *name);
 
+/* What berth-probe says to these words, here on the host. */
+must_check int attack_here(const char *const *words, struct buf *out, struct err *e);
+
+/* One box takes all of something; its neighbour and the host must still get one. */
+void attack_shared(struct attack *a, const struct strv *names);
+
 /* ---- the probes through the API: attack-outside.c ---- */
 
 void attack_expect_outside(struct attack *a); /* their rows */

@@ -131,6 +131,23 @@ void check_seccomp(const struct context *c, struct check *ret)
 			  "this kernel has no seccomp filters");
 }
 
+void check_cores(const struct context *c, struct check *ret)
+{
+	cleanup(buf_done) struct buf text = buf_make(PROC_MAX);
+	const char *pattern = "";
+	struct err e;
+
+	(void)c;
+	if (file_read(AT_FDCWD, "/proc/sys/kernel/core_pattern", &text, &e) == 0)
+		pattern = buf_str(&text);
+	if (pattern[0] == '|' || pattern[0] == '@')
+		check_set(ret, CHECK_WARN,
+			  "sysctl kernel.core_pattern=core, unless you need those of the host.",
+			  "they go to a program of root's; those of sandboxes do not");
+	else
+		check_set(ret, CHECK_OK, NULL, "they go to files; sandboxes make none");
+}
+
 void check_files(const struct context *c, struct check *ret)
 {
 	struct rlimit files;

@@ -24,6 +24,7 @@ int client_json_error(const struct json *object, struct err *e)
 	err_set(e, err_code_by_name(json_get_str(object, "code")), "%s",
 		message[0] ? message : "the server failed without saying why");
 	err_file_reason(e, json_get_str(object, "reason"));
+	err_word_reason(e, json_get_str(object, "reason"));
 	if (fix[0] && e->code == ERR_INTERNAL && request[0])
 		err_fix(e, "%s (request %.40s)", fix, request);
 	else if (fix[0])

@@ -55,6 +55,15 @@ static bool is_unseen(const struct json *tree)
 	return false;
 }
 
+static void add_law(struct buf *out, const struct json *law)
+{
+	const char *why = json_get_str(law, "why");
+
+	buf_addf(out, "%2lld %-11s %s%s%s%s\n", (long long)json_get_int(law, "number"),
+		 json_get_str(law, "state"), json_get_str(law, "name"), why[0] ? " (" : "", why,
+		 why[0] ? ")" : "");
+}
+
 static void add_all(struct buf *out, const struct json *tree)
 {
 	const struct json *list = json_get(tree, "findings"), *laws = json_get(tree, "invariants");
@@ -63,10 +72,7 @@ static void add_all(struct buf *out, const struct json *tree)
 	for (size_t i = 0; i < json_len(list); i++)
 		add_finding(out, json_at(list, i));
 	for (size_t i = 0; i < json_len(laws); i++)
-		buf_addf(out, "%2lld %-9s %s\n",
-			 (long long)json_get_int(json_at(laws, i), "number"),
-			 json_get_str(json_at(laws, i), "state"),
-			 json_get_str(json_at(laws, i), "name"));
+		add_law(out, json_at(laws, i));
 	if (before > 0)
 		buf_addf(out, "%zu differences before the repair.\n", before);
 	buf_addf(out, "%lld records, %lld things on the host: %zu differences.\n",
@@ -83,7 +89,7 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 	(void)args;
 	if (client_call(c, o->repair ? "POST" : "GET", o->repair ? "/v1/check/repair" : "/v1/check",
 			NULL, &reply, e) < 0) {
-		say_error(e);
+		say_error(e, c->json);
 		return EXIT_UNSEEN;
 	}
 	if (c->json)

@@ -334,6 +334,29 @@ static int copy_out(const struct context *c, const struct remote *given, const c
 	return get_file(c, r, dir, name, type[0] ? mode : 0644, e);
 }
 
+/* "ID:path" and no file of that name here: a path in a sandbox was meant. */
+static int check_local(const char *text, struct err *e)
+{
+	const char *colon = strchr(text, ':');
+	size_t id_len = colon ? (size_t)(colon - text) : 0;
+
+	if (id_len == 0 || memchr(text, '/', id_len) || access(text, F_OK) == 0)
+		return 0;
+	err_set(e, ERR_INVALID, "%.100s: a path in a sandbox begins with /", text);
+	return err_fix(e, "Write the whole path, like %.*s:/%.60s, or ./%.60s for a file here.",
+		       id_len > 40 ? 40 : (int)id_len, text, colon + 1, text);
+}
+
+static int refuse_both(const struct remote *from, const struct remote *to, struct err *e)
+{
+	err_set(e, ERR_INVALID, "both are in a sandbox: cp copies from here or to here");
+	if (strcmp(from->id, to->id) == 0)
+		return err_fix(e, "Copy inside: berth exec %.40s -- cp -a %.50s %.50s", from->id,
+			       from->path, to->path);
+	return err_fix(e, "Copy it here first, then from here; a file also in one line: "
+			  "berth cp FROM - | berth cp - TO");
+}
+
 static int run(const struct context *c, const void *options, const struct strv *args, struct err *e)
 {
 	struct remote from, to;
@@ -341,6 +364,11 @@ static int run(const struct context *c, const void *options, const struct strv *
 	bool is_in = parse_remote(args->items[1], &to);
 
 	(void)options;
+	if (is_out && is_in)
+		return refuse_both(&from, &to, e);
+	if ((!is_out && check_local(args->items[0], e) < 0) ||
+	    (!is_in && check_local(args->items[1], e) < 0))
+		return -1;
 	if (is_out == is_in) {
 		err_set(e, ERR_INVALID, "one of the two must be in a sandbox, like ID:/path");
 		return err_fix(e, "berth cp FILE ID:/path, or berth cp ID:/path FILE");
@@ -352,7 +380,8 @@ const struct command cmd_cp = {
 	.name = "cp",
 	.usage = "FROM TO",
 	.help = "Copy a file or a tree, into a sandbox or out of it",
-	.details = "One of the two is ID:/path; the other is a local path, or - for a stream.\n"
+	.details = "One of the two is ID:/path, from the root of the sandbox; the other is a\n"
+		   "local path, or - for a stream. ./a:b is a local file with a colon.\n"
 		   "A directory is copied with all that is in it; symbolic links are\n"
 		   "copied as links.",
 	.min = 2,

@@ -19,6 +19,7 @@ static const struct {
 	{ "btrfs",		check_btrfs },
 	{ "user namespaces",	check_userns },
 	{ "seccomp",		check_seccomp },
+	{ "core dumps",		check_cores },
 	{ "open files",		check_files },
 	{ "memory",		check_memory },
 	{ "disk",		check_disk },

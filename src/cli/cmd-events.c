@@ -42,14 +42,17 @@ static int on_event(void *arg, const char *name, const char *data, size_t len, s
 	cleanup(json_free) struct json *tree = NULL;
 	cleanup(buf_done) struct buf line = buf_make(LINE_MAX_BYTES);
 	char now[TIME_TEXT_SIZE];
+	const char *at;
 
 	if (json_parse(data, len, &tree, e) < 0)
 		return err_wrap(e, "the server's event");
 	if (f->json) {
 		buf_addf(&line, "%s\n", data);
 	} else {
-		time_text(time_wall_ms(), now);
-		buf_addf(&line, "%s  ", now);
+		time_text(time_wall_ms(), now); /* for a server that does not tell its own */
+		at = json_get_str(tree, "at");
+		add_clean(&line, at[0] ? at : now);
+		buf_adds(&line, "  ");
 		if (strcmp(name, "security") == 0)
 			return tell_refusal(&line, tree, e);
 		add_clean(&line, json_get_str(tree, "id")[0] ? json_get_str(tree, "id") : name);

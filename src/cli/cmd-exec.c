@@ -9,12 +9,13 @@
 static const struct option_row options[] = {
 	OPTION(OPTION_LIST, exec_options, env, "env", 'e', "NAME=VALUE", "set in its environment"),
 	OPTION(OPTION_TEXT, exec_options, cwd, "workdir", 'w', "DIR", "where it starts"),
-	OPTION(OPTION_DURATION, exec_options, timeout_ms, "timeout", 't', "TIME",
+	OPTION(OPTION_DURATION, exec_options, timeout_ms, "timeout", 0, "TIME",
 	       "kill it after this: 30s, 5m"),
 	OPTION(OPTION_TEXT, exec_options, shell, "shell", 's', "NAME",
 	       "as a line of this persistent shell"),
 	OPTION(OPTION_FLAG, exec_options, interactive, "interactive", 'i', NULL,
 	       "forward standard input from a terminal too"),
+	OPTION(OPTION_FLAG, exec_options, tty, "tty", 't', NULL, "run it on a terminal"),
 	OPTION(OPTION_FLAG, exec_options, background, "background", 'b', NULL,
 	       "print its id and let it go on"),
 	OPTION_ROWS_END
@@ -109,7 +110,7 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 		return -1;
 	if (o->background)
 		return begin(c, args->items[0], &request, e);
-	return pump_exec(c, args->items[0], &request, &stop, e);
+	return pump_command(c, args->items[0], o, &request, &stop, e);
 }
 
 const struct command cmd_exec = {

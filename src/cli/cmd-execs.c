@@ -32,9 +32,10 @@ static void add_row(struct table *t, const struct json *x)
 }
 
 static const struct list execs = {
-	"execs",
-	{ "EXEC", "STATE", "CODE", "STARTED", "BYTES", "COMMAND" },
-	add_row,
+	.member = "execs",
+	.titles = { "EXEC", "STATE", "CODE", "STARTED", "BYTES", "COMMAND" },
+	.add = add_row,
+	.time = "started_at",
 };
 
 static int ls(const struct context *c, const void *options, const struct strv *args, struct err *e)
@@ -50,7 +51,8 @@ const struct command cmd_execs = {
 	.name = "execs",
 	.usage = "ID",
 	.help = "List a sandbox's commands",
-	.details = "Those that run and those that ended. With --json one object a page.",
+	.details = "Those that run and those that ended, the newest last. With --json one object\n"
+		   "a page, in the order of ids.",
 	.min = 1,
 	.max = 1,
 	.run = ls,
@@ -70,6 +72,20 @@ static const struct option_row kill_options[] = {
 };
 /* clang-format on */
 
+/* KILL leaves no other end to one that ran: then it had ended before, and nothing was killed. */
+static void say_if_ended(const struct kill_options *o, const struct json *x)
+{
+	const char *kind = json_get_str(x, "kind");
+
+	if (o->grace_ms > 0 || (o->signal && strcmp(o->signal, "KILL") != 0) || !kind[0] ||
+	    strcmp(kind, "killed") == 0)
+		return;
+	fprintf(stderr,
+		"berth: %s had ended before (%s): nothing was killed. What it left running goes "
+		"on until the sandbox sleeps or is deleted.\n",
+		json_get_str(x, "id"), kind);
+}
+
 static int run_kill(const struct context *c, const void *given, const struct strv *args,
 		    struct err *e)
 {
@@ -87,6 +103,7 @@ static int run_kill(const struct context *c, const void *given, const struct str
 	buf_adds(&body, "}");
 	if (client_call(c, "POST", buf_str(&path), buf_str(&body), &reply, e) < 0)
 		return -1;
+	say_if_ended(o, reply.tree);
 	return c->json ? say_out(buf_str(&reply.text), reply.text.len, e) : 0;
 }
 

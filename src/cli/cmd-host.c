@@ -127,15 +127,30 @@ const struct command cmd_host_show = {
 	.run = show,
 };
 
+struct rm_options {
+	bool powered_off;
+};
+
+/* clang-format off */
+static const struct option_row rm_options[] = {
+	OPTION(OPTION_FLAG, rm_options, powered_off, "powered-off", 0, NULL,
+	       "they run nothing any more: you have seen to it"),
+	OPTION_ROWS_END
+};
+/* clang-format on */
+
 static int rm(const struct context *c, const void *options, const struct strv *args, struct err *e)
 {
-	(void)options;
+	const struct rm_options *o = options;
+
 	for (size_t i = 0; i < args->len; i++) {
 		cleanup(client_reply_done) struct client_reply reply = { 0 };
 		cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
 
 		buf_adds(&path, "/v1/hosts/");
 		fetch_escape(&path, args->items[i]);
+		if (o->powered_off)
+			buf_adds(&path, "?confirm=powered-off");
 		if (client_call(c, "DELETE", buf_str(&path), NULL, &reply, e) < 0)
 			return err_wrap(e, "%s", args->items[i]);
 	}
@@ -144,8 +159,10 @@ static int rm(const struct context *c, const void *options, const struct strv *a
 
 const struct command cmd_host_rm = {
 	.name = "host rm",
-	.usage = "ID...",
+	.usage = "[--powered-off] ID...",
 	.help = "Say that lost hosts will not come back",
+	.options = rm_options,
+	.record_size = sizeof(struct rm_options),
 	.min = 1,
 	.max = COMMAND_ARGS_ANY,
 	.run = rm,

@@ -63,24 +63,34 @@ static void caps_text(struct buf *out, const struct json *tree)
 			buf_addf(out, "%-10s %s %lld\n", "at most", caps[i], number(tree, caps[i]));
 }
 
-/* One line a rule; the first says whether all of it holds. */
+/* What it amounts to, before the rules one by one. */
+static void summary_text(struct buf *out, const struct json *tree)
+{
+	bool allow = strcmp(json_get_str(tree, "mode"), "allow") == 0;
+	bool locked = strcmp(json_get_str(tree, "phase"), "locked") == 0;
+	bool on = json_get_bool(tree, "in_force");
+
+	buf_addf(out, "%-10s %s\n", "reaches", allow ? "only what is listed here" : "nothing");
+	buf_addf(out, "%-10s %s\n", "locked",
+		 locked ? "yes: only an admin can change this" : "no: this can be changed");
+	buf_addf(out, "%-10s %s%s\n", "in force", on ? "yes" : "no: ",
+		 on ? "" : json_get_str(tree, "reason"));
+}
+
 static int print(const struct context *c, const struct client_reply *reply, struct err *e)
 {
 	cleanup(buf_done) struct buf out = buf_make(POLICY_MAX * 2);
 	const struct json *use = json_get(reply->tree, "usage");
-	bool on = json_get_bool(reply->tree, "in_force");
 
 	if (c->json)
 		return client_print(reply, e);
-	buf_addf(&out, "%s, %s, %s%s\n", json_get_str(reply->tree, "mode"),
-		 json_get_str(reply->tree, "phase"), on ? "in force" : "not in force: ",
-		 on ? "" : json_get_str(reply->tree, "reason"));
+	summary_text(&out, reply->tree);
 	rules_text(&out, "allow", json_get(reply->tree, "rules"));
 	rules_text(&out, "until lock", json_get(reply->tree, "bootstrap"));
 	caps_text(&out, reply->tree);
-	buf_addf(&out, "%lld connections, %lld requests, %lld bytes out, %lld bytes in\n",
-		 number(use, "connections"), number(use, "requests"), number(use, "bytes_out"),
-		 number(use, "bytes_in"));
+	buf_addf(&out, "%-10s %lld connections, %lld requests, %lld bytes out, %lld bytes in\n",
+		 "used", number(use, "connections"), number(use, "requests"),
+		 number(use, "bytes_out"), number(use, "bytes_in"));
 	return say_out(buf_str(&out), out.len, e);
 }
 

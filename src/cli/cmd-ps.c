@@ -5,54 +5,87 @@
 #include "cli/list.h"
 #include "cli/sandbox.h"
 #include "cli/say.h"
+#include "lib/time.h"
 
-#define SANDBOXES "/v1/sandboxes?limit=100" /* a page */
+#define SANDBOXES    "/v1/sandboxes?limit=100" /* a page */
+#define LINE_COLUMNS 90
 
-static void add_labels(struct table *t, const struct json *labels)
+/* How old it is and how long it has left, by our clock. */
+static void add_times(struct table *t, const struct json *s)
 {
-	cleanup(buf_done) struct buf text = buf_make(4096);
-	const char *name, *value;
+	const char *ends = json_get_str(s, "expires_at");
+	char now[TIME_TEXT_SIZE], span[TABLE_SIZE_TEXT];
 
-	for (size_t i = 0; json_member(labels, i, &name, &value); i++)
-		buf_addf(&text, "%s%s=%s", i ? "," : "", name, value);
-	table_add(t, buf_str(&text));
+	time_text(time_wall_ms(), now);
+	table_span_text(json_get_str(s, "created_at"), now, span);
+	table_add(t, span);
+	table_span_text(now, ends, span);
+	table_add(t, ends[0] ? span : "-");
 }
 
 static void add_row(struct table *t, const struct json *s)
 {
-	char memory[TABLE_SIZE_TEXT];
-
-	table_size_text((uint64_t)json_get_int(s, "memory_mb") << 20, memory);
 	table_add(t, json_get_str(s, "id"));
 	table_add(t, json_get_str(s, "name"));
 	table_add(t, json_get_str(s, "state"));
 	table_add(t, json_get_str(s, "image"));
 	table_add(t, json_get_str(s, "runtime"));
-	table_add(t, memory);
-	table_addf(t, "%.1f", (double)json_get_int(s, "cpu_milli") / 1000);
-	table_addf(t, "%.19s", json_get_str(s, "created_at"));
-	add_labels(t, json_get(s, "labels"));
+	add_times(t, s);
 	table_add(t, json_get_str(s, "reason"));
 }
 
 static const struct list sandboxes = {
-	"sandboxes",
-	{ "ID", "NAME", "STATE", "IMAGE", "RUNTIME", "MEMORY", "CPUS", "CREATED", "LABELS",
-	  "NOTE" },
-	add_row,
+	.member = "sandboxes",
+	.titles = { "ID", "NAME", "STATE", "IMAGE", "RUNTIME", "AGE", "ENDS", "NOTE" },
+	.add = add_row,
+	.time = "created_at",
+	.fit = LINE_COLUMNS,
 };
 
-static int ps(const struct context *c, const void *options, const struct strv *args, struct err *e)
+struct ps_options {
+	const char *state;
+	struct strv labels;
+};
+
+/* clang-format off */
+static const struct option_row ps_options[] = {
+	OPTION(OPTION_TEXT, ps_options, state, "state", 's', "STATE",
+	       "only those that are ready, asleep, failed, ..."),
+	OPTION(OPTION_LIST, ps_options, labels, "label", 'l', "NAME[=VALUE]",
+	       "only those with this label; may be repeated: all must hold"),
+	OPTION_ROWS_END
+};
+/* clang-format on */
+
+static int ps(const struct context *c, const void *given, const struct strv *args, struct err *e)
 {
-	(void)options, (void)args;
-	return list_show(c, SANDBOXES, &sandboxes, e);
+	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
+	const struct ps_options *o = given;
+
+	(void)args;
+	buf_adds(&path, SANDBOXES);
+	if (o->state) {
+		buf_adds(&path, "&state=");
+		fetch_escape(&path, o->state);
+	}
+	for (size_t i = 0; i < o->labels.len; i++) {
+		buf_adds(&path, i ? "%2C" : "&selector=");
+		fetch_escape(&path, o->labels.items[i]);
+	}
+	if (buf_overflowed(&path))
+		return err_set(e, ERR_INVALID, "the labels are too long");
+	return list_show(c, buf_str(&path), &sandboxes, e);
 }
 
 const struct command cmd_ps = {
 	.name = "ps",
-	.usage = "",
+	.usage = "[OPTIONS]",
 	.help = "List the sandboxes",
-	.details = "With --json one object a line, one for each page of a hundred.",
+	.details = "The newest last. ENDS is how long until a sandbox is deleted for its age;\n"
+		   "- is never. `berth show ID` has the rest. With --json one object a line,\n"
+		   "one for each page of a hundred, in the order of ids.",
+	.options = ps_options,
+	.record_size = sizeof(struct ps_options),
 	.run = ps,
 };
 
@@ -67,16 +100,31 @@ static const struct option_row rm_options[] = {
 };
 /* clang-format on */
 
+static int print_receipt(const struct context *c, const struct client_reply *reply, struct err *e)
+{
+	cleanup(buf_done) struct buf line = buf_make(1024);
+
+	if (c->json)
+		return client_print(reply, e);
+	if (reply->status == 202) /* there is none yet */
+		return 0;
+	buf_addf(&line, "%.60s gone: ", json_get_str(reply->tree, "id"));
+	sandbox_receipt_text(&line, json_get(reply->tree, "receipt"));
+	buf_adds(&line, "\n");
+	return say_out(buf_str(&line), line.len, e);
+}
+
 /* Every one is tried; the first failure is the one to tell. */
 static int remove_one(const struct context *c, const char *id, int so_far, struct err *e)
 {
+	cleanup(client_reply_done) struct client_reply receipt = { 0 };
 	struct err why;
 
-	if (sandbox_delete(c, id, &why) == 0)
+	if (sandbox_delete(c, id, &receipt, &why) == 0 && print_receipt(c, &receipt, &why) == 0)
 		return so_far;
 	err_wrap(&why, "%s", id);
 	if (so_far < 0) {
-		say_error(&why);
+		say_error(&why, c->json);
 		return -1;
 	}
 	*e = why;
@@ -130,7 +178,8 @@ static int rm(const struct context *c, const void *given, const struct strv *arg
 const struct command cmd_rm = {
 	.name = "rm",
 	.usage = "ID... | --all",
-	.help = "Delete sandboxes",
+	.help = "Delete sandboxes and print the receipts",
+	.details = "A receipt says what was seen gone; `berth show ID` shows it again later.",
 	.options = rm_options,
 	.record_size = sizeof(struct rm_options),
 	.max = COMMAND_ARGS_ANY,

@@ -1,10 +1,5 @@
 /* berth shell: a terminal in a sandbox. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/pump.h"
-#include "cli/terminal.h"
-#include "lib/str.h"
 
 /* What there is: bash as at a login, or else sh. */
 #define DEFAULT_SHELL "command -v bash >/dev/null && exec bash -l; exec sh -l"
@@ -17,34 +12,19 @@ static const struct option_row options[] = {
 };
 /* clang-format on */
 
-static int make_request(const struct exec_options *o, const struct strv *args,
-			struct exec_request *ret, struct err *e)
+static int run(const struct context *c, const void *given, const struct strv *args, struct err *e)
 {
 	static const char *const shell[] = { "/bin/sh", "-c", DEFAULT_SHELL };
 	char *const *argv = args->len > 1 ? args->items + 1 : (char *const *)shell;
-	const char *term = getenv("TERM");
-	char var[128] = "TERM=xterm-256color";
-
-	if (term && strlen(term) < sizeof(var) - 5)
-		memcpy(var + 5, term, strlen(term) + 1);
-	strv_add(&ret->env, var);
-	if (pump_request(o, argv, args->len > 1 ? args->len - 1 : array_len(shell), ret, e) < 0)
-		return -1;
-	ret->flags = EXEC_STDIN | EXEC_PTY;
-	terminal_size(&ret->size);
-	return 0;
-}
-
-static int run(const struct context *c, const void *given, const struct strv *args, struct err *e)
-{
+	size_t argc = args->len > 1 ? args->len - 1 : array_len(shell);
 	cleanup(exec_request_done) struct exec_request request = { 0 };
 	cleanup(interrupt_close) struct interrupt stop = { .fd = -1 };
-	cleanup(terminal_close) struct terminal tty = { .winch = -1 };
+	struct exec_options o = *(const struct exec_options *)given;
 
-	if (make_request(given, args, &request, e) < 0 || interrupt_open(&stop, e) < 0 ||
-	    terminal_open(&tty, e) < 0)
+	o.tty = true;
+	if (pump_request(&o, argv, argc, &request, e) < 0 || interrupt_open(&stop, e) < 0)
 		return -1;
-	return pump_terminal(c, args->items[0], &request, &stop, &tty, e);
+	return pump_command(c, args->items[0], &o, &request, &stop, e);
 }
 
 const struct command cmd_shell = {

@@ -27,6 +27,7 @@ static const struct list usages = {
 	.titles = { "SANDBOX", "STATE", "PROFILE", "CPU_S", "MEMORY_AVG", "MEMORY_PEAK",
 		    "DISK_PEAK", "CONNECTIONS", "BYTES_OUT" },
 	.add = add_row,
+	.time = "since_at",
 };
 
 static int show(const struct context *c, const char *path, struct err *e)
@@ -63,6 +64,7 @@ const struct command cmd_usage = {
 	.name = "usage",
 	.usage = "[ID]",
 	.help = "Show what sandboxes used, also those that are gone",
+	.details = "In the order of their beginning, the newest last.",
 	.max = 1,
 	.run = run,
 };

@@ -35,6 +35,7 @@ struct command {
 extern const struct command cmd_check;
 extern const struct command cmd_code;
 extern const struct command cmd_cp;
+extern const struct command cmd_create;
 extern const struct command cmd_dev;
 extern const struct command cmd_doctor;
 extern const struct command cmd_events;
@@ -74,7 +75,10 @@ extern const struct command cmd_ps;
 extern const struct command cmd_rm;
 extern const struct command cmd_run;
 extern const struct command cmd_shell;
+extern const struct command cmd_show;
+extern const struct command cmd_sleep;
 extern const struct command cmd_usage;
 extern const struct command cmd_version;
+extern const struct command cmd_wake;
 
 extern const struct option_row command_options[]; /* of struct context, for all commands */

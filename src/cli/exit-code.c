@@ -1,5 +1,10 @@
 #include "cli/exit-code.h"
 
+#include <string.h>
+
+#include "cli/say.h"
+#include "lib/fault.h"
+
 /* clang-format off */
 static const struct {
 	int code;		/* 0: from the record */
@@ -28,4 +33,16 @@ int exit_code(const struct exec_exit *x)
 const char *exit_reason(const struct exec_exit *x)
 {
 	return x->kind < EXEC_KIND_COUNT ? kinds[x->kind].reason : kinds[EXEC_NONE].reason;
+}
+
+int exit_refused(const struct err *why, bool json)
+{
+	const char *reason = why->reason ? why->reason : "";
+	int code = strcmp(reason, REASON_NO_COMMAND) == 0   ? EXIT_NO_COMMAND
+		   : strcmp(reason, REASON_CANNOT_RUN) == 0 ? EXIT_CANNOT_RUN
+							    : -1;
+
+	if (code > 0)
+		say_error(why, json);
+	return code;
 }

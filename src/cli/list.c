@@ -37,7 +37,13 @@ struct show {
 	const struct context *c;
 	const struct list *l;
 	struct table *t;
+	struct strv times; /* of the rows */
 };
+
+static void show_done(struct show *s)
+{
+	strv_done(&s->times);
+}
 
 static int show_page(void *arg, const struct client_reply *page, struct err *e)
 {
@@ -46,8 +52,11 @@ static int show_page(void *arg, const struct client_reply *page, struct err *e)
 
 	if (s->c->json)
 		return client_print(page, e);
-	for (size_t i = 0; i < json_len(items); i++)
+	for (size_t i = 0; i < json_len(items); i++) {
 		s->l->add(s->t, json_at(items, i));
+		if (s->l->time)
+			strv_add(&s->times, json_get_str(json_at(items, i), s->l->time));
+	}
 	return 0;
 }
 
@@ -55,11 +64,15 @@ int list_show(const struct context *c, const char *path, const struct list *l, s
 {
 	cleanup(table_done) struct table t = table_make(l->titles);
 	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
+	cleanup(show_done) struct show s = { c, l, &t, { 0 } };
 
-	if (list_pages(c, path, show_page, &(struct show){ c, l, &t }, e) < 0)
+	t.fit = l->fit;
+	if (list_pages(c, path, show_page, &s, e) < 0)
 		return -1;
 	if (c->json)
 		return 0;
+	if (l->time) /* the pages are in the order of ids, which are random */
+		table_sort(&t, &s.times);
 	table_print(&t, &out);
 	return say_out(buf_str(&out), out.len, e);
 }

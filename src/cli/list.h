@@ -7,10 +7,14 @@
 struct list {
 	const char *member; /* of the reply, an array */
 	const char *titles[TABLE_COLUMNS_MAX + 1];
-	void (*add)(struct table *t, const struct json *item); /* a row */
+	/* Adds a row. */
+	void (*add)(struct table *t, const struct json *item);
+
+	const char *time; /* rows stand in the order of this member; NULL: as they come */
+	size_t fit;       /* see struct table */
 };
 
-/* With --json the server's own words instead, a page a line. */
+/* With --json the server's own words instead, in its order, a page a line. */
 must_check int list_show(const struct context *c, const char *path, const struct list *l,
 			 struct err *e);
 

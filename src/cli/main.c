@@ -14,6 +14,7 @@
 /* In the order of the help. */
 static const struct command *const commands[] = {
 	&cmd_run,
+	&cmd_create,
 	&cmd_exec,
 	&cmd_shell,
 	&cmd_execs,
@@ -21,7 +22,10 @@ static const struct command *const commands[] = {
 	&cmd_kill,
 	&cmd_cp,
 	&cmd_ps,
+	&cmd_show,
 	&cmd_rm,
+	&cmd_sleep,
+	&cmd_wake,
 	&cmd_limits,
 	&cmd_usage,
 	&cmd_image_pull,
@@ -70,7 +74,8 @@ struct global_options {
 const struct option_row command_options[] = {
 	OPTION(OPTION_TEXT, global_options, url, "url", 0, "URL", "the server (BERTH_URL)"),
 	OPTION(OPTION_TEXT, global_options, key, "key", 0, "KEY", "the API key (BERTH_API_KEY)"),
-	OPTION(OPTION_FLAG, global_options, json, "json", 0, NULL, "print JSON, for programs"),
+	OPTION(OPTION_FLAG, global_options, json, "json", 0, NULL,
+	       "print JSON, for programs; errors, too"),
 	OPTION(OPTION_FLAG, global_options, help, "help", 'h', NULL, "print this help"),
 	OPTION_ROWS_END
 };
@@ -130,17 +135,16 @@ static int run_command(const struct command *cmd, struct global_options *global,
 	return cmd->run(&c, record, &args, e);
 }
 
-static int berth(int argc, char **argv, struct err *e)
+static int berth(int argc, char **argv, struct global_options *global, struct err *e)
 {
-	struct global_options global = { 0 };
-	struct option_set set = { command_options, &global };
+	struct option_set set = { command_options, global };
 	cleanup(strv_done) struct strv args = { 0 };
 	const struct command *cmd;
 	size_t words;
 	int first;
 
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) /* what everybody tries */
-		return run_command(&cmd_version, &global, 1, argv, e);
+		return run_command(&cmd_version, global, 1, argv, e);
 	/* Options before the command's name: up to the first word that is none. */
 	for (first = 1; first < argc && argv[first][0] == '-'; first++)
 		if (strcmp(argv[first], "--url") == 0 || strcmp(argv[first], "--key") == 0)
@@ -148,7 +152,7 @@ static int berth(int argc, char **argv, struct err *e)
 	first = first < argc ? first : argc;
 	if (options_parse(&(struct option_line){ first, argv, 0 }, &set, 1, &args, e) < 0)
 		return -1;
-	if (first == argc || global.help)
+	if (first == argc || global->help)
 		return help_all(commands, e);
 	cmd = help_find(commands, (size_t)(argc - first), argv + first, &words);
 	if (!cmd)
@@ -157,16 +161,17 @@ static int berth(int argc, char **argv, struct err *e)
 										  : NULL,
 				    argv[first], e);
 	first += (int)words - 1; /* argv[0] of the command is its last word */
-	return run_command(cmd, &global, argc - first, argv + first, e);
+	return run_command(cmd, global, argc - first, argv + first, e);
 }
 
 int main(int argc, char **argv)
 {
+	struct global_options global = { 0 };
 	struct err e = { 0 };
-	int status = berth(argc, argv, &e);
+	int status = berth(argc, argv, &global, &e);
 
 	if (status >= 0)
 		return status;
-	say_error(&e);
+	say_error(&e, global.json);
 	return EXIT_BERTH;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "lib/file.h"
+#include "lib/json.h"
 
 #define LINE_MAX_BYTES 2048 /* with the end of a log in it */
 
@@ -37,14 +38,31 @@ void say(const char *fmt, ...)
 	put("berth: ", text);
 }
 
-void say_error(const struct err *e)
+static void put_json(const struct err *e, const char *fix)
+{
+	cleanup(buf_done) struct buf line = buf_make(8UL * LINE_MAX_BYTES);
+
+	json_open(&line, '{');
+	json_str(&line, "code", err_name(e->code));
+	if (e->reason)
+		json_str(&line, "reason", e->reason);
+	json_str(&line, "message", e->msg);
+	json_str(&line, "remediation", fix);
+	buf_adds(&line, "}\n");
+	(void)!write_all(STDERR_FILENO, line.data, line.len); /* nobody left to tell */
+}
+
+void say_error(const struct err *e, bool json)
 {
 	/* The codes' own sentences speak of requests and logs: they are a server's. */
 	const char *fix = e->code == ERR_INVALID ? "See `berth help`."
 						 : "`berth doctor` looks for the usual causes.";
 
+	fix = e->fix[0] ? e->fix : fix;
+	if (json)
+		return put_json(e, fix);
 	put("berth: ", e->msg);
-	put("       ", e->fix[0] ? e->fix : fix);
+	put("       ", fix);
 }
 
 int say_out(const char *data, size_t len, struct err *e)

@@ -3,8 +3,11 @@
 
 #include "lib/err.h"
 
-/* "berth: what was wrong" and, on a line of its own, what to do about it. */
-void say_error(const struct err *e);
+/*
+ * "berth: what was wrong" and, on a line of its own, what to do about it; or as JSON, on one
+ * line, with the members of the server's errors.
+ */
+void say_error(const struct err *e, bool json);
 void say(const char *fmt, ...) printf_like(1, 2); /* one line, "berth: " before it */
 
 /* All of it to standard output; -1 if that is closed or full. */

@@ -2,7 +2,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define COLUMN_MIN 4 /* no column is made narrower */
 
 struct table table_make(const char *const titles[])
 {
@@ -34,6 +38,35 @@ void table_addf(struct table *t, const char *fmt, ...)
 	table_add(t, text);
 }
 
+struct row {
+	const char *key;
+	size_t at; /* among the rows as they were added */
+};
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	int order = strcmp(x->key, y->key);
+
+	return order ? order : (x->at > y->at) - (x->at < y->at);
+}
+
+void table_sort(struct table *t, const struct strv *keys)
+{
+	cleanup(free_ptr) struct row *rows = xcalloc(keys->len + 1, sizeof(*rows));
+	cleanup(free_ptr) char **old = xcalloc(t->cells.len + 1, sizeof(*old));
+	size_t bytes = t->columns * sizeof(*old);
+
+	for (size_t i = 0; i < keys->len; i++)
+		rows[i] = (struct row){ keys->items[i], i };
+	qsort(rows, keys->len, sizeof(*rows), compare_rows);
+	for (size_t i = 0; i < t->cells.len; i++)
+		old[i] = t->cells.items[i];
+	for (size_t i = 0; i < keys->len; i++) /* row 0 has the titles */
+		memcpy(t->cells.items + (i + 1) * t->columns, old + (rows[i].at + 1) * t->columns,
+		       bytes);
+}
+
 /* Characters, not bytes: continuation bytes of UTF-8 take no room. */
 static size_t width(const char *s)
 {
@@ -44,12 +77,37 @@ static size_t width(const char *s)
 	return n;
 }
 
-static void add_clean(struct buf *out, const char *s)
+static void add_clean(struct buf *out, const char *s, size_t room)
 {
+	bool whole = width(s) <= room;
+	size_t left = whole ? room : room - 2;
+
 	for (; *s; s++) {
 		unsigned char c = (unsigned char)*s;
 
+		if ((c & 0xc0) != 0x80 && left-- == 0)
+			break;
 		buf_add(out, c < 0x20 || c == 0x7f ? "?" : s, 1);
+	}
+	buf_adds(out, whole ? "" : "..");
+}
+
+/* Take from the widest column, again and again, until a line fits. */
+static void narrow(const struct table *t, size_t widest[])
+{
+	size_t line = 2 * (t->columns - 1);
+
+	for (size_t i = 0; i < t->columns; i++)
+		line += widest[i];
+	for (; t->fit && line > t->fit; line--) {
+		size_t most = 0;
+
+		for (size_t i = 1; i < t->columns; i++)
+			if (widest[i] > COLUMN_MIN && (!most || widest[i] > widest[most]))
+				most = i;
+		if (!most)
+			return;
+		widest[most]--;
 	}
 }
 
@@ -68,10 +126,12 @@ void table_print(const struct table *t, struct buf *out)
 	for (size_t i = 0; i < t->cells.len; i++)
 		if (width(t->cells.items[i]) > widest[i % t->columns])
 			widest[i % t->columns] = width(t->cells.items[i]);
+	narrow(t, widest);
 	for (size_t i = 0; i < t->cells.len; i++) {
-		size_t column = i % t->columns, room = widest[column] - width(t->cells.items[i]);
+		size_t column = i % t->columns, has = width(t->cells.items[i]);
+		size_t room = has < widest[column] ? widest[column] - has : 0;
 
-		add_clean(out, t->cells.items[i]);
+		add_clean(out, t->cells.items[i], widest[column]);
 		if (column == t->columns - 1)
 			end_line(out);
 		else
@@ -95,4 +155,38 @@ void table_size_text(uint64_t bytes, char out[TABLE_SIZE_TEXT])
 	else
 		snprintf(out, TABLE_SIZE_TEXT, "%llu.%llu %s", (unsigned long long)bytes,
 			 (unsigned long long)tenths, units[unit]);
+}
+
+static bool read_time(const char *text, time_t *ret)
+{
+	struct tm tm = { 0 };
+
+	if (!strptime(text, "%Y-%m-%dT%H:%M:%S", &tm))
+		return false;
+	*ret = timegm(&tm);
+	return true;
+}
+
+void table_span_text(const char *from, const char *to, char out[TABLE_SIZE_TEXT])
+{
+	static const struct {
+		long long below, seconds;
+		char unit;
+	} units[] = {
+		{ 120, 1, 's' },
+		{ 120LL * 60, 60, 'm' },
+		{ 48LL * 3600, 3600, 'h' },
+		{ INT64_MAX, 86400, 'd' },
+	};
+	time_t begin, end;
+	long long span;
+	size_t i = 0;
+
+	out[0] = '\0';
+	if (!read_time(from, &begin) || !read_time(to, &end))
+		return;
+	span = end > begin ? end - begin : 0; /* clocks differ */
+	while (span >= units[i].below)
+		i++;
+	snprintf(out, TABLE_SIZE_TEXT, "%lld%c", span / units[i].seconds, units[i].unit);
 }

@@ -14,14 +14,20 @@
 struct table {
 	size_t columns;
 	struct strv cells; /* row by row, the titles first */
+	size_t fit;        /* widest line: long cells are cut, the first of a row never; 0: any */
 };
 
 struct table table_make(const char *const titles[]); /* ended by NULL */
 void table_done(struct table *t);
 void table_add(struct table *t, const char *cell); /* the next cell */
 void table_addf(struct table *t, const char *fmt, ...) printf_like(2, 3);
+/* Rows by their keys, one for each in the order they were added; equal ones stay as they are. */
+void table_sort(struct table *t, const struct strv *keys);
 void table_print(const struct table *t, struct buf *out);
 
 /* "1.5 GiB", "340 kB"-like short forms, in binary units. */
 #define TABLE_SIZE_TEXT 16
 void table_size_text(uint64_t bytes, char out[TABLE_SIZE_TEXT]);
+
+/* How long from one of the server's times to another, like 45s, 10m, 3h, 12d; "" if one is none. */
+void table_span_text(const char *from, const char *to, char out[TABLE_SIZE_TEXT]);

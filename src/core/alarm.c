@@ -39,11 +39,9 @@ struct alarm alarm_of(const struct sandbox *sb, const struct alarm_rules *rules,
 
 	if (!ready && sb->state != SANDBOX_ASLEEP && sb->state != SANDBOX_FAILED)
 		return a;
-	if (sb->keep_alive)
-		return a;
-	if (rules->max_age_ms)
-		sooner(&a, ALARM_AGE, moment_add(sb->created_ms, rules->max_age_ms));
-	if (!ready)
+	if (sb->expires_ms)
+		sooner(&a, ALARM_AGE, sb->expires_ms);
+	if (!ready || sb->keep_alive)
 		return a;
 	/* A busy one may be idle soon, an idle one busy: then is early enough to ask again. */
 	if (sb->sleep_after_ms)

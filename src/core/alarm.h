@@ -1,7 +1,7 @@
 /*
  * The one next deadline of a sandbox at rest, derived from its record: it was
  * not used for so long that it should sleep, was busy for so long that nobody
- * can be waiting for it, or is so old that it should go. States that wait for
+ * can be waiting for it, or its lifetime is over. States that wait for
  * something have a deadline of their own: core/lifecycle.h.
  *
  * Who is busy is written down as used all the time: one whose last use is old
@@ -24,7 +24,6 @@ enum alarm_kind {
 
 struct alarm_rules {
 	unsigned divisor;      /* of all constants */
-	uint64_t max_age_ms;   /* 0: none; not divided */
 	uint64_t unwritten_ms; /* a use may be so old before the record knows of it */
 };
 

@@ -9,25 +9,18 @@
 #include "lib/base.h"
 
 enum constant {
-	CONSTANT_SLEEP_AFTER,   /* an idle sandbox is put to sleep */
-	CONSTANT_ORPHAN,        /* promised, and still not ready */
-	CONSTANT_STUCK,         /* wall limit of a profile that names none */
-	CONSTANT_STUCK_GRACE,   /* on top of any wall limit */
-	CONSTANT_MAX_AGE,       /* of any sandbox without a policy that says more */
-	CONSTANT_SWEEP,         /* the backstop behind the alarms */
-	CONSTANT_USED_FLUSH,    /* uses are remembered so long before they are written */
-	CONSTANT_SAMPLE,        /* between looks at what a sandbox uses */
-	CONSTANT_CREATE,        /* the node builds it */
-	CONSTANT_FIRST_CONNECT, /* from started to init's first connection */
-	CONSTANT_HELLO,         /* from connected to hello */
-	CONSTANT_RECONNECT,
-	CONSTANT_STARTUP,    /* a wrapper, from authorised to work accepted */
-	CONSTANT_READY_ONLY, /* a wrapper that is up and was given nothing */
-	CONSTANT_KEEP_WARM,  /* a wrapper after its work */
+	CONSTANT_SLEEP_AFTER, /* an idle sandbox is put to sleep */
+	CONSTANT_ORPHAN,      /* promised, and still not ready */
+	CONSTANT_STUCK,       /* wall limit of a profile that names none */
+	CONSTANT_SWEEP,       /* the backstop behind the alarms */
+	CONSTANT_USED_FLUSH,  /* uses are remembered so long before they are written */
+	CONSTANT_SAMPLE,      /* between looks at what a sandbox uses */
+	CONSTANT_CREATE,      /* the node builds it */
+	CONSTANT_STARTUP,     /* a wrapper, from authorised to work accepted */
+	CONSTANT_READY_ONLY,  /* a wrapper that is up and was given nothing */
+	CONSTANT_KEEP_WARM,   /* a wrapper after its work */
 	CONSTANT_PING,
 	CONSTANT_PONG,
-	CONSTANT_NO_OUTPUT,
-	CONSTANT_DISCONNECT_GRACE,
 	CONSTANT_STOP_ATTEMPT, /* one attempt to stop, from begin to given up */
 	CONSTANT_OBSERVE_1,    /* looks after TERM, each from the one before */
 	CONSTANT_OBSERVE_2,
@@ -43,22 +36,16 @@ enum constant {
 	CONSTANT_HOST_RENEW,
 	CONSTANT_HOST_FREEZE_BEFORE, /* a host freezes itself so long before its lease ends */
 	CONSTANT_HOST_MARGIN,        /* nobody takes over sooner after its end */
-	CONSTANT_TURN,
-	CONSTANT_TERMINAL, /* a terminal that names no limit */
-	CONSTANT_STALE_DIR,
+	CONSTANT_TERMINAL,           /* a terminal that names no limit */
 	CONSTANT_RETENTION,
 	CONSTANT_COUNT
 };
 
-#define STOP_ATTEMPTS    6  /* at once, then after each of the five delays */
-#define SWEEP_BATCH      50 /* sandboxes a sweep looks at in one go */
-#define RECOVERY_RETRIES 3
-#define CAP_PERSONAL     20 /* live sandboxes of one user */
-#define CAP_ORGANISATION 50
-#define LOW_DISK_MB      2048
-#define JITTER_SHARE     5 /* jitter adds up to one fifth of a delay */
+#define STOP_ATTEMPTS 6 /* at once, then after each of the five delays */
+#define LOW_DISK_MB   2048
+#define JITTER_SHARE  5 /* jitter adds up to one fifth of a delay */
 
-#define NEVER            UINT64_MAX /* the deadline of what waits for nothing */
+#define NEVER         UINT64_MAX /* the deadline of what waits for nothing */
 
 /* Never 0, whatever the divisor: a time that ran out at once would be a loop. 0 divides by 1. */
 uint64_t constant_ms(enum constant c, unsigned divisor);

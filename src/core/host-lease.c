@@ -240,12 +240,6 @@ bool host_lease_takes_new(const struct host_lease *h)
 	return h->state == HOST_LIVE;
 }
 
-bool host_takeover_allowed(uint64_t lease_end_ms, uint64_t now_ms, uint64_t margin_ms)
-{
-	return now_ms >= lease_end_ms && now_ms - lease_end_ms >= margin_ms &&
-	       lease_end_ms != NEVER;
-}
-
 enum host_lease_state host_lease_seen(const struct host_sight *h, unsigned divisor)
 {
 	uint64_t lease = constant_ms(CONSTANT_HOST_LEASE, divisor);
@@ -278,15 +272,4 @@ const char *host_lease_event_name(enum host_lease_event ev)
 const char *host_lease_action_name(enum host_lease_action a)
 {
 	return action_names[a];
-}
-
-bool host_lease_state_by_name(const char *name, enum host_lease_state *ret)
-{
-	for (int s = 0; s < HOST_LEASE_STATE_COUNT; s++) {
-		if (strcmp(state_names[s], name) != 0)
-			continue;
-		*ret = (enum host_lease_state)s;
-		return true;
-	}
-	return false;
 }

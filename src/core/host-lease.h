@@ -8,8 +8,8 @@
  * thaws them; if another took the epoch over it kills them, and registers anew
  * only when they were observed gone.
  *
- * Seen from the others, host_takeover_allowed() is all there is: before lease
- * end plus a margin, in the database's time, nobody re-creates anything.
+ * Seen from the others: before lease end plus a margin, in the database's time,
+ * nothing is re-created (store/host-replace.c).
  */
 #pragma once
 
@@ -86,9 +86,6 @@ must_check bool host_lease_due(const struct host_lease *h, enum host_lease_event
 bool host_lease_runs(const struct host_lease *h);
 bool host_lease_takes_new(const struct host_lease *h);
 
-/* `lease_end_ms` and `now_ms` are the database's. NEVER as an end is never over. */
-bool host_takeover_allowed(uint64_t lease_end_ms, uint64_t now_ms, uint64_t margin_ms);
-
 /* What another sees of a host, in the database's time. */
 struct host_sight {
 	uint64_t lease_until_ms; /* NEVER: it has no lease and needs none */
@@ -103,4 +100,3 @@ bool host_lease_event_is_fact(enum host_lease_event ev);
 const char *host_lease_state_name(enum host_lease_state s);
 const char *host_lease_event_name(enum host_lease_event ev);
 const char *host_lease_action_name(enum host_lease_action a);
-must_check bool host_lease_state_by_name(const char *name, enum host_lease_state *ret);

@@ -201,8 +201,3 @@ int identity_name_check(const char *name, struct err *e)
 			return err_set(e, ERR_INVALID, "the name \"%s\" is reserved", name);
 	return 0;
 }
-
-const char *identity_prefix(enum identity_kind kind)
-{
-	return prefixes[kind];
-}

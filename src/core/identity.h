@@ -55,5 +55,3 @@ must_check int identity_key_check(const char *key, enum identity_kind *ret, stru
 
 /* A name a user gives: 1 to 63 of [A-Za-z0-9._-], no '-' at either end, none we keep. */
 must_check int identity_name_check(const char *name, struct err *e);
-
-const char *identity_prefix(enum identity_kind kind); /* "org"; "" if it has none */

@@ -157,16 +157,3 @@ int image_reference_check(const char *ref, struct err *e)
 	}
 	return 0;
 }
-
-bool image_reference_is_local(const char *ref)
-{
-	static const char *const local[] = { "localhost", "127.0.0.1", "[::1]" };
-
-	for (size_t i = 0; i < array_len(local); i++) {
-		size_t len = strlen(local[i]);
-
-		if (strncmp(ref, local[i], len) == 0 && (ref[len] == '/' || ref[len] == ':'))
-			return true;
-	}
-	return false;
-}

@@ -19,6 +19,3 @@ must_check int image_digest_check(const char *digest, struct err *e);
 
 /* host[:port]/path[:tag][@sha256:hex]; the host is a name, an IPv4 or [IPv6]. */
 must_check int image_reference_check(const char *ref, struct err *e);
-
-/* The registry of this (checked) reference is this machine itself. */
-bool image_reference_is_local(const char *ref);

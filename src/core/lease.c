@@ -203,16 +203,6 @@ void lease_init(struct lease *l)
 	stop_init(&l->stop);
 }
 
-void lease_init_unreadable(struct lease *l, uint64_t generation, const char *why,
-			   const struct moment *at)
-{
-	lease_init(l);
-	l->state = LEASE_QUARANTINED;
-	l->session_wide = true; /* it names nobody */
-	l->next_generation = generation + 1;
-	stop_init_unreadable(&l->stop, why, at);
-}
-
 static void forget_instance(struct lease *l)
 {
 	l->instance = (struct instance){ 0 };

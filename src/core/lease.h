@@ -140,10 +140,6 @@ struct lease_verdict {
 
 void lease_init(struct lease *l);
 
-/* A lease that could not be read. The generation is the highest known anywhere, or 0. */
-void lease_init_unreadable(struct lease *l, uint64_t generation, const char *why,
-			   const struct moment *at);
-
 /*
  * May the session have a wrapper now? To be asked with an observation made
  * after the lease was read, and applied only if the lease has not changed

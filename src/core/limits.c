@@ -74,6 +74,20 @@ int limits_check(const struct limits *l, bool open, struct err *e)
 	return 0;
 }
 
+int limits_fit(const struct limits *asked, const struct limits *host, struct err *e)
+{
+	for (int i = 0; i < LIMIT_COUNT; i++) {
+		if (host->of[i] <= 0 || asked->of[i] <= host->of[i])
+			continue;
+		err_set(e, ERR_INVALID,
+			"%s: %" PRId64 " asked for, and one sandbox may have %" PRId64
+			" at most on the largest host there is",
+			rows[i].name, asked->of[i], host->of[i]);
+		return err_fix(e, "Ask for less; 'berth host ls' shows what there is.");
+	}
+	return 0;
+}
+
 uint64_t limits_ms(const struct limits *l, enum limit which, unsigned divisor)
 {
 	uint64_t ms = (uint64_t)l->of[which];

@@ -39,5 +39,11 @@ struct limits limits_fill(const struct limits *l, const struct limits *usual);
 /* ERR_INVALID names the limit and what it may be. LIMIT_OPEN is fine, if `open` says so. */
 must_check int limits_check(const struct limits *l, bool open, struct err *e);
 
+/*
+ * ERR_INVALID if more is asked for than a host has: `host` has its numbers, and 0 or less for what
+ * is not known of it or may be promised beyond what there is. What is left open fits.
+ */
+must_check int limits_fit(const struct limits *asked, const struct limits *host, struct err *e);
+
 /* Of a time limit: what is left of it by a divisor of all times; 0: there is none. */
 uint64_t limits_ms(const struct limits *l, enum limit which, unsigned divisor);

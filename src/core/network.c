@@ -154,6 +154,47 @@ bool network_has_address(const struct network *n)
 	return false;
 }
 
+static bool has_rule(const struct network *n, const struct network_rule *r)
+{
+	for (size_t i = 0; i < n->count; i++) {
+		const struct network_rule *o = &n->rules[i];
+
+		if (o->bootstrap == r->bootstrap && strcmp(o->host, r->host) == 0 &&
+		    strcmp(o->methods, r->methods) == 0 && strcmp(o->paths, r->paths) == 0 &&
+		    o->port_count == r->port_count &&
+		    memcmp(o->ports, r->ports, r->port_count * sizeof(r->ports[0])) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool has_secret(const struct network *n, const char *name)
+{
+	for (size_t i = 0; i < n->secret_count; i++)
+		if (strcmp(n->secrets[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* All that `b` has is also in `a`. */
+static bool includes(const struct network *a, const struct network *b)
+{
+	for (size_t i = 0; i < b->count; i++)
+		if (!has_rule(a, &b->rules[i]))
+			return false;
+	for (size_t i = 0; i < b->secret_count; i++)
+		if (!has_secret(a, b->secrets[i]))
+			return false;
+	return true;
+}
+
+bool network_equal(const struct network *a, const struct network *b)
+{
+	return a->allow == b->allow && a->max_connections == b->max_connections &&
+	       a->max_requests == b->max_requests && a->max_bytes_out == b->max_bytes_out &&
+	       includes(a, b) && includes(b, a);
+}
+
 bool network_host_matches(const char *host, const char *name)
 {
 	size_t tail, len = strlen(name);

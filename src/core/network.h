@@ -55,6 +55,9 @@ void network_json(struct buf *out, const struct network *n); /* without what is 
 /* True if it names addresses: that is an admin's to allow. */
 bool network_has_address(const struct network *n);
 
+/* The same is allowed, in whatever order the rules and secrets stand; the phase is not asked. */
+bool network_equal(const struct network *a, const struct network *b);
+
 bool network_host_matches(const char *host, const char *name);
 bool network_allows_name(const struct network *n, const char *name);
 /* `name` is a name or, of a connection to an address, that address. */

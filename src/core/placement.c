@@ -58,28 +58,6 @@ int placement_admit(const struct placement_host *h, const struct resources *need
 	return admit_disk(h, e);
 }
 
-int placement_reserve(struct resources *promised, const struct resources *need, struct err *e)
-{
-	for (int r = 0; r < RESOURCE_COUNT; r++)
-		if (need->of[r] > UINT64_MAX - promised->of[r])
-			return err_set(e, ERR_INTERNAL, "the reservations of %s overflow",
-				       names[r]);
-	for (int r = 0; r < RESOURCE_COUNT; r++)
-		promised->of[r] += need->of[r];
-	return 0;
-}
-
-int placement_release(struct resources *promised, const struct resources *need, struct err *e)
-{
-	for (int r = 0; r < RESOURCE_COUNT; r++)
-		if (need->of[r] > promised->of[r])
-			return err_set(e, ERR_INTERNAL, "more %s released than was reserved",
-				       names[r]);
-	for (int r = 0; r < RESOURCE_COUNT; r++)
-		promised->of[r] -= need->of[r];
-	return 0;
-}
-
 static unsigned fullness(uint64_t used, uint64_t all)
 {
 	if (used >= all)
@@ -132,9 +110,4 @@ int placement_choose(const struct placement_host *hosts, size_t n, const struct 
 	b = nth_fit(hosts, n, need, second);
 	*ret = placement_load(&hosts[b]) < placement_load(&hosts[a]) ? b : a;
 	return 0;
-}
-
-const char *resource_name(enum resource r)
-{
-	return names[r];
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "core/host-lease.h"
+#include "core/limits.h"
 
 enum resource {
 	RESOURCE_MEMORY_MB,
@@ -34,17 +35,12 @@ struct placement_host {
 	bool disk_known;        /* its disk was measured */
 	uint64_t disk_free_mb;  /* measured, not reckoned */
 	uint64_t disk_keep_mb;  /* so much of it is never given away; 0: LOW_DISK_MB */
+	struct limits most;     /* of one sandbox, see limits_fit() */
 };
 
 /* ERR_BUSY names what is short and by how much, or why the host takes nothing. */
 must_check int placement_admit(const struct placement_host *h, const struct resources *need,
 			       struct err *e);
-
-/* The promised sum with or without a reservation. A sum that cannot be is ERR_INTERNAL. */
-must_check int placement_reserve(struct resources *promised, const struct resources *need,
-				 struct err *e);
-must_check int placement_release(struct resources *promised, const struct resources *need,
-				 struct err *e);
 
 /* How full the host is in what it has least of, in thousandths. */
 unsigned placement_load(const struct placement_host *h);
@@ -53,5 +49,3 @@ unsigned placement_load(const struct placement_host *h);
 must_check int placement_choose(const struct placement_host *hosts, size_t n,
 				const struct resources *need, const uint64_t random[2],
 				size_t *ret, struct err *e);
-
-const char *resource_name(enum resource r);

@@ -28,7 +28,17 @@ int sandbox_spec_check(const struct sandbox_spec *spec, struct err *e)
 		return -1;
 	if (spec->name[0] && sandbox_name_check(spec->name, e) < 0)
 		return -1;
+	if (sandbox_lifetime_check(spec->lifetime_ms, e) < 0)
+		return -1;
 	return sandbox_sleep_check(spec->sleep_after_ms, e);
+}
+
+int sandbox_lifetime_check(int64_t ms, struct err *e)
+{
+	if (ms == 0 || (ms >= SANDBOX_LIFETIME_MS_MIN && ms <= SANDBOX_LIFETIME_MS_MAX))
+		return 0;
+	return err_set(e, ERR_INVALID, "lifetime_ms must be 0 (no end), or %d to %" PRId64,
+		       SANDBOX_LIFETIME_MS_MIN, (int64_t)SANDBOX_LIFETIME_MS_MAX);
 }
 
 int sandbox_sleep_check(int64_t ms, struct err *e)
@@ -107,4 +117,31 @@ void sandbox_id_make(char out[SANDBOX_ID_SIZE], const char *cell, const char *ra
 {
 	snprintf(out, SANDBOX_ID_SIZE, "sb_%.*s_%.*s", SANDBOX_CELL_MAX, cell, ID_RANDOM_CHARS,
 		 random);
+}
+
+bool sandbox_holds_name(const struct sandbox *sb)
+{
+	return sb->state != SANDBOX_DELETING && sb->state != SANDBOX_GONE && sb->files_kept;
+}
+
+/* To become ready is to be used: what was used last before the start was ready before it. */
+const char *sandbox_end_reason(const struct sandbox *sb, uint64_t booted_ms)
+{
+	return sb->last_used_ms < booted_ms ? "its host was restarted" : "its processes ended";
+}
+
+int sandbox_failed_error(const struct sandbox *sb, struct err *e)
+{
+	const char *why = sb->failed_why[0] ? sb->failed_why : "its processes ended";
+
+	if (!sb->files_kept) {
+		err_set(e, ERR_CONFLICT, "sandbox %s failed: %.120s; nothing of it was kept",
+			sb->id, why);
+		return err_fix(e, "Create another one; its name and identity are free.");
+	}
+	err_set(e, ERR_CONFLICT,
+		"sandbox %s failed: %.100s; its files are kept, what ran in it is lost", sb->id,
+		why);
+	return err_fix(e, "Wake it to go on with its files: 'berth wake %s', or POST .../wake.",
+		       sb->id);
 }

@@ -45,9 +45,13 @@ struct sandbox {
 	char labels[SANDBOX_LABELS_SIZE]; /* {"k":"v"} */
 	char env[SANDBOX_ENV_SIZE];       /* {"K":"v"}: of every command */
 	uint64_t sleep_after_ms;          /* 0: never by itself */
-	bool keep_alive;                  /* neither sleep nor age ends it */
+	bool keep_alive;                  /* it never sleeps by itself */
+	uint64_t expires_ms;              /* it is deleted then; 0: never */
 	uint64_t last_used_ms;            /* coarse; see api/life/uses.h */
 	uint64_t busy_ms;                 /* since when it is, coarse; 0: it is not */
+	uint64_t failed_ms;               /* when it failed last, woken since or not; 0: never */
+	char failed_why[SANDBOX_REASON_SIZE];
+	bool files_kept; /* false: it failed, and nothing of it is left */
 };
 
 /* What a create request may say. Start from SANDBOX_SPEC_DEFAULT, then check. */
@@ -60,6 +64,7 @@ struct sandbox_spec {
 	char labels[SANDBOX_LABELS_SIZE]; /* JSON, checked */
 	char env[SANDBOX_ENV_SIZE];
 	int64_t sleep_after_ms;
+	int64_t lifetime_ms; /* from now; 0: no end */
 	bool keep_alive;
 	char profile[POLICY_WORD_SIZE];
 
@@ -70,8 +75,13 @@ struct sandbox_spec {
 	int64_t cap;
 };
 
-#define SANDBOX_SLEEP_MS_MIN 1000
-#define SANDBOX_SLEEP_MS_MAX 2592000000 /* 30 days */
+#define SANDBOX_OPEN            INT64_MIN /* a number that was not said */
+
+#define SANDBOX_SLEEP_MS_MIN    1000
+#define SANDBOX_SLEEP_MS_MAX    2592000000 /* 30 days */
+
+#define SANDBOX_LIFETIME_MS_MIN 1000
+#define SANDBOX_LIFETIME_MS_MAX 31536000000 /* 365 days */
 
 /* clang-format off */
 #define SANDBOX_SPEC_DEFAULT ((struct sandbox_spec){ \
@@ -83,6 +93,15 @@ must_check int sandbox_spec_check(const struct sandbox_spec *spec, struct err *e
 
 /* A name that cannot be taken for an id or an identity key. */
 must_check int sandbox_name_check(const char *name, struct err *e);
+
+/* Its name and identity are its own: of what is going, or has nothing left, they are free. */
+bool sandbox_holds_name(const struct sandbox *sb);
+
+/* Why a sandbox that was ready has no processes, on a host that runs since `booted_ms`. */
+const char *sandbox_end_reason(const struct sandbox *sb, uint64_t booted_ms);
+
+/* What to say to a use of a sandbox that failed: why, what was lost, what to do. Returns -1. */
+int sandbox_failed_error(const struct sandbox *sb, struct err *e);
 
 /* By which a sandbox can be named in a path. */
 enum sandbox_address {
@@ -97,6 +116,7 @@ must_check int sandbox_address_check(const char *text, enum sandbox_address *ret
 must_check int sandbox_runtime_check(const char *runtime, struct err *e);
 
 must_check int sandbox_sleep_check(int64_t ms, struct err *e);
+must_check int sandbox_lifetime_check(int64_t ms, struct err *e);
 
 /* "sb_" cell "_" and ID_RANDOM_CHARS of [0-9a-v]; a cell is [a-z0-9]{1,8}. */
 must_check int sandbox_id_check(const char *id, struct err *e);

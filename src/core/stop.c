@@ -119,13 +119,6 @@ void stop_init(struct stop *s)
 	*s = (struct stop){ .state = STOP_NONE };
 }
 
-void stop_init_unreadable(struct stop *s, const char *why, const struct moment *at)
-{
-	*s = (struct stop){ .state = STOP_QUARANTINED, .next_ms = at->now_ms };
-	set_text(s->reason, sizeof(s->reason), "record unreadable");
-	set_text(s->last_error, sizeof(s->last_error), why);
-}
-
 static void rule_start(struct stop *s, const struct stop_input *in, const struct moment *at)
 {
 	if (s->state == STOP_NONE) {

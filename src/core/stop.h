@@ -73,9 +73,6 @@ struct stop_input {
 
 void stop_init(struct stop *s);
 
-/* The record of something whose record could not be read: quarantined, due for a look. */
-void stop_init_unreadable(struct stop *s, const char *why, const struct moment *at);
-
 /*
  * What the event means for the record, applied to it. ERR_CONFLICT with a
  * sentence if a request is refused; facts never are. Refused or ignored, the

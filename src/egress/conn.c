@@ -18,7 +18,7 @@
 #include "lib/time.h"
 
 #define FIRST_WAIT_MS 10000
-#define RAW_WAIT_MS   1000 /* a client that waits for the server's first word */
+#define RAW_WAIT_MS   50 /* then it may be a client that waits for the server's first word */
 #define DIAL_MS       10000
 #define IDLE_MS       (15 * 60 * 1000)
 #define LINGER_MS     10000
@@ -163,6 +163,8 @@ static void on_server_data(struct side *s, const char *data, size_t len)
 
 	c->box->use.bytes_in += len;
 	wait_until(c, IDLE_MS);
+	if (c->kind == CONN_UNKNOWN && c->first.len == 0)
+		c->kind = CONN_RAW; /* no server of HTTP or TLS speaks first */
 	if (c->web)
 		web_from_server(c->web, data, len);
 	else
@@ -362,6 +364,16 @@ void conn_dial(struct conn *c)
 
 /* ---- the first bytes ---- */
 
+/* Empty lines before a request: servers skip them, so they decide nothing. */
+static size_t empty_lines(const struct buf *first)
+{
+	size_t i = 0;
+
+	while (i < first->len && (first->data[i] == '\r' || first->data[i] == '\n'))
+		i++;
+	return i;
+}
+
 static bool looks_like_http(const char *data, size_t len)
 {
 	size_t i = 0;
@@ -384,6 +396,26 @@ static void be_raw(struct conn *c)
 {
 	c->kind = CONN_RAW;
 	conn_to_server(c, buf_str(&c->first), c->first.len);
+	if (c->box && !c->lingering && !c->asked)
+		conn_dial(c);
+}
+
+/* Where nobody must look into it, the server may have the first word. */
+static bool may_be_raw(const struct conn *c)
+{
+	return c->port != PORT_HTTP && c->port != PORT_HTTPS && !must_see_requests(c);
+}
+
+/*
+ * The client waits, maybe for the server, which is therefore dialled. What the client says is
+ * looked at all the same when it comes, however late: to wait is no way around SNI and Host.
+ */
+static void let_server_speak(struct conn *c)
+{
+	if (c->first.len > 0 && empty_lines(&c->first) == c->first.len) {
+		conn_to_server(c, buf_str(&c->first), c->first.len);
+		buf_clear(&c->first);
+	}
 	if (c->box && !c->lingering)
 		conn_dial(c);
 }
@@ -414,7 +446,7 @@ static void take_hello(struct conn *c)
 /* Neither TLS nor HTTP: where nobody must look into it, a rule's port is enough. */
 static void take_other(struct conn *c)
 {
-	if (c->port == PORT_HTTP || c->port == PORT_HTTPS || must_see_requests(c))
+	if (!may_be_raw(c))
 		return conn_refuse(c, "not_http", c->name, "HTTP or TLS");
 	be_raw(c);
 }
@@ -436,14 +468,19 @@ static void take_web(struct conn *c)
 
 static void take_first(struct conn *c, const char *data, size_t len)
 {
+	size_t skip;
+
 	buf_add(&c->first, data, len);
 	if (buf_overflowed(&c->first))
 		return conn_refuse(c, "not_tls", c->name, "a first message of 16 KiB");
+	skip = empty_lines(&c->first);
+	data = c->first.data + skip;
+	len = c->first.len - skip;
 	if (c->first.data[0] == 22)
 		take_hello(c);
-	else if (!looks_like_http(c->first.data, c->first.len))
+	else if (!looks_like_http(data, len))
 		take_other(c);
-	else if (c->first.len >= 16 || memchr(c->first.data, ' ', c->first.len))
+	else if (len >= 16 || memchr(data, ' ', len))
 		take_web(c);
 }
 
@@ -536,9 +573,8 @@ static void on_deadline(uv_timer_t *timer)
 {
 	struct conn *c = timer->data;
 
-	if (c->kind == CONN_UNKNOWN && c->first.len == 0 && c->port != PORT_HTTP &&
-	    c->port != PORT_HTTPS && !must_see_requests(c))
-		return be_raw(c);
+	if (c->kind == CONN_UNKNOWN && !c->asked && may_be_raw(c))
+		return let_server_speak(c);
 	if (!c->up && c->dialled && !c->lingering)
 		return conn_fail(c, "it does not answer");
 	conn_close(c);
@@ -636,9 +672,9 @@ void conn_begin(struct egress *g, int fd, uint32_t from, uint32_t to, uint16_t p
 	uv_tcp_nodelay(&c->client.tcp, 1);
 	if (!admit(c))
 		return;
-	wait_until(c, c->kind == CONN_NAMES                     ? NAMES_IDLE_MS
-		      : port == PORT_HTTP || port == PORT_HTTPS ? FIRST_WAIT_MS
-								: RAW_WAIT_MS);
+	wait_until(c, c->kind == CONN_NAMES ? NAMES_IDLE_MS
+		      : may_be_raw(c)       ? RAW_WAIT_MS
+					    : FIRST_WAIT_MS);
 	side_begin(&c->client);
 }
 
@@ -648,7 +684,8 @@ static bool may_stay(const struct conn *c)
 	if (c->kind == CONN_NAMES)
 		return true;
 	return network_allows_port(&c->box->network, c->name, c->port) &&
-	       !(c->kind == CONN_RAW && must_see_requests(c)) &&
+	       !((c->kind == CONN_RAW || (c->kind == CONN_UNKNOWN && c->asked)) &&
+		 must_see_requests(c)) &&
 	       (!c->web || web_is_current(c->web));
 }
 

@@ -25,6 +25,7 @@ static void on_written(uv_write_t *req, int status)
 	struct side *s = p->side;
 
 	free(p);
+	s->pieces--;
 	if (s->closing)
 		return;
 	if (status < 0)
@@ -51,6 +52,8 @@ static void raw_write(struct side *s, const char *data, size_t len)
 	now = uv_buf_init(p->data, (unsigned)(len - (size_t)n));
 	if (uv_write(&p->req, (uv_stream_t *)&s->tcp, &now, 1, on_written) < 0)
 		free(p); /* the socket is dead: reading says so */
+	else
+		s->pieces++;
 }
 
 static void tls_flush(struct side *s)
@@ -236,7 +239,8 @@ void side_end(struct side *s)
 
 size_t side_backlog(const struct side *s)
 {
-	return uv_stream_get_write_queue_size((const uv_stream_t *)&s->tcp);
+	return uv_stream_get_write_queue_size((const uv_stream_t *)&s->tcp) +
+	       s->pieces * sizeof(struct piece);
 }
 
 void side_close(struct side *s, uv_close_cb closed)

@@ -32,6 +32,7 @@ struct side {
 	bool opened, closing, reading, paused;
 	bool ready; /* TLS stands, or there is none */
 	bool ended, ending, shut;
+	size_t pieces; /* that wait in the socket's queue */
 };
 
 #define SIDE_READ_SIZE (64UL * 1024)

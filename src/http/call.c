@@ -27,6 +27,7 @@ struct http_call {
 	bool chunked, connected, paused, reading, full, closing;
 	bool head_told, tunnel;
 	int open_handles;
+	size_t writes; /* that wait in the socket's queue */
 };
 
 struct call_write {
@@ -93,9 +94,11 @@ static void failed_uv(struct http_call *call, int status)
 
 /* ---- out ---- */
 
+/* In bytes of our memory: what a write stands in counts, too. */
 static size_t backlog(const struct http_call *call)
 {
-	return uv_stream_get_write_queue_size((const uv_stream_t *)&call->tcp) + call->early.len;
+	return uv_stream_get_write_queue_size((const uv_stream_t *)&call->tcp) + call->early.len +
+	       call->writes * sizeof(struct call_write);
 }
 
 static void on_written(uv_write_t *req, int status)
@@ -103,6 +106,7 @@ static void on_written(uv_write_t *req, int status)
 	struct http_call *call = req->data;
 
 	free(container_of(req, struct call_write, req));
+	call->writes--;
 	if (!call->events)
 		return;
 	if (status < 0)
@@ -137,6 +141,8 @@ static void send_bytes(struct http_call *call, const char *bytes, size_t len)
 	buf = uv_buf_init(w->data, (unsigned)len);
 	if (uv_write(&w->req, (uv_stream_t *)&call->tcp, &buf, 1, on_written) < 0)
 		free(w); /* the reading side sees it, too */
+	else
+		call->writes++;
 }
 
 static void on_overrun(uv_timer_t *timer)

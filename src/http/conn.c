@@ -282,8 +282,7 @@ static size_t consume(struct http_conn *c, const char *data, size_t len)
 		} else if (c->state == CONN_EXCHANGE) {
 			used += take_body(c, data + used, len - used);
 		} else {
-			c->tunnel.events->on_data(c->tunnel.data, data + used, len - used);
-			used = len;
+			used += c->tunnel.events->on_data(c->tunnel.data, data + used, len - used);
 		}
 	}
 	return c->state >= CONN_LAST ? len : used;
@@ -386,7 +385,7 @@ void conn_accept(struct http_server *server)
 	conn_set_deadline(c, server->limits.head_ms);
 	adjust_reading(c);
 	/* Saying so takes a moment, and must not become a flood of its own. */
-	if (server->connection_count / 2 > server->limits.connections)
+	if (server->connection_count > server->limits.connections + HTTP_REFUSING_MAX)
 		conn_break(c);
 	else if (server->connection_count > server->limits.connections)
 		conn_refuse(c, 503, "too many connections");

@@ -46,6 +46,7 @@ struct http_conn {
 	struct buf ahead;  /* read, but not yet wanted */
 	struct buf held;   /* a reply that waits for the end of its request */
 	uint64_t deadline; /* 0: none */
+	size_t writes;     /* that wait in the socket's queue */
 	uint64_t queued;   /* bytes ever given to the socket */
 	uint64_t moved;    /* of these sent, at `moved_at` */
 	uint64_t moved_at;
@@ -83,4 +84,5 @@ const char *server_date(struct http_server *server);
 
 /* Write now what the socket takes, queue a copy of the rest. True: full. */
 bool conn_write(struct http_conn *c, const uv_buf_t *bufs, unsigned count);
-size_t conn_backlog(const struct http_conn *c);
+size_t conn_backlog(const struct http_conn *c); /* bytes that are still to be sent */
+size_t conn_held(const struct http_conn *c);    /* of memory, for these */

@@ -27,17 +27,6 @@ struct http_server *http_exchange_server(const struct http_exchange *x)
 	return conn_of(x)->server;
 }
 
-void http_peer(const struct http_exchange *x, char out[HTTP_PEER_SIZE])
-{
-	struct sockaddr_storage sa = { 0 };
-	int len = sizeof(sa);
-
-	out[0] = '\0';
-	if (uv_tcp_getpeername(&conn_of(x)->tcp, (struct sockaddr *)&sa, &len) < 0)
-		return;
-	(void)uv_ip_name((struct sockaddr *)&sa, out, HTTP_PEER_SIZE); /* "" if it cannot */
-}
-
 /* ---- the head of a reply ---- */
 
 static bool is_token(const char *s)

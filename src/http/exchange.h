@@ -56,9 +56,6 @@ const char *http_header(const struct http_exchange *x, const char *name);
 bool http_header_at(const struct http_exchange *x, size_t i, const char **name,
 		    const char **value);
 
-#define HTTP_PEER_SIZE 64
-void http_peer(const struct http_exchange *x, char out[HTTP_PEER_SIZE]); /* "10.0.0.7" */
-
 /* ---- its body ---- */
 
 /*

@@ -14,6 +14,7 @@
 
 #define HTTP_READ_SIZE    65536 /* one buffer for all connections of a server */
 #define HTTP_AHEAD_MAX    65536 /* read ahead per connection, then reading stops */
+#define HTTP_REFUSING_MAX 64    /* connections past the limit that are told so at once */
 #define HTTP_DRAIN_MAX    65536 /* of a body no handler read */
 #define HTTP_QUIET_S      30    /* without a byte: the kernel asks whether the client is there */
 #define HTTP_LINGER_MS    2000  /* for the client to close after our last byte */

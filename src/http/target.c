@@ -70,6 +70,7 @@ int http_query(const char *query, const char *name, char *to, size_t size, bool 
 	size_t name_len = strlen(name);
 
 	*found = false;
+	to[0] = '\0';
 	for (const char *at = query; *at;) {
 		size_t len = strcspn(at, "&");
 

@@ -10,6 +10,6 @@
  */
 must_check int http_segment(const char **at, char *to, size_t size, struct err *e);
 
-/* The first parameter of that name in a raw query; *found false if none. */
+/* The first parameter of that name in a raw query; *found false and "" if none. */
 must_check int http_query(const char *query, const char *name, char *to, size_t size,
 			  bool *found, struct err *e);

@@ -39,11 +39,24 @@ struct http_tunnel *http_upgrade(struct http_exchange *x, const char *protocol,
 
 bool http_tunnel_write(struct http_tunnel *t, const void *bytes, size_t len)
 {
-	struct http_conn *c = conn_of_tunnel(t);
+	return http_tunnel_write_two(t, bytes, len, NULL, 0);
+}
 
-	if (c->state != CONN_TUNNEL || len == 0)
+bool http_tunnel_write_two(struct http_tunnel *t, const void *first, size_t first_len,
+			   const void *second, size_t second_len)
+{
+	struct http_conn *c = conn_of_tunnel(t);
+	uv_buf_t bufs[] = { { .base = (char *)first, .len = first_len },
+			    { .base = (char *)second, .len = second_len } };
+
+	if (c->state != CONN_TUNNEL || (first_len == 0 && second_len == 0))
 		return c->full;
-	return conn_write(c, &(uv_buf_t){ .base = (char *)bytes, .len = len }, 1);
+	return conn_write(c, bufs, second_len > 0 ? 2 : 1);
+}
+
+bool http_tunnel_is_full(const struct http_tunnel *t)
+{
+	return conn_of_tunnel((struct http_tunnel *)t)->full;
 }
 
 void http_tunnel_pause(struct http_tunnel *t)

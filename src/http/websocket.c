@@ -21,7 +21,10 @@ struct websocket {
 	struct ws_reader reader;
 	uv_timer_t ping;
 	unsigned silent; /* pings since it last said anything */
-	bool reading;    /* in on_data(): the memory stays until that is through */
+	bool paused;     /* by the owner */
+	bool pong_due;   /* the last ping waits for room; one answer is enough for all of them */
+	struct buf pinged;
+	bool reading; /* in on_data(): the memory stays until that is through */
 };
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -29,6 +32,7 @@ static void on_timer_closed(uv_handle_t *handle)
 	struct websocket *w = handle->data;
 
 	ws_reader_done(&w->reader);
+	buf_done(&w->pinged);
 	free(w);
 }
 
@@ -48,8 +52,7 @@ static bool send_frame(struct websocket *w, enum ws_opcode opcode, const void *b
 
 	if (!w->t)
 		return false;
-	(void)http_tunnel_write(w->t, head, n);
-	return http_tunnel_write(w->t, bytes, len);
+	return http_tunnel_write_two(w->t, head, n, bytes, len);
 }
 
 static void send_close(struct websocket *w, unsigned code)
@@ -74,12 +77,14 @@ void websocket_close(struct websocket *w, enum ws_close code)
 
 void websocket_pause(struct websocket *w)
 {
+	w->paused = true;
 	if (w->t)
 		http_tunnel_pause(w->t);
 }
 
 void websocket_resume(struct websocket *w)
 {
+	w->paused = false;
 	if (w->t)
 		http_tunnel_resume(w->t);
 }
@@ -96,6 +101,18 @@ static void gone(struct websocket *w)
 	websocket_free(w);
 }
 
+/* A client that pings and does not read is answered when it does, once (RFC 6455, 5.5.3). */
+static void pong(struct websocket *w, const struct buf *payload)
+{
+	w->pong_due = http_tunnel_is_full(w->t);
+	if (!w->pong_due) {
+		(void)send_frame(w, WS_OP_PONG, buf_str(payload), payload->len);
+		return;
+	}
+	buf_clear(&w->pinged);
+	buf_add(&w->pinged, buf_str(payload), payload->len);
+}
+
 static void take(struct websocket *w, enum ws_event event)
 {
 	const struct buf *m = &w->reader.message, *c = &w->reader.control;
@@ -105,8 +122,7 @@ static void take(struct websocket *w, enum ws_event event)
 	case WS_BINARY:
 		return w->events->on_message(w->data, event == WS_TEXT, buf_str(m), m->len);
 	case WS_PING:
-		(void)send_frame(w, WS_OP_PONG, buf_str(c), c->len);
-		return;
+		return pong(w, c);
 	case WS_CLOSE:
 	case WS_BAD:
 		return send_close(w, w->reader.close_code);
@@ -116,29 +132,35 @@ static void take(struct websocket *w, enum ws_event event)
 	}
 }
 
-static void on_data(void *data, const char *bytes, size_t len)
+/* A pause is kept to the message: what is behind it stays where it was read to. */
+static size_t on_data(void *data, const char *bytes, size_t len)
 {
 	struct websocket *w = data;
+	size_t taken = 0;
 
 	w->silent = 0;
 	w->reading = true;
-	while (len > 0 && w->t) {
+	while (taken < len && w->t && !w->paused) {
 		size_t used = 0;
-		enum ws_event event = ws_reader_take(&w->reader, bytes, len, &used);
+		enum ws_event event =
+			ws_reader_take(&w->reader, bytes + taken, len - taken, &used);
 
-		bytes += used;
-		len -= used;
+		taken += used;
 		take(w, event);
 	}
 	w->reading = false;
 	if (!w->t) /* closed by either side meanwhile */
 		gone(w);
+	return taken;
 }
 
 static void on_drain(void *data)
 {
 	struct websocket *w = data;
 
+	if (w->pong_due)
+		(void)send_frame(w, WS_OP_PONG, buf_str(&w->pinged), w->pinged.len);
+	w->pong_due = false;
 	w->events->on_drain(w->data);
 }
 
@@ -208,6 +230,7 @@ struct websocket *websocket_accept(struct http_exchange *x, const struct websock
 
 	w->events = events;
 	w->data = data;
+	w->pinged = buf_make(WS_CONTROL_MAX + 1);
 	ws_reader_init(&w->reader);
 	uv_timer_init(http_exchange_server(x)->loop, &w->ping);
 	w->ping.data = w;

@@ -30,7 +30,7 @@ struct websocket *websocket_accept(struct http_exchange *x, const struct websock
 /* One message. The bytes are written or copied. True: full, wait for on_drain(). */
 bool websocket_send(struct websocket *w, bool text, const void *bytes, size_t len);
 
-/* Stop and go on. Messages that were read already may still come after a pause. */
+/* Stop and go on. Nothing comes between a pause and a resume. */
 void websocket_pause(struct websocket *w);
 void websocket_resume(struct websocket *w);
 

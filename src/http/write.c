@@ -16,6 +16,12 @@ size_t conn_backlog(const struct http_conn *c)
 	return uv_stream_get_write_queue_size((const uv_stream_t *)&c->tcp);
 }
 
+/* A write of two bytes costs far more than two: what it stands in counts, too. */
+size_t conn_held(const struct http_conn *c)
+{
+	return conn_backlog(c) + c->writes * sizeof(struct http_write);
+}
+
 static void tell_drained(struct http_conn *c)
 {
 	c->full = false;
@@ -32,11 +38,12 @@ static void on_written(uv_write_t *req, int status)
 	struct http_write *w = container_of(req, struct http_write, req);
 	struct http_conn *c = w->conn;
 
-	c->server->held -= w->len;
+	c->server->held -= sizeof(*w) + w->len;
+	c->writes--;
 	free(w);
 	if (status < 0)
 		conn_break(c);
-	else if (c->full && conn_backlog(c) < c->server->limits.output_mark)
+	else if (c->full && conn_held(c) < c->server->limits.output_mark)
 		tell_drained(c);
 }
 
@@ -59,11 +66,13 @@ static void queue_rest(struct http_conn *c, const uv_buf_t *bufs, unsigned count
 	}
 	whole.len = w->len = len;
 	w->conn = c;
-	c->server->held += len;
+	c->server->held += sizeof(*w) + len;
+	c->writes++;
 	if (conn_backlog(c) == 0)
 		c->moved_at = uv_now(c->server->loop);
 	if (uv_write(&w->req, (uv_stream_t *)&c->tcp, &whole, 1, on_written) < 0) {
-		c->server->held -= len;
+		c->server->held -= sizeof(*w) + len;
+		c->writes--;
 		free(w);
 		conn_break(c);
 	}
@@ -72,10 +81,11 @@ static void queue_rest(struct http_conn *c, const uv_buf_t *bufs, unsigned count
 /* Room for what a client does not take: its own, and that of all who do not read together. */
 static bool has_room(const struct http_conn *c, size_t rest)
 {
-	size_t all = c->server->limits.output_total;
+	size_t all = c->server->limits.output_total, own = conn_held(c);
+	size_t more = rest + sizeof(struct http_write);
 
-	return rest <= HTTP_OUTPUT_MAX - conn_backlog(c) &&
-	       (rest == 0 || (c->server->held < all && rest <= all - c->server->held));
+	return rest == 0 || (own < HTTP_OUTPUT_MAX && more <= HTTP_OUTPUT_MAX - own &&
+			     c->server->held < all && more <= all - c->server->held);
 }
 
 bool conn_write(struct http_conn *c, const uv_buf_t *bufs, unsigned count)
@@ -98,6 +108,6 @@ bool conn_write(struct http_conn *c, const uv_buf_t *bufs, unsigned count)
 	}
 	if ((size_t)sent < total)
 		queue_rest(c, bufs, count, (size_t)sent, total);
-	c->full = conn_backlog(c) >= c->server->limits.output_mark;
+	c->full = conn_held(c) >= c->server->limits.output_mark;
 	return c->full;
 }

@@ -30,11 +30,14 @@ static int drop_bounding(void)
 	return 0;
 }
 
+/* Not 0: for that a dump still goes to a core_pattern that is a pipe. */
+static const struct rlimit no_core = { 1, 1 };
+
 int confine_begin(struct err *e)
 {
 	if (unshare(CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS) < 0)
 		return err_sys(e, errno, "leave the host's namespaces");
-	if (setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 }) < 0 || drop_bounding() < 0 ||
+	if (setrlimit(RLIMIT_CORE, &no_core) < 0 || drop_bounding() < 0 ||
 	    keep_caps(UNPACK_CAPS | BIT(CAP_SYS_CHROOT)) < 0 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_sys(e, errno, "give up privileges");
@@ -65,7 +68,7 @@ int confine_nobody(int dirfd)
 	    move_mount(tree, "", AT_FDCWD, CONFINE_HOME, MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
 	    chdir(CONFINE_HOME) < 0)
 		return -1;
-	if (setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 }) < 0 || setgroups(0, NULL) < 0 ||
+	if (setrlimit(RLIMIT_CORE, &no_core) < 0 || setgroups(0, NULL) < 0 ||
 	    setresgid(CONFINE_UID, CONFINE_UID, CONFINE_UID) < 0 ||
 	    setresuid(CONFINE_UID, CONFINE_UID, CONFINE_UID) < 0)
 		return -1;

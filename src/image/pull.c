@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "image/confine.h"
+#include "image/pull-error.h"
 #include "lib/file.h"
 #include "lib/proc.h"
 #include "lib/str.h"
@@ -82,67 +83,6 @@ static uint64_t arrived(int home)
 	return bytes_in(home, "image") + bytes_in(home, "image/blobs/sha256") + bytes_in(home, ".");
 }
 
-/* skopeo's last words: `time="..." level=fatal msg="what it did: why it failed"`. */
-/* The log quotes the message; the reader gets it as it was. */
-static void unquote(struct buf *text)
-{
-	size_t to = 0;
-
-	for (size_t i = 0; i < text->len; i++)
-		if (text->data[i] != '\\' || i + 1 == text->len || text->data[i + 1] != '"')
-			text->data[to++] = text->data[i];
-	text->data[to] = '\0';
-	text->len = to;
-}
-
-static const char *last_words(const struct pull *p, struct buf *text)
-{
-	static const char sign[] = "level=fatal msg=\"";
-	const char *msg, *name;
-
-	while (text->len > 0 && strchr("\n\"", text->data[text->len - 1]))
-		text->data[--text->len] = '\0';
-	if (text->len > 0)
-		unquote(text);
-	msg = strstr(buf_str(text), sign);
-	msg = msg ? msg + strlen(sign) : buf_str(text);
-	name = strstr(msg, p->reference); /* which we say ourselves */
-	if (name && str_starts(name + strlen(p->reference), ": "))
-		return name + strlen(p->reference) + 2;
-	return msg;
-}
-
-static int say_why(const struct pull *p, struct buf *text, struct err *e)
-{
-	static const struct {
-		const char *sign;
-		enum err_code code;
-	} signs[] = {
-		{ "manifest unknown", ERR_NOT_FOUND },
-		{ "name unknown", ERR_NOT_FOUND },
-		{ "repository name not known", ERR_NOT_FOUND },
-		{ "unauthorized", ERR_DENIED },
-		{ "denied", ERR_DENIED },
-		{ "invalid reference", ERR_INVALID },
-		{ "timeout", ERR_TIMEOUT },
-		{ "connection refused", ERR_TIMEOUT },
-		{ "no such host", ERR_NOT_FOUND },
-		{ "no space left", ERR_LIMIT },
-	};
-	const char *why = last_words(p, text);
-	enum err_code code = ERR_INVALID;
-
-	for (size_t i = 0; i < array_len(signs); i++)
-		if (strstr(why, signs[i].sign)) {
-			code = signs[i].code;
-			break;
-		}
-	/* The cause stands at the end of a long line. */
-	if (strlen(why) > 200)
-		why += strlen(why) - 200;
-	return err_set(e, code, "%.100s cannot be pulled: %s", p->reference, why);
-}
-
 static int watch(const struct pull *p, int home, struct proc *child, int messages, struct err *e)
 {
 	cleanup(buf_done) struct buf text = buf_make(MESSAGE_MAX);
@@ -167,7 +107,7 @@ static int watch(const struct pull *p, int home, struct proc *child, int message
 	}
 	for (ssize_t n; (n = read(messages, chunk, sizeof(chunk))) > 0;)
 		buf_add(&text, chunk, (size_t)n);
-	return status == 0 ? 0 : say_why(p, &text, e);
+	return status == 0 ? 0 : pull_error(p->reference, &text, e);
 }
 
 int pull_run(const struct pull *p, int imagefd, struct err *e)

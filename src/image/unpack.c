@@ -175,6 +175,19 @@ static bool is_wanted(struct archive_entry *entry)
 	       type == AE_IFLNK || type == AE_IFIFO;
 }
 
+static bool is_full(struct archive *to)
+{
+	int why = archive_errno(to);
+
+	return why == ENOSPC || why == EDQUOT;
+}
+
+static int too_large(const struct unpack *u, struct err *e)
+{
+	return err_set(e, ERR_TOO_LARGE, "the image holds more than the %llu bytes it may",
+		       (unsigned long long)u->max_bytes);
+}
+
 static int copy_data(struct unpack *u, struct archive *from, struct archive *to,
 		     const struct source *s, struct err *e)
 {
@@ -185,12 +198,11 @@ static int copy_data(struct unpack *u, struct archive *from, struct archive *to,
 
 	while ((n = archive_read_data_block(from, &block, &len, &offset)) == ARCHIVE_OK) {
 		if (len > u->max_bytes - u->bytes)
-			return err_set(e, ERR_TOO_LARGE,
-				       "the image holds more than the %llu bytes it may",
-				       (unsigned long long)u->max_bytes);
+			return too_large(u, e);
 		u->bytes += len;
 		if (archive_write_data_block(to, block, len, offset) < ARCHIVE_WARN)
-			return err_set(e, ERR_INTERNAL, "write: %.200s", archive_error_string(to));
+			return err_set(e, is_full(to) ? ERR_LIMIT : ERR_INTERNAL, "write: %.200s",
+				       archive_error_string(to));
 	}
 	return n == ARCHIVE_EOF ? 0 : unreadable(from, s, e);
 }
@@ -198,9 +210,10 @@ static int copy_data(struct unpack *u, struct archive *from, struct archive *to,
 static int refuse_entry(struct archive *to, const char *path, struct err *e)
 {
 	int why = archive_errno(to);
-	bool disk = why == ENOSPC || why == EDQUOT || why == EIO || why == EROFS;
+	bool disk = why == EIO || why == EROFS;
 
-	return err_set(e, disk ? ERR_INTERNAL : ERR_INVALID,
+	return err_set(e, is_full(to) ? ERR_LIMIT : disk ? ERR_INTERNAL
+							 : ERR_INVALID,
 		       "\"%.100s\" cannot be unpacked: %.150s", path, archive_error_string(to));
 }
 
@@ -215,6 +228,9 @@ static int put_entry(struct unpack *u, struct archive *from, struct archive *to,
 	if (target && (target[0] == '/' || has_dotdot(target)))
 		return err_set(e, ERR_INVALID, "\"%.100s\" is a hard link out of the image: %.100s",
 			       path, target);
+	if (archive_entry_size(entry) > 0 &&
+	    (uint64_t)archive_entry_size(entry) > u->max_bytes - u->bytes)
+		return too_large(u, e);   /* before a byte of it is written */
 	archive_entry_xattr_clear(entry); /* file capabilities, above all */
 	archive_entry_acl_clear(entry);
 	if (archive_write_header(to, entry) < ARCHIVE_WARN)

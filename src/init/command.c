@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "init/pty.h"
+#include "lib/fault.h"
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define DEFAULT_HOME "/root"
@@ -182,10 +183,14 @@ static int say_why(const struct failure *f, const struct exec_request *q, struct
 	if (f->stage == STAGE_CWD)
 		return err_set(e, ERR_INVALID, "cannot enter %.200s: %s", q->cwd,
 			       strerror(f->why));
-	if (f->stage == STAGE_EXEC && absent)
-		return err_set(e, ERR_NOT_FOUND, "no such command: %.200s", name);
-	if (f->stage == STAGE_EXEC && f->why != ENOMEM && f->why != EAGAIN && f->why != EIO)
-		return err_set(e, ERR_INVALID, "cannot run %.200s: %s", name, strerror(f->why));
+	if (f->stage == STAGE_EXEC && absent) {
+		err_set(e, ERR_NOT_FOUND, "no such command: %.200s", name);
+		return err_reason(e, REASON_NO_COMMAND, 0);
+	}
+	if (f->stage == STAGE_EXEC && f->why != ENOMEM && f->why != EAGAIN && f->why != EIO) {
+		err_set(e, ERR_INVALID, "cannot run %.200s: %s", name, strerror(f->why));
+		return err_reason(e, REASON_CANNOT_RUN, 0);
+	}
 	return err_sys(e, f->why, "cannot start %.150s", name);
 }
 

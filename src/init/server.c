@@ -17,11 +17,13 @@
 
 #include "init/hub.h"
 #include "init/operation.h"
-#include "init/tree.h"
 #include "proto/frame.h"
 
 #define BACKLOG       512
 #define STOP_GRACE_MS 5000
+#define STOPS_MAX     100 /* of one process of ours; then it is killed, with what it started */
+#define STRIKE_MS     10  /* between two blows at what a killed one has left */
+#define TELL_MS       1000
 
 static uint64_t now_ms(void)
 {
@@ -100,9 +102,22 @@ static void refuse(int conn, enum err_code code, const char *msg)
 	(void)send(conn, frame.data, frame.len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* So that who lives on is not taken for one whose server was killed. */
+static void tell_left(void *data, struct orphan o)
+{
+	struct hub_packet p = { .word = HUB_LEFT,
+				.attach = { .offset = { (uint64_t)o.pid, o.started } } };
+	struct pollfd room = { *(int *)data, POLLOUT, 0 };
+
+	if (poll(&room, 1, TELL_MS) > 0)
+		(void)!hub_send(room.fd, &p, -1); /* pid 1 is gone, and so is everybody */
+}
+
 static no_return void serve(struct server *s, int conn, int hub)
 {
+	int own = fcntl(hub, F_DUPFD_CLOEXEC, 3);
 	sigset_t none;
+	pid_t pid;
 
 	close_fd(&s->listener);
 	close_fd(&s->sigfd);
@@ -111,6 +126,10 @@ static no_return void serve(struct server *s, int conn, int hub)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	operation_run(conn, hub);
+	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+		;
+	if (pid == 0)
+		orphans_each(tell_left, &own);
 	_exit(0);
 }
 
@@ -145,15 +164,44 @@ static bool is_exec(const char *id)
 	return id[0] && id[0] != '.'; /* that is a shell's */
 }
 
+static void add_left(struct server *s, const struct hub_packet *p)
+{
+	orphans_add(&s->orphans,
+		    (struct orphan){ (pid_t)p->attach.offset[0], p->attach.offset[1] });
+}
+
+/* Whom it leaves behind: it says so when it ends, and nothing more. */
+static void hear_left(struct server *s, const struct server_operation *op)
+{
+	struct hub_packet p;
+	int fd = -1;
+
+	while (op->hub >= 0 && hub_next(op->hub) == HUB_LEFT &&
+	       hub_receive(op->hub, &p, &fd) > 0) {
+		close_fd(&fd);
+		add_left(s, &p);
+	}
+}
+
 static void forget(struct server *s, pid_t pid, int status)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (s->operations[i].pid == pid) {
 			s->torn |= WIFSIGNALED(status) && is_exec(s->operations[i].id);
+			s->slain |= WIFSIGNALED(status);
+			hear_left(s, &s->operations[i]);
 			close_fd(&s->operations[i].hub);
 			s->operations[i] = s->operations[--s->count];
 			return;
 		}
+}
+
+/* It goes on; one that is stopped faster than it can goes on no more. */
+static void on_stopped(struct server *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->operations[i].pid == pid)
+			(void)kill(pid, s->operations[i].stops++ < STOPS_MAX ? SIGCONT : SIGKILL);
 }
 
 /* --- who runs which exec --- */
@@ -216,6 +264,8 @@ static void on_hub(struct server *s, struct server_operation *op)
 	}
 	if (n == 0)
 		return;
+	if (p.word == HUB_LEFT)
+		return add_left(s, &p);
 	if (p.word == HUB_GIVE && fd >= 0)
 		answer.word = give(s, &p, fd);
 	else if (p.word == HUB_TAKE && p.attach.id[0])
@@ -232,9 +282,37 @@ static bool reap(struct server *s)
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		forget(s, pid, status);
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0)
+		if (WIFSTOPPED(status))
+			on_stopped(s, pid);
+		else
+			forget(s, pid, status);
 	return pid < 0 && errno == ECHILD;
+}
+
+static size_t ours(const struct server *s, pid_t ret[SERVER_OPERATIONS_MAX])
+{
+	for (size_t i = 0; i < s->count; i++)
+		ret[i] = s->operations[i].pid;
+	return s->count;
+}
+
+static void listen_to_all(void *data)
+{
+	struct server *s = data;
+
+	for (size_t i = 0; i < s->count; i++)
+		hear_left(s, &s->operations[i]);
+}
+
+/* What a killed one of ours has started does not outlive it for long. */
+static void strike(struct server *s)
+{
+	pid_t pids[SERVER_OPERATIONS_MAX];
+	struct tree_ours all = { pids, ours(s, pids), listen_to_all, s };
+
+	if (s->slain && orphans_kill(&s->orphans, &all) == 0)
+		s->slain = false;
 }
 
 /* As pid 1, everybody but us. Elsewhere (tests) that would be the whole machine. */
@@ -282,6 +360,8 @@ static bool turn(struct server *s)
 	fds[SLOT_LISTENER] = (struct pollfd){ s->stopping ? -1 : s->listener, POLLIN, 0 };
 	for (size_t i = 0; i < count; i++)
 		fds[SLOT_HUBS + i] = (struct pollfd){ s->operations[i].hub, POLLIN, 0 };
+	if (s->slain)
+		wait = STRIKE_MS;
 	if (s->stopping)
 		wait = s->stop_by_ms > now ? (int)(s->stop_by_ms - now) : 0;
 	if (poll(fds, SLOT_HUBS + count, wait) == 0 && s->stopping)
@@ -293,7 +373,10 @@ static bool turn(struct server *s)
 		on_signals(s);
 	if (fds[SLOT_LISTENER].revents)
 		take_connection(s);
-	return !reap(s) || !s->stopping;
+	if (reap(s) && s->stopping)
+		return false;
+	strike(s);
+	return true;
 }
 
 void server_run(struct server *s)

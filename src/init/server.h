@@ -2,11 +2,15 @@
  * pid 1: takes connections, hands each to a process of its own, reaps every
  * orphan, and ends the sandbox when told to. It parses nothing but what its own
  * processes ask of it (hub.h).
+ *
+ * A guest's root can stop and kill those processes, but not us: one that is stopped
+ * is told to go on, and what a killed one had started is ended.
  */
 #pragma once
 
 #include <sys/types.h>
 
+#include "init/tree.h"
 #include "lib/err.h"
 #include "proto/exec.h"
 
@@ -17,6 +21,7 @@
 struct server_operation {
 	pid_t pid;
 	int hub;               /* -1: it hung up */
+	unsigned stops;        /* how often a guest has stopped it */
 	char id[EXEC_ID_SIZE]; /* of the exec it runs */
 };
 
@@ -27,6 +32,9 @@ struct server {
 	uint64_t stop_by_ms;
 	size_t count;
 	struct server_operation operations[SERVER_OPERATIONS_MAX];
+
+	struct orphans orphans;
+	bool slain; /* one of ours was killed, and what it started may live */
 
 	bool torn; /* who ran an exec was killed: what it started may be alive */
 

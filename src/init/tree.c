@@ -25,15 +25,9 @@ struct pids {
 	size_t len;
 };
 
-/* A process: its number alone may be another's by now. */
-struct spared {
-	pid_t pid;
-	uint64_t started;
-};
-
 struct tree_spared {
 	size_t len;
-	struct spared items[];
+	struct orphan items[];
 };
 
 struct tree_kind {
@@ -231,7 +225,7 @@ static void subreaper_adopt(struct tree *t, pid_t but)
 	for (size_t i = 0; i < now.len; i++)
 		if (now.items[i] != but)
 			t->spared->items[t->spared->len++] =
-				(struct spared){ now.items[i], start_of(t->dir, now.items[i]) };
+				(struct orphan){ now.items[i], start_of(t->dir, now.items[i]) };
 }
 
 /* --- cgroup --- */
@@ -308,18 +302,14 @@ static void cgroup_list_one(int dir, struct pids *ret)
 	}
 }
 
-static void cgroup_list(const struct tree *t, struct pids *ret)
+/* Members of all that this process has made. */
+static void cgroup_list_of(int root, pid_t maker, struct pids *ret)
 {
-	cleanup(close_fd) int root = openat(t->dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	cleanup(dir_closep) DIR *d = t->wide ? dir_stream(root) : NULL;
+	cleanup(dir_closep) DIR *d = dir_stream(root);
 	const struct dirent *ent;
 	char prefix[64];
 
-	if (!t->wide) {
-		cgroup_list_one(t->dir, ret);
-		return;
-	}
-	snprintf(prefix, sizeof(prefix), CGROUP_PREFIX "%d.", getpid());
+	snprintf(prefix, sizeof(prefix), CGROUP_PREFIX "%d.", maker);
 	while (d && (ent = readdir(d))) {
 		cleanup(close_fd) int dir = -1;
 
@@ -329,6 +319,16 @@ static void cgroup_list(const struct tree *t, struct pids *ret)
 		if (dir >= 0)
 			cgroup_list_one(dir, ret);
 	}
+}
+
+static void cgroup_list(const struct tree *t, struct pids *ret)
+{
+	cleanup(close_fd) int root = openat(t->dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (t->wide)
+		cgroup_list_of(root, getpid(), ret);
+	else
+		cgroup_list_one(t->dir, ret);
 }
 
 static void cgroup_close(struct tree *t)
@@ -481,4 +481,98 @@ size_t tree_kill(struct tree *t)
 		seen = strike(t, SIGSTOP);
 	}
 	return strike(t, SIGKILL);
+}
+
+/* --- orphans --- */
+
+void orphans_each(void (*tell)(void *data, struct orphan o), void *data)
+{
+	cleanup(close_fd) int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup(dir_closep) DIR *d = dir_stream(proc);
+	const struct dirent *ent;
+
+	while (d && (ent = readdir(d))) {
+		pid_t pid = pid_of(ent->d_name);
+
+		if (pid > 1 && parent_of(proc, ent->d_name) == getpid())
+			tell(data, (struct orphan){ pid, start_of(proc, pid) });
+	}
+}
+
+static void drop_ended(struct orphans *o)
+{
+	cleanup(close_fd) int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	size_t left = 0;
+
+	for (size_t i = 0; i < o->len; i++)
+		if (start_of(proc, o->known[i].pid) == o->known[i].started)
+			o->known[left++] = o->known[i];
+	o->len = left;
+}
+
+void orphans_add(struct orphans *o, struct orphan known)
+{
+	if (o->len == o->size)
+		drop_ended(o);
+	if (o->len == TREE_PIDS_MAX)
+		return;
+	if (o->len == o->size) {
+		o->size = o->size ? 2 * o->size : 64;
+		o->known = xrealloc(o->known, o->size * sizeof(*o->known));
+	}
+	o->known[o->len++] = known;
+}
+
+/* All that descends from us, but for ours, those known, and what descends from them. */
+static void list_unknown(const struct orphans *o, const struct tree_ours *ours, struct pids *ret)
+{
+	struct tree t = { .kind = &kinds[0], .dir = -1 };
+
+	if (open_proc(&t) < 0)
+		return;
+	t.spared = xcalloc(1, sizeof(*t.spared) + (o->len + ours->count) * sizeof(struct orphan));
+	for (size_t i = 0; i < ours->count; i++)
+		t.spared->items[t.spared->len++] =
+			(struct orphan){ ours->pids[i], start_of(t.dir, ours->pids[i]) };
+	for (size_t i = 0; i < o->len; i++)
+		t.spared->items[t.spared->len++] = o->known[i];
+	subreaper_list(&t, ret);
+	tree_close(&t);
+}
+
+/*
+ * Who shows as an orphan because its server has just ended, as it may, is known once
+ * that one was listened to: so only who is unknown before and after.
+ */
+static size_t strike_unknown(const struct orphans *o, const struct tree_ours *ours, int signum)
+{
+	cleanup(pids_done) struct pids before = { 0 }, after = { 0 };
+	size_t seen = 0;
+
+	list_unknown(o, ours, &before);
+	ours->listen(ours->data);
+	list_unknown(o, ours, &after);
+	for (size_t i = 0; i < after.len; i++)
+		if (pids_has(&before, after.items[i])) {
+			(void)kill(after.items[i], signum); /* it may just have ended */
+			seen++;
+		}
+	return seen;
+}
+
+static size_t kill_unknown(const struct orphans *o, const struct tree_ours *ours)
+{
+	size_t before = 0, seen = strike_unknown(o, ours, SIGSTOP);
+
+	for (int round = 0; seen > before && round < TREE_ROUNDS_MAX; round++) {
+		before = seen;
+		seen = strike_unknown(o, ours, SIGSTOP);
+	}
+	return seen ? strike_unknown(o, ours, SIGKILL) : 0;
+}
+
+size_t orphans_kill(const struct orphans *o, const struct tree_ours *ours)
+{
+	/* Without a subreaper nothing tells whose orphan it is. */
+	return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0 ? kill_unknown(o, ours) : 0;
 }

@@ -52,6 +52,35 @@ bool tree_on_linux(const struct tree *t); /* and not on something that is only l
 
 void tree_signal(const struct tree *t, int signum);
 
+/* A process: its number alone may be another's by now. */
+struct orphan {
+	pid_t pid;
+	uint64_t started;
+};
+
+/*
+ * Those that pid 1 was left with by processes of ours, which told it before they
+ * ended. All its other children are of one that could not: it was killed.
+ */
+struct orphans {
+	struct orphan *known;
+	size_t len, size;
+};
+
+void orphans_each(void (*tell)(void *data, struct orphan o), void *data); /* our children */
+void orphans_add(struct orphans *o, struct orphan known);
+
+/* The processes that serve somebody. */
+struct tree_ours {
+	const pid_t *pids;
+	size_t count;
+	void (*listen)(void *data); /* to those that told of orphans and ended meanwhile */
+	void *data;
+};
+
+/* One blow at what those of ours that were killed had started. Returns how many were seen. */
+must_check size_t orphans_kill(const struct orphans *o, const struct tree_ours *ours);
+
 /*
  * One blow at everything in it; returns how many were seen. They are stopped
  * first, so that a fork bomb cannot outrun it. Reap and call again until

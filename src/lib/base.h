@@ -1,6 +1,10 @@
 /* The few words every file speaks: attributes, cleanup, ownership. */
 #pragma once
 
+#ifdef NDEBUG
+#error "asserts guard writes into arrays: they are part of every build"
+#endif
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

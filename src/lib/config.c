@@ -148,7 +148,7 @@ static int take_lines(const char *name, char *text, const struct setting *settin
 int config_parse(const char *name, const char *text, size_t len, const struct setting *settings,
 		 void *record, struct err *e)
 {
-	cleanup(buf_done) struct buf copy = buf_make(CONFIG_FILE_MAX);
+	cleanup(buf_done) struct buf copy = buf_make(CONFIG_FILE_MAX + 1);
 	struct seen seen = { 0 };
 
 	if (memchr(text, '\0', len))
@@ -169,20 +169,11 @@ int config_parse(const char *name, const char *text, size_t len, const struct se
 
 int config_load(const char *path, const struct setting *settings, void *record, struct err *e)
 {
-	cleanup(buf_done) struct buf text = buf_make(CONFIG_FILE_MAX);
+	cleanup(buf_done) struct buf text = buf_make(CONFIG_FILE_MAX + 1);
 
 	if (file_read(AT_FDCWD, path, &text, e) < 0)
 		return err_wrap(e, "settings");
 	return config_parse(path, buf_str(&text), text.len, settings, record, e);
-}
-
-void config_sample(struct buf *out, const struct setting *settings)
-{
-	for (const struct setting *s = settings; s->type != CONFIG_END; s++) {
-		buf_addf(out, "%s# %s (%s%s)\n", s == settings ? "" : "\n", s->help,
-			 types[s->type].name, s->initial ? "" : "; must be set");
-		buf_addf(out, "#%s = %s\n", s->name, s->initial ? s->initial : "");
-	}
 }
 
 void config_man(struct buf *out, const struct setting *settings)

@@ -49,6 +49,5 @@ must_check int config_load(const char *path, const struct setting *settings, voi
 must_check int config_parse(const char *name, const char *text, size_t len,
 			    const struct setting *settings, void *record, struct err *e);
 
-/* The whole table as a commented sample file, and as rows of a manual page. */
-void config_sample(struct buf *out, const struct setting *settings);
+/* The whole table as rows of a manual page. */
 void config_man(struct buf *out, const struct setting *settings);

@@ -46,6 +46,7 @@ int err_set(struct err *e, enum err_code code, const char *fmt, ...)
 	e->fix[0] = '\0';
 	e->reason = NULL;
 	e->status = 0;
+	e->inner = false;
 	va_start(ap, fmt);
 	vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
 	va_end(ap);
@@ -76,13 +77,34 @@ int err_wrap(struct err *e, const char *fmt, ...)
 	return -1;
 }
 
+int err_inner(struct err *e)
+{
+	e->inner = true;
+	return -1;
+}
+
+/* It was too long for its place: back to the end of a word, and a sign of it. */
+static void end_at_word(char *text)
+{
+	static const char sign[] = " ...";
+	char *end = text + strlen(text) - strlen(sign);
+
+	while (end > text && *end != ' ')
+		end--;
+	if (end > text)
+		memcpy(end, sign, sizeof(sign));
+}
+
 int err_fix(struct err *e, const char *fmt, ...)
 {
 	va_list ap;
+	int len;
 
 	va_start(ap, fmt);
-	vsnprintf(e->fix, sizeof(e->fix), fmt, ap);
+	len = vsnprintf(e->fix, sizeof(e->fix), fmt, ap);
 	va_end(ap);
+	if (len >= (int)sizeof(e->fix))
+		end_at_word(e->fix);
 	return -1;
 }
 

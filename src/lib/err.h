@@ -37,6 +37,7 @@ struct err {
 	char fix[200];      /* what to do; empty: the code's own sentence */
 	const char *reason; /* a finer word than the code, for programs; NULL: none. Never freed */
 	int status;         /* another HTTP status than the code's; 0: none */
+	bool inner;         /* msg has another program's words: for the log, not for a user */
 };
 
 /* All of these return -1, so a failing function ends in `return err_...`. */
@@ -51,6 +52,9 @@ int err_fix(struct err *e, const char *fmt, ...) printf_like(2, 3);
 
 /* Give it a finer word, and unless 0 another HTTP status. Comes after err_set(). */
 int err_reason(struct err *e, const char *reason, int status);
+
+/* These are another program's words. Comes after err_set(). */
+int err_inner(struct err *e);
 
 const char *err_name(enum err_code code); /* "not_found", for JSON */
 int err_http_status(enum err_code code);

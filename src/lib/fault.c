@@ -78,3 +78,13 @@ void err_file_reason(struct err *e, const char *name)
 			return;
 		}
 }
+
+void err_word_reason(struct err *e, const char *name)
+{
+	static const char *const words[] = { REASON_NO_COMMAND, REASON_CANNOT_RUN,
+					     REASON_OPTIONS_DIFFER, REASON_NOT_TAKEN };
+
+	for (size_t i = 0; i < array_len(words); i++)
+		if (strcmp(words[i], name) == 0)
+			err_reason(e, words[i], 0);
+}

@@ -11,3 +11,10 @@ int err_file(struct err *e, int errnum, const char *fmt, ...) printf_like(3, 4);
 
 /* The same reason by its name, as it came over a wire. An unknown name is no reason at all. */
 void err_file_reason(struct err *e, const char *name);
+
+/* Words for programs that are no file's, and such a word as it came over a wire. */
+#define REASON_NO_COMMAND     "no_such_command" /* a command was not started, and why */
+#define REASON_CANNOT_RUN     "cannot_run"
+#define REASON_OPTIONS_DIFFER "options_differ"  /* a sandbox is there, and is another one */
+#define REASON_NOT_TAKEN      "input_not_taken" /* nothing of an exec's input was: send it again */
+void err_word_reason(struct err *e, const char *name);

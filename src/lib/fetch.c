@@ -140,6 +140,8 @@ static struct curl_slist *make_headers(const struct fetch_request *q)
 	add_header(&list, "Accept", q->accept ? q->accept : "application/json");
 	if (q->content_type)
 		add_header(&list, "Content-Type", q->content_type);
+	if (q->idempotency_key)
+		add_header(&list, "Idempotency-Key", q->idempotency_key);
 	if (q->upload) /* no second of silence before the first byte */
 		list = curl_slist_append(list, "Expect:");
 	if (q->key && q->key[0]) {

@@ -19,6 +19,8 @@ struct fetch_request {
 	const char *key;    /* sent as a bearer token; NULL or "": none */
 	const char *accept; /* NULL: application/json */
 
+	const char *idempotency_key; /* NULL: none */
+
 	/* A body from memory, or from a descriptor until its end. */
 	const char *content_type;
 	const void *body;

@@ -137,14 +137,23 @@ static int field_read(const struct json_field *f, json_t *v, void *record, struc
 	return err_set(e, ERR_INTERNAL, "bad field table at %s", f->name);
 }
 
+/* All names, or as many as a remediation has room for. */
 static int unknown_member(const struct json_field *fields, const char *name, struct err *e)
 {
+	static const char text[] = "The members there can be: ";
+	static const char more[] = ", and others: docs/openapi.yaml.";
 	cleanup(buf_done) struct buf known = buf_make(1024);
+	size_t end;
 
 	for (const struct json_field *f = fields; f->type != JSON_END; f++)
 		buf_addf(&known, "%s%s", f == fields ? "" : ", ", f->name);
 	err_set(e, ERR_INVALID, "unknown member \"%.40s\"", name);
-	return err_fix(e, "The members there can be: %s.", buf_str(&known));
+	if (known.len + sizeof(text) < sizeof(e->fix))
+		return err_fix(e, "%s%s.", text, buf_str(&known));
+	for (end = sizeof(e->fix) - sizeof(text) - sizeof(more); end > 0; end--)
+		if (known.data[end] == ',')
+			break;
+	return err_fix(e, "%s%.*s%s", text, (int)end, buf_str(&known), more);
 }
 
 int json_read(const char *text, size_t len, const struct json_field *fields,
@@ -189,19 +198,26 @@ static void add_escaped(struct buf *out, unsigned char c)
 	buf_add(out, text, sizeof(text));
 }
 
+/* What is no UTF-8 stands as U+FFFD, byte by byte: a JSON text is always one. */
 void json_add_text(struct buf *out, const char *s, size_t len)
 {
 	const char *from = s, *end = s + len;
 
 	buf_add(out, "\"", 1);
-	for (const char *p = s; p < end; p++) {
+	for (const char *p = s; p < end;) {
 		unsigned char c = (unsigned char)*p;
+		size_t n = c < 0x80 ? 1 : utf8_char_len(p, (size_t)(end - p));
 
-		if (c >= 0x20 && c != '"' && c != '\\')
+		if (n > 0 && c >= 0x20 && c != '"' && c != '\\') {
+			p += n;
 			continue;
+		}
 		buf_add(out, from, (size_t)(p - from));
-		from = p + 1;
-		add_escaped(out, c);
+		from = ++p;
+		if (n > 0)
+			add_escaped(out, c);
+		else
+			buf_adds(out, "\xef\xbf\xbd");
 	}
 	buf_add(out, from, (size_t)(end - from));
 	buf_add(out, "\"", 1);

@@ -147,6 +147,13 @@ void proc_status_text(int status, char *out, size_t size)
 		snprintf(out, size, "exited with %d", WEXITSTATUS(status));
 }
 
+uint64_t proc_files(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : limit.rlim_cur;
+}
+
 void proc_raise_files(void)
 {
 	struct rlimit limit;

@@ -48,6 +48,7 @@ must_check bool proc_keep_only(int *fds, int count);
 
 /* As many open files as the host allows us: a daemon holds some per sandbox and connection. */
 void proc_raise_files(void);
+uint64_t proc_files(void); /* how many it may have open */
 
 /* "exited with 3", "killed by signal 9" */
 void proc_status_text(int status, char *out, size_t size);

@@ -98,6 +98,7 @@ int str_duration_ms(const char *s, uint64_t *ret, struct err *e)
 		{ "s", 1000 },
 		{ "m", 60 * 1000 },
 		{ "h", 60 * 60 * 1000 },
+		{ "d", 24 * 60 * 60 * 1000 },
 	};
 	uint64_t n;
 
@@ -172,6 +173,13 @@ static size_t utf8_char(const uint8_t *p, size_t len, bool *cut)
 		high = 0xbf;
 	}
 	return want;
+}
+
+size_t utf8_char_len(const void *data, size_t len)
+{
+	bool cut;
+
+	return len > 0 ? utf8_char(data, len, &cut) : 0;
 }
 
 size_t utf8_valid_prefix(const void *data, size_t len)

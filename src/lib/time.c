@@ -31,6 +31,11 @@ uint64_t time_boot_ms(void)
 	return clock_us(CLOCK_BOOTTIME) / 1000;
 }
 
+uint64_t time_booted_ms(void)
+{
+	return time_wall_ms() - time_boot_ms();
+}
+
 void time_text(uint64_t wall_ms, char out[TIME_TEXT_SIZE])
 {
 	time_t seconds = (time_t)(wall_ms / 1000);

@@ -13,8 +13,8 @@
 #include "lib/file.h"
 #include "lib/str.h"
 #include "lib/time.h"
-#include "node/idmap.h"
 #include "node/node.h"
+#include "node/userns.h"
 
 #define RECORD_MAX 4096
 
@@ -283,7 +283,7 @@ int allocation_drop(struct allocation *a, struct err *e)
 
 uint32_t allocation_first_id(const struct allocation *a)
 {
-	return (uint32_t)a->node->settings.first_id + a->slot * IDMAP_RANGE;
+	return (uint32_t)a->node->settings.first_id + a->slot * USERNS_RANGE;
 }
 
 const char *allocation_path(const struct allocation *a, const char *file, char *out, size_t size)

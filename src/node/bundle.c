@@ -3,10 +3,11 @@
 #include <string.h>
 
 #include "lib/json.h"
-#include "node/idmap.h"
 #include "node/seccomp.h"
+#include "node/userns.h"
 
 #define CPU_PERIOD 100000
+#define CORE_NEVER 1         /* bytes: with 0 a dump still goes to a core_pattern that is a pipe */
 #define TERMINALS  "max=256" /* of the 3,072 that all sandboxes of a host share */
 
 /*
@@ -91,6 +92,30 @@ static void write_capabilities(struct buf *out)
 	buf_adds(out, "}");
 }
 
+static void write_rlimits(struct buf *out, const struct bundle *b)
+{
+	const struct {
+		const char *type;
+		uint32_t most;
+	} limits[] = {
+		{ "RLIMIT_NOFILE", b->open_files },
+		{ "RLIMIT_CORE", CORE_NEVER },
+		{ "RLIMIT_SIGPENDING", USERNS_SIGNALS },
+		{ "RLIMIT_MSGQUEUE", USERNS_QUEUE_BYTES },
+	};
+
+	json_key(out, "rlimits");
+	json_open(out, '[');
+	for (size_t i = 0; i < array_len(limits); i++) {
+		json_open(out, '{');
+		json_str(out, "type", limits[i].type);
+		json_int(out, "hard", limits[i].most);
+		json_int(out, "soft", limits[i].most);
+		buf_adds(out, "}");
+	}
+	buf_adds(out, "]");
+}
+
 static void write_process(struct buf *out, const struct bundle *b)
 {
 	size_t args = 0;
@@ -107,10 +132,7 @@ static void write_process(struct buf *out, const struct bundle *b)
 	json_str(out, "cwd", b->cwd);
 	write_capabilities(out);
 	json_bool(out, "noNewPrivileges", true);
-	json_key(out, "rlimits");
-	buf_addf(out, "[{\"type\":\"RLIMIT_NOFILE\",\"hard\":%u,\"soft\":%u},"
-		      "{\"type\":\"RLIMIT_CORE\",\"hard\":0,\"soft\":0}]",
-		 b->open_files, b->open_files);
+	write_rlimits(out, b);
 	buf_adds(out, "}");
 }
 
@@ -152,7 +174,7 @@ static void write_mounts(struct buf *out, const struct bundle *b)
 static void write_ids(struct buf *out, const char *key, uint32_t first)
 {
 	json_key(out, key);
-	buf_addf(out, "[{\"containerID\":0,\"hostID\":%u,\"size\":%d}]", first, IDMAP_RANGE);
+	buf_addf(out, "[{\"containerID\":0,\"hostID\":%u,\"size\":%d}]", first, USERNS_RANGE);
 }
 
 static void write_resources(struct buf *out, const struct bundle *b)
@@ -173,7 +195,7 @@ static void write_resources(struct buf *out, const struct bundle *b)
 
 static void write_linux(struct buf *out, const struct bundle *b)
 {
-	static const char *const namespaces[] = { "pid", "ipc", "uts", "mount", "cgroup", "user" };
+	static const char *const namespaces[] = { "pid", "ipc", "uts", "mount", "cgroup" };
 
 	json_key(out, "linux");
 	json_open(out, '{');
@@ -185,6 +207,11 @@ static void write_linux(struct buf *out, const struct bundle *b)
 		json_str(out, "type", namespaces[i]);
 		buf_adds(out, "}");
 	}
+	json_open(out, '{');
+	json_str(out, "type", "user");
+	if (b->userns)
+		json_str(out, "path", b->userns);
+	buf_adds(out, "}");
 	/* The engine is started in that of the slot. */
 	buf_adds(out, ",{\"type\":\"network\",\"path\":\"/proc/self/ns/net\"}]");
 	write_ids(out, "uidMappings", b->first_id);

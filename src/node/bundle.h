@@ -11,6 +11,7 @@ struct bundle {
 	const char *cgroup;     /* "/berth.main/NAME" */
 	const char *init;       /* berth-init on the host */
 	const char *sys;        /* bound as /sys; NULL: the engine makes one */
+	const char *userns;     /* a user namespace to join; NULL: the engine makes one */
 	const char *socket_dir; /* bound as /.berth/sock for engines that need it, or NULL */
 	const struct strv *env; /* the image's */
 	const char *cwd;

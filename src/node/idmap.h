@@ -7,10 +7,8 @@
 
 #include "lib/err.h"
 
-#define IDMAP_RANGE 65536
-
 /*
- * Mount `source` on `target`, ids 0..65535 shown as first..first+65535. For a
- * child on its way to execve(): it must be in a mount namespace of its own.
+ * Mount `source` on `target`, with the ids of `userns`. For a child on its way
+ * to execve(): it must be in a mount namespace of its own.
  */
-must_check int idmap_mount(const char *source, const char *target, uint32_t first, struct err *e);
+must_check int idmap_mount(const char *source, const char *target, int userns, struct err *e);

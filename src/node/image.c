@@ -29,6 +29,8 @@
 #define TIDY_TRIES   5
 
 /* One berth-image at work, and everybody who waits for it. */
+#define KEEP_MAX     (2ULL << 30) /* or a tenth of the pool, if that is less */
+
 struct image_job {
 	struct node *node;
 	struct task *task;
@@ -37,6 +39,7 @@ struct image_job {
 	char partial[48];                /* its directory below images/ */
 	int dir;                         /* that directory */
 	int results;                     /* the pipe berth-image writes to */
+	bool short_of_room;              /* the pool sets its limit, not the setting */
 	uv_poll_t poll;
 	struct buf in;
 	struct node_image done; /* what it said at its end; digest empty: nothing yet */
@@ -370,6 +373,10 @@ static void on_helper_done(struct task *task, int status)
 	crash_point("node.image-unpacked");
 	job_read(job);
 	job->task = NULL;
+	if (job->why.code == ERR_TOO_LARGE && job->short_of_room) {
+		err_set(&job->why, ERR_LIMIT, "the pool has no room for this image");
+		err_fix(&job->why, "Remove images or sandboxes, or give the host more disk.");
+	}
 	ok = status == 0 && job->done.digest[0] && job->why.code == ERR_NONE;
 	if (!ok && job->why.code == ERR_NONE) {
 		proc_status_text(status, how, sizeof(how));
@@ -398,21 +405,36 @@ static bool is_insecure(const struct node *n, const char *reference)
 	return false;
 }
 
+/* Others' sandboxes write to the same pool: an image leaves them something. */
+static uint64_t room_for_image(struct image_job *job)
+{
+	const struct node *n = job->node;
+	uint64_t total, room, keep;
+
+	pool_space(&n->pool, &total, &room);
+	keep = total / 10 < KEEP_MAX ? total / 10 : KEEP_MAX;
+	room = room > keep ? room - keep : 0;
+	job->short_of_room = room < n->settings.image_bytes;
+	return job->short_of_room ? room : n->settings.image_bytes;
+}
+
 static int job_start(struct image_job *job, const struct node_image_ask *ask, int tar,
 		     struct err *e)
 {
 	struct node *n = job->node;
-	const char *argv[5] = { n->settings.image_helper, "import" };
+	char bytes[24];
+	const char *argv[7] = { n->settings.image_helper, "--max-bytes", bytes, "import" };
 	cleanup(close_fd) int out = -1;
 	int results[2];
 	struct task_end end;
 	struct proc_spec spec = { .argv = argv, .in = tar, .out = -1, .err = STDERR_FILENO };
 
 	if (ask->op == IMAGE_PULL) {
-		argv[1] = "pull";
-		argv[2] = ask->source;
-		argv[3] = is_insecure(n, ask->source) ? "--insecure" : NULL;
+		argv[3] = "pull";
+		argv[4] = ask->source;
+		argv[5] = is_insecure(n, ask->source) ? "--insecure" : NULL;
 	}
+	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)room_for_image(job));
 	if (mkdirat(n->pool.images, job->partial, 0700) < 0)
 		return err_sys(e, errno, "make images/%s", job->partial);
 	crash_point("node.partial-made");

@@ -13,6 +13,7 @@
 #include "lib/file.h"
 #include "lib/str.h"
 #include "node/node.h"
+#include "node/userns.h"
 
 #define FILE_MAX   (16 * 1024)
 #define PROCS_MAX  (1024 * 1024)
@@ -284,7 +285,8 @@ static int limit_files_once(const struct allocation *a, uint32_t files, struct e
 	for (char *word = strtok_r(text.data, "\n", &save); word;
 	     word = strtok_r(NULL, "\n", &save))
 		if (str_u64(word, &pid, &bad) == 0 && cgroup_holds(h, a->name, (int)pid) &&
-		    prlimit((pid_t)pid, RLIMIT_NOFILE, &limit, NULL) < 0 && errno != ESRCH)
+		    userns_prlimit(allocation_first_id(a), (pid_t)pid, RLIMIT_NOFILE, limit) < 0 &&
+		    errno != ESRCH)
 			return no_files(pid, e);
 	return 0;
 }

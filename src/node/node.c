@@ -19,12 +19,12 @@
 #include "lib/log.h"
 #include "lib/loop.h"
 #include "lib/str.h"
-#include "node/idmap.h"
 #include "node/image.h"
 #include "node/link.h"
 #include "node/live.h"
 #include "node/process.h"
 #include "node/seccomp.h"
+#include "node/userns.h"
 #include "node/verbs.h"
 
 #define INIT_MAX (16 * 1024 * 1024)
@@ -47,6 +47,8 @@ const struct setting node_settings_table[] = {
 		"The program that becomes pid 1 of every sandbox."),
 	SETTING(CONFIG_STR, node_settings, image_helper, "/usr/libexec/berth/berth-image",
 		"The program that pulls and unpacks images."),
+	SETTING(CONFIG_SIZE, node_settings, image_bytes, "20g",
+		"What one image may hold unpacked; never more than the pool has room for."),
 	SETTING(CONFIG_STR, node_settings, insecure_registries, "localhost 127.0.0.1",
 		"Registries that are spoken to without TLS."),
 	SETTING(CONFIG_INT, node_settings, first_id, "1000000",
@@ -91,10 +93,10 @@ static int check_settings(struct node *n, struct err *e)
 				       strlen(s->instance))
 		return err_set(e, ERR_INVALID, "instance must be of a-z and 0-9: %s", s->instance);
 	if (s->first_id < 65536 ||
-	    s->first_id > UINT32_MAX - (uint64_t)SLOT_COUNT * IDMAP_RANGE)
+	    s->first_id > UINT32_MAX - (uint64_t)SLOT_COUNT * USERNS_RANGE)
 		return err_set(e, ERR_INVALID, "first_id must be between 65536 and %llu",
 			       (unsigned long long)(UINT32_MAX -
-						    (uint64_t)SLOT_COUNT * IDMAP_RANGE));
+						    (uint64_t)SLOT_COUNT * USERNS_RANGE));
 	if (s->warm_slots > SLOT_WARM_MAX)
 		return err_set(e, ERR_INVALID, "warm_slots must be at most %d", SLOT_WARM_MAX);
 	if (find_user(s->socket_user, "berthd", &n->peer_uid, e) < 0)

@@ -27,6 +27,7 @@ struct node_settings {
 	char init[1024];
 	char image_helper[1024];
 	char insecure_registries[1024];
+	uint64_t image_bytes;
 	uint64_t first_id;
 	char runsc_platform[16];
 	char egress_socket[104];

@@ -19,6 +19,7 @@
 #include "lib/proc.h"
 #include "lib/str.h"
 #include "node/loopdev.h"
+#include "node/nested.h"
 #include "node/presence.h"
 
 #define QUOTA_SIMPLE 4 /* BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA, newer than Debian 12's header */
@@ -161,15 +162,33 @@ int pool_subvolume_snapshot(int source, int dirfd, const char *name, struct err 
 	return 0;
 }
 
-int pool_subvolume_remove(int dirfd, const char *name, struct err *e)
+static int destroy_at(int dirfd, const char *name, struct err *e)
 {
 	struct btrfs_ioctl_vol_args args = { 0 };
 
-	if (!str_copy(args.name, sizeof(args.name), name))
+	if (!str_copy(args.name, sizeof(args.name), name)) {
+		errno = ENAMETOOLONG;
 		return err_set(e, ERR_INVALID, "subvolume name too long: %.40s", name);
+	}
 	if (ioctl(dirfd, BTRFS_IOC_SNAP_DESTROY, &args) == 0 || errno == ENOENT)
 		return 0;
 	return err_sys(e, errno, "remove subvolume %s", name);
+}
+
+int pool_subvolume_remove(int dirfd, const char *name, struct err *e)
+{
+	cleanup(close_fd) int fd = -1;
+
+	if (destroy_at(dirfd, name, e) == 0)
+		return 0;
+	if (errno != ENOTEMPTY)
+		return -1;
+	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, errno, "open subvolume %s", name);
+	if (nested_remove(fd, e) < 0)
+		return err_wrap(e, "subvolume %s", name);
+	return destroy_at(dirfd, name, e);
 }
 
 static int subvolume_id(const struct pool *p, const char *sandbox, uint64_t *ret, struct err *e)

@@ -29,6 +29,7 @@ void pool_close(struct pool *p);
 /* Subvolumes, below images/X or sandboxes/. These wait for the disk: call them in a task. */
 must_check int pool_subvolume_make(int dirfd, const char *name, struct err *e);
 must_check int pool_subvolume_snapshot(int source, int dirfd, const char *name, struct err *e);
+/* Also if there are subvolumes inside it. One that is not there is removed. */
 must_check int pool_subvolume_remove(int dirfd, const char *name, struct err *e);
 
 /* At most that many bytes of its own in this subvolume. */

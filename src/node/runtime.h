@@ -26,6 +26,7 @@ struct runtime {
 	bool passes_socket;
 	bool pid_is_init;  /* the pid it reports is berth-init's, so it can be asked to end */
 	bool needs_sys;    /* cannot make a /sys of a network that is not the guest's own */
+	bool joins_userns; /* takes one of ours; runsc has too many threads for that */
 	bool seals_itself; /* starts faster from a sealed copy of its program */
 
 	/*

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "lib/loop.h"
@@ -79,13 +80,25 @@ int task_start(uv_loop_t *loop, const struct proc_spec *spec, const struct task_
 	return 0;
 }
 
-/* Runs in the child; there is no program behind it, so it never returns. */
+struct forked {
+	const struct task_work *work;
+	pid_t parent;
+};
+
+/*
+ * Runs in the child; there is no program behind it, so it never returns. It ends
+ * with berth-node: the next one tidies up what was left, and must be alone at it.
+ */
 static int do_work(void *arg)
 {
-	const struct task_work *w = arg;
+	const struct forked *f = arg;
+	const struct task_work *w = f->work;
 	struct err e = { 0 };
-	int r = w->run(w->data, &e);
+	int r;
 
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != f->parent)
+		_exit(EXIT_FAILURE);
+	r = w->run(w->data, &e);
 	if (r < 0)
 		dprintf(STDERR_FILENO, "%s\n", e.msg);
 	_exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
@@ -94,14 +107,14 @@ static int do_work(void *arg)
 int task_fork(uv_loop_t *loop, const struct task_work *work, struct err *e)
 {
 	static const char *const name[] = { "berth-node work", NULL };
-	struct task_work copy = *work;
+	struct forked child = { .work = work, .parent = getpid() };
 	struct proc_spec spec = {
 		.argv = name,
 		.in = -1,
 		.out = -1,
 		.err = work->log,
 		.prepare = do_work,
-		.arg = &copy,
+		.arg = &child,
 	};
 	struct task_end end = {
 		.deadline_ms = FORK_DEADLINE_MS,

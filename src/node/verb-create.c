@@ -24,6 +24,7 @@
 #include "node/node.h"
 #include "node/process.h"
 #include "node/task.h"
+#include "node/userns.h"
 #include "node/verbs.h"
 #include "node/wire.h"
 #include "proto/image.h"
@@ -149,6 +150,7 @@ static int write_config(struct allocation *a, struct err *e)
 		.cgroup = cgroup,
 		.init = STAGE "/init",
 		.sys = a->runtime->needs_sys ? STAGE "/sys" : NULL,
+		.userns = a->runtime->joins_userns ? STAGE "/user" : NULL,
 		.socket_dir = a->runtime->passes_socket ? NULL : STAGE "/sock",
 		.env = &image.env,
 		.cwd = image.cwd,
@@ -309,10 +311,26 @@ static int stage_proc(struct err *e)
 	return 0;
 }
 
-static int stage(const struct allocation *a, struct err *e)
+/* The rootfs through the ids of a user namespace, and that namespace where the engine finds it. */
+static int stage_rootfs(const struct allocation *a, struct err *e)
 {
+	cleanup(close_fd) int userns = -1;
 	char path[4096];
 
+	snprintf(path, sizeof(path), "%s/sandboxes/%s", a->node->pool.mount, a->name);
+	if (mkdir(STAGE "/rootfs", 0755) < 0)
+		return err_sys(e, errno, "make " STAGE "/rootfs");
+	if (userns_make(allocation_first_id(a), &userns, e) < 0 ||
+	    idmap_mount(path, STAGE "/rootfs", userns, e) < 0)
+		return -1;
+	if (!a->runtime->joins_userns)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", userns);
+	return bind_mount(path, STAGE "/user", false, e);
+}
+
+static int stage(const struct allocation *a, struct err *e)
+{
 	if (cgroup_enter_launch(&a->node->cgroups, a->name, e) < 0)
 		return -1;
 	crash_point("node.launch-entered");
@@ -320,11 +338,9 @@ static int stage(const struct allocation *a, struct err *e)
 		return err_sys(e, errno, "mount namespace");
 	if (enter_network(a, e) < 0)
 		return -1;
-	snprintf(path, sizeof(path), "%s/sandboxes/%s", a->node->pool.mount, a->name);
-	if (mount("berth", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0711,size=64k") < 0 ||
-	    mkdir(STAGE "/rootfs", 0755) < 0)
+	if (mount("berth", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0711,size=64k") < 0)
 		return err_sys(e, errno, "prepare " STAGE);
-	if (idmap_mount(path, STAGE "/rootfs", allocation_first_id(a), e) < 0 ||
+	if (stage_rootfs(a, e) < 0 ||
 	    bind_mount(a->node->settings.init, STAGE "/init", false, e) < 0)
 		return -1;
 	if (a->runtime->needs_sys ? stage_sys(e) < 0 : stage_proc(e) < 0)

@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -210,6 +213,39 @@ static uint64_t memory_available(void)
 	return kb * 1024;
 }
 
+/* Half of the host's: the rest is for the others, and for the host. */
+static uint32_t most_pids(void)
+{
+	uint64_t all = 0;
+	struct err ignored;
+
+	if (file_read_u64(AT_FDCWD, "/proc/sys/kernel/pid_max", &all, &ignored) < 0)
+		return 0;
+	return (uint32_t)(all / 2);
+}
+
+static bool may_raise_limits(void)
+{
+	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct data[2] = { 0 };
+
+	return syscall(SYS_capget, &head, data) == 0 &&
+	       data[0].effective & 1U << CAP_SYS_RESOURCE;
+}
+
+static uint32_t most_open_files(void)
+{
+	struct rlimit own = { 0 };
+	uint64_t most = 0;
+	struct err ignored;
+
+	if (!may_raise_limits() && getrlimit(RLIMIT_NOFILE, &own) == 0)
+		most = own.rlim_max;
+	else if (file_read_u64(AT_FDCWD, "/proc/sys/fs/nr_open", &most, &ignored) < 0)
+		return 0;
+	return most > UINT32_MAX ? UINT32_MAX : (uint32_t)most;
+}
+
 static void verb_capacity(struct call *c)
 {
 	const struct node *n = c->node;
@@ -224,6 +260,8 @@ static void verb_capacity(struct call *c)
 	snprintf(r.cgroups, sizeof(r.cgroups), "%s", cgroup_mode_name(n->cgroups.mode));
 	runtime_installed(r.runtimes, sizeof(r.runtimes));
 	r.cpu_us = meter_host_cpu_us(&n->cgroups);
+	r.pids = most_pids();
+	r.open_files = most_open_files();
 	call_reply(c, &r, -1);
 }
 

@@ -57,6 +57,8 @@ const struct probe probe_calls[] = {
 	  0, 0, 0),
 	CALL("io-uring-register", "kernel surface: CVE-2023-2598", "io_uring_register()", 427, -1,
 	  0, 0, 0),
+	CALL("aio", "a number all of the host share: fs.aio-max-nr", "io_setup()", SYS_io_setup, 1,
+	  0),
 	CALL("userfaultfd", "kernel races made easy: CVE-2022-2590", "userfaultfd()",
 	  SYS_userfaultfd, 1),
 	CALL("keyctl", "keys are not in a namespace of ours: CVE-2016-0728", "keyctl()", SYS_keyctl,

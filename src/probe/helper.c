@@ -6,6 +6,7 @@
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,6 +224,12 @@ int helper(int argc, char **argv)
 		return plant(argv[1], argv[2]);
 	if (argc == 3 && strcmp(what, "uproot") == 0)
 		return rename(argv[1], "/moved") < 0 || plant(argv[2], argv[1]);
+	if (argc == 2 && strcmp(what, "hold") == 0)
+		return shared_hold(argv[1]);
+	if (argc == 2 && strcmp(what, "one") == 0)
+		return shared_one(argv[1]);
+	if (argc == 2 && strcmp(what, "release") == 0)
+		return kill((pid_t)strtol(argv[1], NULL, 10), SIGKILL) < 0;
 	if (argc == 2 && strcmp(what, "show") == 0)
 		return show(argv[1]);
 	return 2;

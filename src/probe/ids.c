@@ -184,10 +184,24 @@ static long try_files_limit(struct attempt *a)
 	return raise_limit(RLIMIT_NOFILE);
 }
 
+/* Which the filter tells as done: what counts is what it is then. */
 static long try_core_limit(struct attempt *a)
 {
-	(void)a;
-	return raise_limit(RLIMIT_CORE);
+	static const long names[] = { RLIMIT_CORE, RLIMIT_CORE | 1L << 32 };
+	static const struct rlimit tries[] = { { 0, 0 }, { 2, 2 }, { 0, 1 } };
+	struct rlimit now = { 0 };
+
+	for (size_t i = 0; i < array_len(names); i++)
+		for (size_t k = 0; k < array_len(tries); k++) {
+			(void)syscall(SYS_prlimit64, 0, names[i], &tries[k], NULL);
+			(void)syscall(SYS_setrlimit, names[i], &tries[k]);
+			if (getrlimit(RLIMIT_CORE, &now) < 0)
+				return -1;
+			if (now.rlim_cur != 1)
+				return probe_say(a, 0, "it is %llu: a pipe gets the dump",
+						 (unsigned long long)now.rlim_cur);
+		}
+	return probe_say(a, probe_refused(EPERM), "it stays 1, for which nothing is piped");
 }
 
 /* clang-format off */
@@ -210,7 +224,8 @@ const struct probe probe_ids[] = {
 	{ "trusted-attribute", "CVE-2021-3493", "set a trusted attribute", try_trusted },
 	{ "files-limit", "one's own limit", "raise RLIMIT_NOFILE", try_files_limit, JUDGE_ANY,
 	  "the host's limit is that of gVisor's processes" },
-	{ "core-limit", "one's own limit", "raise RLIMIT_CORE", try_core_limit, JUDGE_ANY,
+	{ "core-limit", "a core_pattern that is a pipe runs as the host's root: CVE-2025-4598",
+	  "set RLIMIT_CORE, by both calls and with high bits", try_core_limit, JUDGE_ANY,
 	  "gVisor makes no dumps on the host" },
 	{ NULL },
 };

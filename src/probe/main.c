@@ -3,6 +3,9 @@
  * berth-probe run NAME=VALUE.. all but the bombs, or those of only=a,b; one line each, see print()
  * berth-probe neighbour ...    be somebody to be found, until killed
  * berth-probe swap PATH        exchange PATH and PATH.other, as fast as it goes
+ * berth-probe hold NAME        take all there is of something; see shared.c
+ * berth-probe one NAME         and one of it
+ * berth-probe release PID      end the one that holds it
  * berth-probe where            is the working directory below our root?
  */
 #include <errno.h>
@@ -38,6 +41,7 @@ static const char *const verdicts[] = {
 
 static const struct probe *const rooms[] = {
 	probe_calls,
+	probe_requests,
 	probe_families,
 	probe_mounts,
 	probe_kernel,
@@ -47,6 +51,7 @@ static const struct probe *const rooms[] = {
 	probe_others,
 	probe_net,
 	probe_bombs,
+	probe_shared,
 };
 
 long probe_say(struct attempt *a, long verdict, const char *fmt, ...)
@@ -233,7 +238,7 @@ static void run_all(const struct target *t, const char *only)
 		for (const struct probe *p = rooms[i]; p->name; p++) {
 			struct running one;
 
-			if (only ? !is_named(only, p->name) : p->bomb)
+			if (p->take || (only ? !is_named(only, p->name) : p->bomb))
 				continue;
 			if (p->gvisor_only && !t->gvisor)
 				continue;
@@ -271,13 +276,22 @@ static int run(int argc, char **argv)
 	return 0;
 }
 
+/* How the other side is to treat it. */
+static const char *kind(const struct probe *p)
+{
+	if (p->take)
+		return "shared";
+	if (p->bomb)
+		return "bomb";
+	return p->gvisor_only ? "runsc" : "";
+}
+
 static int list(void)
 {
 	for (size_t i = 0; i < array_len(rooms); i++)
 		for (const struct probe *p = rooms[i]; p->name; p++)
 			printf("%s\t%s\t%s\t%s\n", p->name, p->stands_for, p->tries,
-			       p->bomb ? "bomb" : p->gvisor_only ? "runsc"
-								 : "");
+			       kind(p));
 	return 0;
 }
 

@@ -63,11 +63,13 @@ struct probe {
 	bool gvisor_only;   /* asks nothing of crun */
 	long call;          /* without run(): this system call */
 	long args[6];       /* of the call, or for run() */
+	int (*take)(void);  /* one of what others need, too: tried from outside, see shared.c */
 };
 
 /* Each room of probes; ended by a row without a name. */
-extern const struct probe probe_calls[], probe_families[], probe_mounts[], probe_kernel[],
-	probe_paths[], probe_init[], probe_ids[], probe_others[], probe_net[], probe_bombs[];
+extern const struct probe probe_calls[], probe_requests[], probe_families[], probe_mounts[],
+	probe_kernel[], probe_paths[], probe_init[], probe_ids[], probe_others[], probe_net[],
+	probe_bombs[], probe_shared[];
 
 /* Fill in the note. Returns `verdict`. */
 long probe_say(struct attempt *a, long verdict, const char *fmt, ...) printf_like(3, 4);

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "lib/fault.h"
 #include "proto/writer.h"
 
 ssize_t frame_next(struct bytes wire, struct frame *ret, struct err *e)
@@ -69,6 +70,8 @@ void frame_add_error(struct buf *out, const struct err *why)
 	writer_u32(&payload, why->code);
 	writer_str(&payload, why->msg);
 	writer_str(&payload, why->fix);
+	if (why->reason)
+		writer_str(&payload, why->reason);
 	frame_add(out, FRAME_ERROR, payload.data, payload.len);
 }
 
@@ -76,14 +79,18 @@ void frame_error(const struct frame *f, struct err *ret)
 {
 	struct reader r = reader_make(f->payload.data, f->payload.len);
 	enum err_code code = err_code_by_number(reader_u32(&r));
-	char msg[sizeof(ret->msg)], fix[sizeof(ret->fix)];
+	char msg[sizeof(ret->msg)], fix[sizeof(ret->fix)], reason[64] = "";
 
 	reader_str(&r, msg, sizeof(msg));
 	reader_str(&r, fix, sizeof(fix));
+	if (r.pos < r.end)
+		reader_str(&r, reason, sizeof(reason));
 	if (!reader_done(&r)) {
 		err_set(ret, ERR_INTERNAL, "an error that cannot be read");
 		return;
 	}
-	err_set(ret, code, "%s", msg);
+	/* Whether a key is known is never the other end's to say: it may be a guest. */
+	err_set(ret, code == ERR_UNAUTHENTICATED ? ERR_INTERNAL : code, "%s", msg);
 	err_fix(ret, "%s", fix);
+	err_word_reason(ret, reason);
 }

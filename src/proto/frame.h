@@ -48,7 +48,7 @@ enum frame_type {
 	FRAME_STDOUT,      /* bytes */
 	FRAME_STDERR,      /* bytes */
 	FRAME_EXITED,      /* struct exec_exit */
-	FRAME_ERROR,       /* u32 enum err_code, str message, str remediation */
+	FRAME_ERROR,       /* u32 enum err_code, str message, str remediation; str reason, or not */
 	FRAME_FILE,        /* struct file_request: begins an operation on files */
 	FRAME_DATA,        /* bytes of a file or an archive */
 	FRAME_DATA_END,    /* nothing; all of it was sent */

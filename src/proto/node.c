@@ -116,6 +116,8 @@ static const struct field capacity_fields[] = {
 	FIELD(FIELD_STR, node_capacity, cgroups),
 	FIELD(FIELD_STR, node_capacity, runtimes),
 	FIELD(FIELD_U64, node_capacity, cpu_us),
+	FIELD(FIELD_U32, node_capacity, pids),
+	FIELD(FIELD_U32, node_capacity, open_files),
 	{ 0 }
 };
 

@@ -178,7 +178,8 @@ struct node_capacity {
 	uint32_t sandboxes;
 	char cgroups[16]; /* "v2", "hybrid", "v1" */
 	char runtimes[64];
-	uint64_t cpu_us; /* of all sandboxes together, also those that are gone */
+	uint64_t cpu_us;           /* of all sandboxes together, also those that are gone */
+	uint32_t pids, open_files; /* that one sandbox, and one of its processes, may have */
 };
 
 /*

@@ -8,6 +8,7 @@
 static const struct statement put_secret = { "cell-secret-put",
 	"INSERT INTO cell (secret) VALUES ($1) ON CONFLICT DO NOTHING" };
 static const struct statement get_secret = { "cell-secret-get", "SELECT secret FROM cell" };
+static const struct statement get_now = { "cell-now", "SELECT " SQL_MS("now()") " AS now_ms" };
 static const struct statement put_address = { "host-address",
 	"UPDATE host SET address = $2 WHERE id = $1" };
 static const struct statement add_copy = { "image-copy-add",
@@ -35,6 +36,25 @@ int store_cell_secret(struct store *s, const char *fresh, char ret[CELL_SECRET_S
 	    store_run_one(s, &get_secret, NO_ARGS, secret_columns, &got, e) < 0)
 		return -1;
 	memcpy(ret, got.secret, CELL_SECRET_SIZE);
+	return 0;
+}
+
+struct now {
+	uint64_t now_ms;
+};
+
+static const struct column now_columns[] = {
+	COLUMN(COLUMN_U64, now, now_ms),
+	COLUMNS_END,
+};
+
+int store_cell_now(struct store *s, uint64_t *ret, struct err *e)
+{
+	struct now got = { 0 };
+
+	if (store_run_one(s, &get_now, NO_ARGS, now_columns, &got, e) < 0)
+		return -1;
+	*ret = got.now_ms;
 	return 0;
 }
 

@@ -9,6 +9,8 @@
 must_check int store_cell_secret(struct store *s, const char *fresh, char ret[CELL_SECRET_SIZE],
 				 struct err *e);
 
+must_check int store_cell_now(struct store *s, uint64_t *ret_ms, struct err *e); /* since 1970 */
+
 /* Where this host's peers reach it; "": nowhere. */
 must_check int store_host_address(struct store *s, const char *host, const char *address,
 				  struct err *e);

@@ -67,6 +67,7 @@ static void on_notice(void *arg, const PGresult *res)
 static int unreachable(const char *why, struct err *e)
 {
 	err_set(e, ERR_BUSY, "the database cannot be reached: %.*s", (int)strcspn(why, "\n"), why);
+	(void)err_inner(e);
 	return err_fix(e, BUSY_FIX);
 }
 
@@ -89,9 +90,12 @@ int connection_fail(struct store *s, const PGresult *res, struct err *e)
 		return -1;
 	}
 	code = code_of(sqlstate);
-	if (code != ERR_BUSY)
-		return err_set(e, code, "database: %s (%s)", text, sqlstate);
+	if (code != ERR_BUSY) {
+		err_set(e, code, "database: %s (%s)", text, sqlstate);
+		return err_inner(e);
+	}
 	err_set(e, code, "the database is busy: %s (%s)", text, sqlstate);
+	(void)err_inner(e);
 	/* It may be the wrong server by now, or a transaction left open: begin anew. */
 	connection_drop(s);
 	return err_fix(e, BUSY_FIX);

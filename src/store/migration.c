@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "lib/buf.h"
 #include "lib/str.h"
 #include "store/connection.h"
 #include "store/store.h"
@@ -42,50 +43,82 @@ static int make_table(struct store *s, struct err *e)
 	return connection_fail(s, res, e);
 }
 
-/* How many are in. The lock lasts until the end of the transaction. */
-static int lock_and_count(struct store *s, uint64_t *ret, struct err *e)
+/* Which are in, in their order. The lock lasts until the end of the transaction. */
+static int lock_and_list(struct store *s, PGresult **ret, struct err *e)
 {
-	cleanup(result_clear) PGresult *res = NULL;
-
 	if (script(s,
 		   "BEGIN; SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = '10min'; "
 		   "LOCK TABLE migration IN EXCLUSIVE MODE",
 		   NULL, e) < 0)
 		return -1;
-	if (script(s, "SELECT coalesce(max(number), 0) FROM migration", &res, e) < 0)
-		return -1;
-	return str_u64(PQgetvalue(res, 0, 0), ret, e);
+	return script(s, "SELECT number FROM migration ORDER BY number", ret, e);
 }
 
-static int apply(struct store *s, size_t number, struct err *e)
+/* An integer column: nothing else can be in it. */
+static uint64_t number_at(const PGresult *res, int row)
 {
-	const struct migration *m = &migrations[number - 1];
+	struct err ignored;
+	uint64_t n = 0;
+
+	return str_u64(PQgetvalue(res, row, 0), &n, &ignored) < 0 ? 0 : n;
+}
+
+static bool is_in(const PGresult *res, unsigned number)
+{
+	for (int i = 0; i < PQntuples(res); i++)
+		if (number_at(res, i) == number)
+			return true;
+	return false;
+}
+
+/* The first that is not in; NULL: all are. */
+static const struct migration *missing(const PGresult *res)
+{
+	for (size_t i = 0; i < migration_count; i++)
+		if (!is_in(res, migrations[i].number))
+			return &migrations[i];
+	return NULL;
+}
+
+static unsigned newest(const PGresult *res)
+{
+	int n = PQntuples(res);
+
+	return n ? (unsigned)number_at(res, n - 1) : 0;
+}
+
+static int apply(struct store *s, const struct migration *m, struct err *e)
+{
 	cleanup(buf_done) struct buf row = buf_make(1024);
 
 	if (script(s, m->sql, NULL, e) < 0)
 		return err_wrap(e, "migration %s", m->name);
 	/* The name is our own file's, checked by tools/gen-sql. */
-	buf_addf(&row, "INSERT INTO migration (number, name) VALUES (%zu, '%s')", number, m->name);
+	buf_addf(&row, "INSERT INTO migration (number, name) VALUES (%u, '%s')", m->number,
+		 m->name);
 	return script(s, buf_str(&row), NULL, e);
 }
 
 /* One transaction: one migration, or none if `*done` turns out to be true. */
 static int step(struct store *s, bool *done, struct err *e)
 {
-	uint64_t have;
+	cleanup(result_clear) PGresult *have = NULL;
+	unsigned known = migrations[migration_count - 1].number;
+	const struct migration *next;
 
 	s->counts.transactions++;
-	if (lock_and_count(s, &have, e) < 0)
+	if (lock_and_list(s, &have, e) < 0)
 		return -1;
-	if (have > migration_count) {
+	if (newest(have) > known) {
 		err_set(e, ERR_CONFLICT,
 			"the database has schema %u, this program knows only up to %u",
-			(unsigned)have, (unsigned)migration_count);
+			newest(have), known);
 		return err_fix(e, "Install the berth version that made the database, or a newer "
 				  "one; an older program must not write to it.");
 	}
-	*done = have == migration_count;
-	if (!*done && apply(s, have + 1, e) < 0)
+	next = missing(have);
+	*done = !next;
+	if (next && apply(s, next, e) < 0)
 		return -1;
 	return script(s, "COMMIT", NULL, e);
 }

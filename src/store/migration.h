@@ -4,7 +4,8 @@
 #include "lib/base.h"
 
 struct migration {
-	const char *name; /* "0001-first": the number is its place in the list */
+	unsigned number;  /* grows in the list, and may leave some out */
+	const char *name; /* "0001-first" */
 	const char *sql;
 };
 

@@ -4,7 +4,10 @@
 #include "store/sandbox-row.h"
 
 /* clang-format off */
-#define BEST " AND ($2::text IS NULL OR owner = $2) ORDER BY owner = $3 DESC, id LIMIT 2"
+/* Who holds the name comes first; behind it those that are going, or have nothing left. */
+#define BEST \
+	" AND ($2::text IS NULL OR owner = $2) ORDER BY owner = $3 DESC, " \
+	"(state <> 'deleting' AND files_kept) DESC, created_at DESC, id LIMIT 2"
 static const struct statement by_key = { "sandbox-by-key",
 	"SELECT " SANDBOX_COLUMNS " FROM sandbox WHERE identity_key IN ($1, $4) "
 	"AND identity_key <> ''" BEST };
@@ -52,9 +55,10 @@ int store_sandbox_find(struct store *s, const struct sandbox_search *q, struct s
 		return none(q->text, e);
 	if (row_read(res, 0, sandbox_columns, &got, e) < 0)
 		return -1;
-	if (PQntuples(res) > 1 && !q->owner && q->self && strcmp(got.owner, q->self) != 0) {
-		if (row_read(res, 1, sandbox_columns, &other, e) < 0)
-			return -1;
+	if (PQntuples(res) > 1 && row_read(res, 1, sandbox_columns, &other, e) < 0)
+		return -1;
+	if (PQntuples(res) > 1 && !q->owner && q->self && strcmp(got.owner, q->self) != 0 &&
+	    strcmp(got.owner, other.owner) != 0) {
 		err_set(e, ERR_CONFLICT, "%.60s is the name of %s and of %s", q->text, got.id,
 			other.id);
 		return err_fix(e, "They belong to different owners: use the id.");

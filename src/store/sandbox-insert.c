@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "store/network.h"
 #include "store/sandbox-row.h"
 
 /* clang-format off */
@@ -13,10 +14,11 @@
 #define INSERT_FROM \
 	"INSERT INTO sandbox (id, owner, image, image_digest, runtime, host, generation, state, " \
 	LIMIT_COLUMNS ", deadline_at, name, identity_key, isolation, " \
-	"profile, labels, env, sleep_after_ms, keep_alive, cap_subject) " \
+	"profile, labels, env, sleep_after_ms, keep_alive, cap_subject, expires_at) " \
 	"SELECT $1, $2, i.name, i.digest, $4, $5, 1, 'creating', " \
 	LIMIT_VALUES("$6") ", " SQL_AFTER("$7") ", $8, $9, $10, " \
-	"$11, $12::jsonb, $13, $14::bigint, $15::bigint = 1, $16 FROM "
+	"$11, $12::jsonb, $13, $14::bigint, $15::bigint = 1, $16, " \
+	"CASE WHEN $17::bigint > 0 THEN " SQL_AFTER("$17") " END FROM "
 static const struct statement insert = { "sandbox-insert",
 	"WITH made AS (" INSERT_FROM "image i WHERE i.name = $3 FOR SHARE RETURNING *)" TELL_CREATED
 	"SELECT " SANDBOX_COLUMNS " FROM made" };
@@ -24,7 +26,7 @@ static const struct statement insert = { "sandbox-insert",
 static const struct statement insert_once = { "sandbox-insert-once",
 	"WITH named AS (SELECT name, digest FROM image WHERE name = $3 FOR SHARE), "
 	"taken AS (INSERT INTO idempotency (owner, key, request, body_hash, sandbox_id) "
-	"SELECT $2, $17, $18, $19, $1 FROM named "
+	"SELECT $2, $18, $19, $20, $1 FROM named "
 	"ON CONFLICT (owner, key) DO NOTHING RETURNING key), "
 	"made AS (" INSERT_FROM "named i, taken RETURNING *)" TELL_CREATED
 	"SELECT " SANDBOX_COLUMNS " FROM made" };
@@ -175,11 +177,19 @@ static int insert_row(struct store *s, const struct sandbox_intent *intent, stru
 		TEXT(policy_isolation_name(spec->isolation)), TEXT(spec->profile),
 		TEXT(spec->labels[0] ? spec->labels : "{}"), TEXT(spec->env[0] ? spec->env : "{}"),
 		NUMBER(spec->sleep_after_ms), NUMBER(spec->keep_alive), TEXT(spec->cap_subject),
-		TEXT(use ? use->key : NULL), TEXT(use ? use->request : NULL),
-		TEXT(use ? use->body_hash : NULL));
+		NUMBER(spec->lifetime_ms), TEXT(use ? use->key : NULL),
+		TEXT(use ? use->request : NULL), TEXT(use ? use->body_hash : NULL));
 
 	args.len -= use ? 0 : 3; /* the plain statement has no place for them */
 	return store_run_one(s, use ? &insert_once : &insert, args, sandbox_columns, ret, e);
+}
+
+static int write_network(struct store *s, const struct sandbox_intent *intent, struct err *e)
+{
+	cleanup(free_ptr) struct network_row *row = xcalloc(1, sizeof(*row));
+	struct network_put put = { intent->id, intent->owner, intent->network, false };
+
+	return intent->network ? store_network_put(s, &put, row, e) : 0;
 }
 
 static int insert_admitted(struct store *s, const struct sandbox_intent *intent,
@@ -194,6 +204,8 @@ static int insert_admitted(struct store *s, const struct sandbox_intent *intent,
 		return -1;
 	}
 	n = insert_row(s, intent, ret, e);
+	if (n > 0 && write_network(s, intent, e) < 0)
+		n = -1;
 	if (n <= 0) {
 		store_rollback(s);
 		return n;
@@ -204,9 +216,9 @@ static int insert_admitted(struct store *s, const struct sandbox_intent *intent,
 int store_sandbox_insert(struct store *s, const struct sandbox_intent *intent,
 			 struct sandbox *ret, struct err *e)
 {
-	bool counted = intent->room || intent->spec->cap_subject[0];
+	bool several = intent->room || intent->spec->cap_subject[0] || intent->network;
 	struct sandbox got = { 0 };
-	int n = counted ? insert_admitted(s, intent, &got, e) : insert_row(s, intent, &got, e);
+	int n = several ? insert_admitted(s, intent, &got, e) : insert_row(s, intent, &got, e);
 
 	if (n < 0 && e->code == ERR_CONFLICT)
 		return err_set(e, ERR_CONFLICT, "sandbox %.60s exists already, or its name or "

@@ -9,7 +9,9 @@
 static const struct statement patch = { "sandbox-patch",
 	"WITH did AS (UPDATE sandbox SET labels = coalesce($3::jsonb, labels), "
 	"env = coalesce($4, env), sleep_after_ms = coalesce($5::bigint, sleep_after_ms), "
-	"keep_alive = coalesce($6::bigint = 1, keep_alive), deadline_at = "
+	"keep_alive = coalesce($6::bigint = 1, keep_alive), expires_at = "
+	"CASE WHEN $11::bigint IS NULL THEN expires_at WHEN $11::bigint = 0 THEN NULL "
+	"ELSE " SQL_AFTER("$11") " END, deadline_at = "
 	"CASE WHEN $7::bigint IS NULL THEN deadline_at WHEN $7::bigint = 0 THEN NULL "
 	"ELSE " SQL_AFTER("$7") " END, (" LIMIT_COLUMNS ") = ROW (" LIMIT_VALUES("$8") "), "
 	"profile = $9, limits_pending = limits_pending OR $10::bigint = 1, version = version + 1 "
@@ -56,6 +58,7 @@ static int patch_row(struct store *s, const struct sandbox_patch *p, struct sand
 		TEXT(limits_text(p->limits, limits)),
 		TEXT(p->profile),
 		NUMBER(p->limits_pending),
+		number_or_null(p->lifetime_ms),
 	};
 	int n = store_run_one(s, &patch, (struct args){ items, array_len(items) }, sandbox_columns,
 			      ret, e);

@@ -59,7 +59,11 @@ const struct column sandbox_columns[] = {
 	COLUMN(COLUMN_STR, sandbox, env),
 	COLUMN(COLUMN_U64, sandbox, sleep_after_ms),
 	COLUMN(COLUMN_BOOL, sandbox, keep_alive),
+	COLUMN(COLUMN_U64, sandbox, expires_ms),
 	COLUMN(COLUMN_U64, sandbox, last_used_ms),
 	COLUMN(COLUMN_U64, sandbox, busy_ms),
+	COLUMN(COLUMN_U64, sandbox, failed_ms),
+	COLUMN(COLUMN_STR, sandbox, failed_why),
+	COLUMN(COLUMN_BOOL, sandbox, files_kept),
 	COLUMNS_END
 };

@@ -15,19 +15,29 @@
 	"coalesce(" SQL_MS("deadline_at") ", 0) AS \"stop.next_ms\", " \
 	"coalesce(" SQL_MS("deadline_at") ", 0) AS \"stop.deadline_ms\", " \
 	"name, identity_key, isolation, profile, labels::text AS labels, env, sleep_after_ms, " \
-	"keep_alive, " SQL_MS("last_used_at") " AS last_used_ms, " \
-	"coalesce(" SQL_MS("busy_since") ", 0) AS busy_ms"
+	"keep_alive, coalesce(" SQL_MS("expires_at") ", 0) AS expires_ms, " \
+	SQL_MS("last_used_at") " AS last_used_ms, " \
+	"coalesce(" SQL_MS("busy_since") ", 0) AS busy_ms, " \
+	"coalesce(" SQL_MS("failed_at") ", 0) AS failed_ms, failed_why, files_kept"
 /* A tombstone read as a sandbox: the same columns, what it does not know is empty. */
 #define GONE_COLUMNS \
 	"id, owner, '', '', '', host, generation, 'gone', " \
 	LIMIT_NOTHING ", false, 0, 0, '', " \
-	SQL_MS("now()") ", 'none', 0, 0, 0, '', 0, 0, '', '', '', '', '{}', '{}', 0, false, 0, 0"
+	SQL_MS("now()") ", 'none', 0, 0, 0, '', 0, 0, '', '', '', '', '{}', '{}', 0, false, 0, " \
+	"0, 0, 0, '', false"
 /* What was written is told in the same statement: "WITH ", "did AS (... RETURNING *)", this. */
 #define TELL(version, event, from, to, reason, attempt, did) \
 	", told AS (INSERT INTO sandbox_event " \
 	"(sandbox_id, seq, event, from_state, to_state, reason, attempt) " \
 	"SELECT id, " version ", " event ", " from ", " to ", " reason ", " attempt \
 	" FROM " did ") "
+/* The network policies of those that are erased: only what was counted stays, for the usage. */
+#define COUNTED "n.connections + n.requests + n.bytes_out + n.bytes_in"
+#define FREE_NETWORK(did) \
+	"freed AS (DELETE FROM sandbox_network n USING " did \
+	" WHERE n.sandbox_id = " did ".id AND " COUNTED " = 0), " \
+	"reduced AS (UPDATE sandbox_network n SET policy = '{\"mode\":\"none\"}' FROM " did \
+	" WHERE n.sandbox_id = " did ".id AND " COUNTED " > 0)"
 /* clang-format on */
 
 extern const struct column sandbox_columns[];

@@ -33,6 +33,11 @@ static const struct statement get = { "sandbox-get",
 	"CASE WHEN $5 = 'ready' AND state <> 'ready' THEN now() ELSE last_used_at END, " \
 	"busy_since = CASE WHEN $5 = 'ready' THEN busy_since END, deadline_at = " \
 	"CASE WHEN $7::bigint = 0 THEN NULL ELSE " SQL_AFTER("$7") " END, " \
+	"failed_at = CASE WHEN $5 = 'failed' AND state <> 'failed' THEN now() " \
+	"ELSE failed_at END, " \
+	"failed_why = CASE WHEN $5 = 'failed' AND state <> 'failed' THEN $6 ELSE failed_why END, " \
+	"files_kept = files_kept AND ($5 <> 'failed' OR " \
+	"(state <> 'creating' AND $8 <> 'removed')), " \
 	"stop_state = $9, stop_attempt = $10, stop_attempts = $11, stop_rechecks = $12, " \
 	"quarantined_at = CASE $9 WHEN 'none' THEN NULL " \
 	"WHEN 'quarantined' THEN coalesce(quarantined_at, now()) ELSE quarantined_at END " \
@@ -50,6 +55,7 @@ static const struct statement erase = { "sandbox-erase",
 	"WITH gone AS (DELETE FROM sandbox WHERE id = $1 AND generation = $2 "
 	"AND state = 'deleting' AND stop_attempt = $4 RETURNING *)"
 	TELL("version + 1", "'removed'", "'deleting'", "'gone'", "''", "stop_attempt", "gone") ", "
+	FREE_NETWORK("gone") ", "
 	"made AS (INSERT INTO tombstone (id, owner, host, generation, receipt) "
 	"SELECT id, owner, host, generation, $3 FROM gone RETURNING *) "
 	"SELECT " TOMBSTONE_COLUMNS " FROM made UNION ALL "

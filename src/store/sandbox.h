@@ -35,6 +35,7 @@ struct sandbox_intent {
 	bool *full;                        /* set if the host has no room; may be NULL */
 	uint64_t deadline_ms;
 	const struct idempotency_use *use; /* NULL: the request came without a key */
+	const char *network;               /* written with it or not at all; NULL: none */
 };
 must_check int store_sandbox_insert(struct store *s, const struct sandbox_intent *intent,
 				    struct sandbox *ret, struct err *e);
@@ -95,6 +96,7 @@ struct sandbox_patch {
 	uint64_t version;
 	const char *labels, *env; /* JSON */
 	const uint64_t *sleep_after_ms;
+	const uint64_t *lifetime_ms; /* from now, 0: no end */
 	const bool *keep_alive;
 	const uint64_t *deadline_ms; /* from now, 0: none */
 	const struct limits *limits; /* never NULL, as the next: the old ones, if they stay */

@@ -31,7 +31,9 @@ AWAY = {
 	"CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_PTRACE", "CAP_SYS_MODULE", "CAP_SYS_RAWIO", "CAP_SYS_TIME",
 	"CAP_SYS_BOOT", "CAP_SYS_NICE", "CAP_SYSLOG", "CAP_MKNOD", "CAP_DAC_READ_SEARCH", "CAP_SYS_PACCT",
 	"CAP_SYS_TTY_CONFIG", "CAP_AUDIT_CONTROL", "CAP_AUDIT_READ", "CAP_BPF", "CAP_PERFMON", "CAP_SETFCAP",""")],
-    "user namespace": [(BUNDLE, '"mount", "cgroup", "user" };', '"mount", "cgroup" };'),
+    "user namespace": [(BUNDLE, '	json_open(out, \'{\');\n	json_str(out, "type", "user");\n	if (b->userns)\n'
+                        '		json_str(out, "path", b->userns);\n	buf_adds(out, "}");\n',
+                        ""),
                        (BUNDLE, '	write_ids(out, "uidMappings", b->first_id);\n	write_ids(out, "gidMappings", b->first_id);\n',
                         "	(void)write_ids;\n"),
                        ("src/node/idmap.c", "MOUNT_ATTR_IDMAP | MOUNT_ATTR_NODEV", "0")],
@@ -47,8 +49,11 @@ AWAY = {
     "nosuid": [(BUNDLE, 'buf_adds(out, "[\\"nosuid\\",\\"noexec\\"");', 'buf_adds(out, "[\\"noexec\\"");')],
     "no new privileges": [(BUNDLE, 'json_bool(out, "noNewPrivileges", true);', 'json_bool(out, "noNewPrivileges", false);')],
     "flags of the pool": [("src/node/pool.c", "MS_NOATIME | MS_NOSUID | MS_NODEV", "MS_NOATIME")],
-    "core limit": [(BUNDLE, '{\\"type\\":\\"RLIMIT_CORE\\",\\"hard\\":0,\\"soft\\":0}]',
-                    '{\\"type\\":\\"RLIMIT_CORE\\",\\"hard\\":1000000,\\"soft\\":1000000}]')],
+    "owner of the user namespace": [("src/node/userns.c", "	return setresgid(owner, owner, owner) < 0 ? -1 : setresuid(owner, owner, owner);",
+                                     "	(void)owner;\n	return 0;")],
+    "core limit": [(BUNDLE, '{ "RLIMIT_CORE", CORE_NEVER }', '{ "RLIMIT_CORE", 1000000 }')],
+    "core limit stays": [(SECCOMP, '	{ "setrlimit", NOT_DONE, 1,', '	{ "setrlimit", 0, 1,'),
+                         (SECCOMP, '	{ "prlimit64", NOT_DONE, 2,', '	{ "prlimit64", 0, 2,')],
     "memory limit": [(CREATE, ".memory_bytes = a->spec.limits.memory_bytes,", ".memory_bytes = 4ULL << 30,")],
     "pids limit": [(CREATE, ".pids = runtime_pids(a->runtime, a->spec.limits.pids),", ".pids = 20000,")],
     "cpu limit": [(CREATE, ".cpu_milli = a->spec.limits.cpu_milli,", ".cpu_milli = 8000,")],
@@ -67,7 +72,7 @@ AWAY = {
     "init is not dumpable": [("src/init/main.c", "	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);\n", "")],
     "descriptors are closed": [("src/init/command.c", "	(void)syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);\n",
                                 "	for (int fd = 3; fd < 64; fd++)\n		(void)fcntl(fd, F_SETFD, 0);\n")],
-    "ids of its own": [("src/node/allocation.c", "(uint32_t)a->node->settings.first_id + a->slot * IDMAP_RANGE;",
+    "ids of its own": [("src/node/allocation.c", "(uint32_t)a->node->settings.first_id + a->slot * USERNS_RANGE;",
                         "(uint32_t)a->node->settings.first_id;")],
     "no mount of the host's": [(BUNDLE, '	bind(out, b->init, "/.berth/init", "ro");',
                                 '	bind(out, "/tmp", "/tmp", "rw");\n	bind(out, b->init, "/.berth/init", "ro");')],
@@ -76,18 +81,24 @@ AWAY = {
     "protocols of sockets": [(SECCOMP, "	SOCKET(AF_INET, 0),\n", '	{ "socket", 0, 1, { { 0, SCMP_CMP_EQ, AF_INET, 0 } } },\n')],
     "socket families": [(SECCOMP, '	{ "socket", 0, 1, { { 0, SCMP_CMP_EQ, AF_UNIX, 0 } } },\n', '	{ "socket", 0, 0, { { 0 } } },\n')],
     "options of sockets": [(SECCOMP, "	OPTIONS(SOL_SOCKET),\n", '	{ "setsockopt", 0, 0, { { 0 } } },\n')],
+    "requests of ioctl": [(SECCOMP, '"kill", "landlock_add_rule"', '"ioctl", "kill", "landlock_add_rule"')],
     "flags of clone": [(SECCOMP, '{ "clone",  0, 1, { { 0, SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS, 0 } } },', '{ "clone", 0, 0, { { 0 } } },'),
                        (SECCOMP, '{ "clone3", ENOSYS, 0, { { 0 } } },', '{ "clone3", 0, 0, { { 0 } } },')],
 }
 
 # What is taken away together, on which engine, and who must get through.
 GUARDS = [
-    (["filter"], "crun", """bpf io-uring-setup userfaultfd keyctl add-key request-key name-to-handle kcmp move-pages mbind
+    (["filter"], "crun", """bpf io-uring-setup userfaultfd aio keyctl add-key request-key name-to-handle kcmp move-pages mbind
         set-mempolicy process-madvise pidfd-getfd cachestat sysfs af-alg netlink-xfrm unshare-user clone-user clone3-user abi-32-bit"""),
     (["protocols of sockets"], "crun", "sctp dccp mptcp udplite l2tp"),
     (["socket families"], "crun", "af-alg af-vsock netlink-netfilter netlink-xfrm"),
     (["options of sockets"], "crun", "tls-in-kernel esp-in-tcp udp-encapsulation"),
     (["flags of clone"], "crun", "clone-user clone3-user"),
+    (["requests of ioctl"], "crun", """subvolume subvolume-v2 subvolume-high-bits snapshot snapshot-v2 subvolume-remove
+        subvolume-remove-v2 subvolume-flags subvolume-default subvolume-info quota-switch quota-limit quota-group pool-search
+        pool-info pool-space pool-sync pool-defragment pool-freeze pool-trim file-flags file-attributes file-verity file-keys
+        file-map namespace-owner terminal-input terminal-discipline terminal-console interface-flags interface-bridge
+        interface-tool"""),
     (["filter", "small capabilities"], "crun", """mount-tmpfs mount-bind mount-proc umount-mask remount-rw fsopen open-tree sethostname
         capabilities capset ambient unshare-mount setdomainname"""),
     (["filter", "small capabilities", "user namespace", "device list", "flags of the pool", "masks", "read-only paths", "read-only /sys"], "crun",
@@ -98,6 +109,9 @@ GUARDS = [
     (["nosuid"], "crun", "mount-flags"),
     (["no new privileges", "flags of the pool"], "crun", "setuid file-rights"),
     (["core limit"], "crun", "core-dump"),
+    (["core limit stays"], "crun", "core-limit"),
+    (["owner of the user namespace"], "crun", "shared-inotify shared-signals shared-timers shared-queues"),
+    (["ids of its own", "owner of the user namespace"], "crun", "shared-pipes"),
     (["memory limit", "size of /dev", "size of /dev/shm"], "crun",
      "memory-bomb memfd-bomb sysv-bomb shm-bomb dev-bomb socket-bomb"),
     (["pids limit", "cpu limit", "terminals", "open files limit"], "crun", "fork-bomb terminal-bomb file-bomb"),
@@ -128,11 +142,11 @@ CANNOT = {name: why for why, names in {
     "nothing outside answers: this machine has no network beyond itself":
         "dns dns-tunnel host-services ipv6 multicast quic",
     "the kernel has a limit of its own here":
-        "core-limit files-limit icmp icmp6 id-map oom-score realtime",
+        "files-limit icmp icmp6 id-map oom-score realtime shared-locked-memory",
     "without a pid namespace berth-init would be among the host's processes, with the right to kill them":
         "environments processes signal trace",
     "what is looked at from outside is that the neighbour answers, and it did":
-        "inode-bomb output-bomb",
+        "inode-bomb output-bomb shared-terminals",
     "files are handled inside the box: there is no way on the host to break":
         "host-paths init-root shared-file tree-hard-link working-directory",
     "it is what runsc is: without it the engine is crun":

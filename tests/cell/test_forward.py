@@ -1,15 +1,20 @@
 """Any berthd takes any request: what another host must answer is handed on to it."""
 import hashlib
+import hmac
 import http.client
 import json
 import os
+import sys
 import threading
 import time
 
 from cell import PEER_PORT, PORT, error_of
 from client import Api, ApiError, event_bytes
-from server import wait_until
+from server import TOP, wait_until
 from websocket import WebSocket
+
+sys.path.insert(0, str(TOP / "tests/crash"))
+from clock import Clock  # noqa: E402
 
 CELL = {"hosts": 2}
 
@@ -97,7 +102,7 @@ def test_whose_it_is_counts_on_both_hosts(c):
 
 def test_strangers_cannot_speak_for_others(c):
     ident, far = box_on(c, c.hosts[0])
-    forged = {"Berth-Peer": "v1;h2;h1;rq_x;key_x;admin;6669727374;" + "0" * 64}
+    forged = {"Berth-Peer": "v2;h2;h1;rq_x;key_x;admin;6669727374;1;1;" + "0" * 64}
     path = f"/v1/sandboxes/{ident}"
     nobody = Api(PORT, None, address=c.hosts[0].address)
     assert nobody.request("DELETE", path, headers=forged)[0] == 403
@@ -261,3 +266,52 @@ def test_a_stranger_learns_nothing_from_a_host_that_is_away(c):
     asked = [stranger.request("POST", f"/v1/sandboxes/{i}/exec", {"argv": ["true"]}) for i in (ident, "sb_c1_" + "0" * 20)]
     c.hosts[0].start()
     assert [(status, body["code"]) for status, body, _ in asked] == [(404, "not_found")] * 2, asked
+
+
+def cell_now(c):
+    return int(c.primary.sql("SELECT (extract(epoch FROM now()) * 1000)::bigint")[0][0])
+
+
+def written_pass(c, to, method, path, at, nonce):
+    """As another host of the cell would write it, for a request to `to`."""
+    secret = c.primary.sql("SELECT secret FROM cell")[0][0]
+    text = f"v2;h2;{to};rq_by_hand;key_x;admin;6669727374;{at};{nonce}"
+    mac = hmac.new(secret.encode(), f"{text}\n{method}\n{path}\n".encode(), hashlib.sha256).hexdigest()
+    return {"Berth-Peer": f"{text};{mac}"}
+
+
+def test_a_pass_is_taken_once_and_for_a_minute(c):
+    ident, _ = box_on(c, c.hosts[0])
+    door, path = Api(PEER_PORT, None, address=c.hosts[0].address), f"/v1/sandboxes/{ident}"
+    seen = written_pass(c, "h1", "GET", path, cell_now(c), 4711)
+    assert door.request("GET", path, headers=seen)[0] == 200
+    status, code, message = error_of(door.request("GET", path, headers=seen))
+    assert (status, code) == (403, "denied") and "used before" in message, message
+    for at in (cell_now(c) - 120000, cell_now(c) + 120000):
+        status, code, message = error_of(door.request("GET", path, headers=written_pass(c, "h1", "GET", path, at, at)))
+        assert (status, code) == (403, "denied") and "another time" in message, message
+    c.hosts[0].kill("berthd")
+    c.hosts[0].start()
+    assert door.request("GET", path, headers=written_pass(c, "h1", "GET", path, cell_now(c), 4712))[0] == 200
+
+
+def test_a_host_whose_wall_clock_jumped_still_serves(c):
+    """Passes go by the database's time, on both sides."""
+    clock = Clock(c.hosts[1].dir / "clock")
+    daemon = c.hosts[1].berthd
+    daemon.env.update(clock.env)
+    try:
+        c.hosts[1].kill("berthd")
+        c.hosts[1].start()
+        ident, far = box_on(c, c.hosts[0])
+        other, back = box_on(c, c.hosts[1])
+        for jump in (0, 7200, -7200):
+            clock.set(jump)
+            time.sleep(2.5)
+            assert far.exec(ident, ["true"]).exit_code == 0, "what it writes is taken"
+            assert back.exec(other, ["true"]).exit_code == 0, "what it is shown is taken"
+    finally:
+        for name in clock.env:
+            daemon.env.pop(name, None)
+        c.hosts[1].kill("berthd")
+        c.hosts[1].start()

@@ -159,9 +159,14 @@ def test_a_host_that_was_removed_kills_what_it_has_when_it_comes_back(c):
     h1.cut_off()
     wait_until(lambda: frozen(h1), 30, "frozen")
     wait_until(lambda: h2.api.request("DELETE", "/v1/sandboxes/" + ident)[0] == 202, 30, "taken, and not proven")
-    wait_until(lambda: h2.api.request("DELETE", "/v1/hosts/h1")[0] == 200, 60, "removed")
+    wait_until(lambda: h2.api.get("/v1/hosts/h1")["state"] == "lost", 60, "lost")
+    for wish in ("", "?confirm=yes"):
+        status, body, _ = h2.api.request("DELETE", "/v1/hosts/h1" + wish)
+        assert status == 409 and "not seen to end" in body["message"] and "--powered-off" in body["remediation"], body
+    wait_until(lambda: h2.api.request("DELETE", "/v1/hosts/h1?confirm=powered-off")[0] == 200, 60, "removed")
     receipt = h2.api.get(f"/v1/sandboxes/{ident}/receipt")
     assert receipt["receipt"]["process"] == "unknown" and receipt["receipt"]["removed_by"] == "first", receipt
+    assert receipt["receipt"]["statement"] == "the host is powered-off" and receipt["receipt"]["removed_at"], receipt
     assert h1.pids(ident) and frozen(h1)
     h1.join()
     wait_until(lambda: not h1.pids(ident), 60, "killed")

@@ -114,7 +114,7 @@ class HostRemoved(CellScenario):
         h1, h2 = w.c.hosts
         h1.cut_off()
         try:
-            return until(lambda: answer(h2, "DELETE", "/v1/hosts/h1")[0] in (200, 404), 40, 0.2)
+            return until(lambda: answer(h2, "DELETE", "/v1/hosts/h1?confirm=powered-off")[0] in (200, 404), 40, 0.2)
         finally:
             h1.join()
             until(lambda: not h1.pids(thing), 40, 0.1)

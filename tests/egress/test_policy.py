@@ -49,6 +49,51 @@ def test_other_ports_are_bytes(w):
     assert tcp(w, "api.example.com", 7001, "print(s.recv(99))").stdout == "b'hello first\\n'\n"
 
 
+FIRST = """
+import time
+time.sleep({wait})
+s.send({first!r})
+try:
+    print(s.recv(400)[:60])
+except ConnectionError:
+    print('closed')
+"""
+
+
+def test_who_waits_is_looked_at_all_the_same(w):
+    """On a port where bytes pass: another Host or SNI, at once, late, in parts, or behind empty lines."""
+    w.policy([("api.example.com", "8080 7000")])
+    evil = b"GET /evil HTTP/1.1\r\nHost: evil.example.org\r\n\r\n"
+    for wait in (0, 0.4, 1.5):
+        for first in (evil, b"\r\n\r\n" + evil):
+            out = tcp(w, "api.example.com", 8080, FIRST.format(wait=wait, first=first))
+            assert "403" in out.stdout, (wait, first, out)
+    split = "import time; s.send(b'GE'); time.sleep(0.4); s.send(b'T /evil HTTP/1.1\\r\\nHost: evil.example.org\\r\\n\\r\\n'); print(s.recv(400)[:60])"
+    assert "403" in tcp(w, "api.example.com", 8080, split).stdout
+    w.event("host", "evil.example.org")
+    late = tcp(w, "api.example.com", 7000, f"""
+import ssl, time
+time.sleep(0.4)
+ssl.create_default_context(cafile={str(w.work / 'ca.pem')!r}).wrap_socket(s, server_hostname='evil.example.org')
+""")
+    assert "denied" in late.stderr, late
+    w.event("sni", "evil.example.org")
+    assert not w.outside.seen("request"), w.outside.seen("request")
+    good = b"GET /good HTTP/1.1\r\nHost: api.example.com:8080\r\n\r\n"
+    assert "200" in tcp(w, "api.example.com", 8080, FIRST.format(wait=0.4, first=good)).stdout
+    assert tcp(w, "api.example.com", 7000, FIRST.format(wait=0.4, first=b"ab")).stdout == "b'ab'\n"
+    assert tcp(w, "api.example.com", 7000, FIRST.format(wait=0, first=b"\r\n")).stdout == "b'\\r\\n'\n"
+
+
+def test_a_server_that_speaks_first_is_heard_soon(w):
+    """Against a service that speaks second, on the same way: no more than a moment is added."""
+    w.policy(ALLOW)
+    clock = "import time; t = time.monotonic(); {}; print(time.monotonic() - t)"
+    first = min(float(tcp(w, "api.example.com", 7001, clock.format("s.recv(99)")).stdout) for _ in range(3))
+    second = min(float(tcp(w, "api.example.com", 7000, clock.format("s.send(b'ab'); s.recv(9)")).stdout) for _ in range(3))
+    assert first < second + 0.5, (first, second)
+
+
 def test_dns_answers_only_allowed_names(w):
     w.policy(ALLOW)
     assert ask(w, "api.example.com")[1].startswith("198.18.")

@@ -14,7 +14,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct pass_request rq = { "secret", "GET", "/v1/x", "a=b" };
 	static const struct pass_request other = { "secret", "GET", "/v1/y", "a=b" };
 	cleanup(buf_done) struct buf text = buf_make(4096), written = buf_make(4096);
-	struct pass p = { .role = ROLE_USER, .from = "h1", .to = "h2", .request = "rq_1" }, got;
+	struct pass p = { .role = ROLE_USER,
+			  .from = "h1",
+			  .to = "h2",
+			  .request = "rq_1",
+			  .at_ms = size,
+			  .nonce = size + 1 };
+	struct pass got;
 	size_t len = size < sizeof(p.owner) - 1 ? size : sizeof(p.owner) - 1;
 	struct err e;
 
@@ -26,6 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	pass_write(&p, &rq, &written);
 	if (pass_read(buf_str(&written), &rq, &got, &e) < 0 || strcmp(got.owner, p.owner) != 0 ||
 	    got.role != ROLE_USER || strcmp(got.to, "h2") != 0)
+		abort();
+	if (got.at_ms != p.at_ms || got.nonce != p.nonce)
 		abort();
 	if (pass_read(buf_str(&written), &other, &got, &e) == 0)
 		abort();

@@ -29,7 +29,7 @@ FIELDS = {  # verb: request, part, reply
     "capacity": ([("request", "s"), ("follow", "I")], None,
                  [("version", "I"), ("cpus", "I"), ("memory_total", "Q"), ("memory_available", "Q"),
                   ("disk_total", "Q"), ("disk_available", "Q"), ("sandboxes", "I"),
-                  ("cgroups", "s"), ("runtimes", "s"), ("cpu_us", "Q")]),
+                  ("cgroups", "s"), ("runtimes", "s"), ("cpu_us", "Q"), ("pids", "I"), ("open_files", "I")]),
     "lease": ([("request", "s"), ("op", "I"), ("epoch", "Q"), ("until_ms", "Q")], None,
               [("state", "I"), ("epoch", "Q"), ("until_ms", "Q"), ("runs", "I"), ("still", "I"), ("frozen_ms", "Q")]),
     "usage": (TARGET, None, USAGE),

@@ -1,5 +1,6 @@
 """Who gets a sandbox at all: caps of an owner, room on the host; and nothing is destroyed to make room."""
 import os
+import signal
 import time
 
 from marks import limit
@@ -86,7 +87,7 @@ def test_promises_are_counted_as_often_as_the_host_may_make_them(s):
 
 
 @limit(120)
-def test_a_low_disk_takes_no_new_ones_and_what_cannot_be_measured_neither(s):
+def test_a_low_disk_takes_no_new_ones(s):
     free = s.api.get("/v1/host")["disk_available"] >> 20
     box = s.api.create(disk_mb=512)
     settings(s, disk_keep_mb=free - 100)
@@ -101,3 +102,21 @@ def test_a_low_disk_takes_no_new_ones_and_what_cannot_be_measured_neither(s):
     finally:
         delete_all(s)
         settings(s, disk_keep_mb=None)
+
+
+@limit(180)
+def test_a_host_that_cannot_be_measured_takes_no_new_ones(s):
+    box = s.api.create(**{k: v for k, v in SMALL.items() if k != "image"})
+    s.process.send_signal(signal.SIGSTOP)  # it would start berth-node again
+    try:
+        os.kill(s.pid("berth-node"), signal.SIGKILL)
+        wait_until(lambda: not s.healthy(), 60, "berth-node away")
+        time.sleep(3)  # it is measured every second, and what was measured just before counts
+        why = fails(503, s.api.call, "POST", "/v1/sandboxes", SMALL)
+        assert "could not be measured" in why["message"], why
+        assert [b["id"] for b in s.api.sandboxes()] == [box], "nothing was written, and nothing destroyed"
+    finally:
+        s.process.send_signal(signal.SIGCONT)
+    wait_until(s.healthy, 60, "healthy again")
+    assert s.api.exec(box, "echo here").out == b"here\n"
+    delete_all(s)

@@ -359,6 +359,29 @@ def test_a_deleted_context_is_gone_with_its_processes(s):
         refused(404, b.api.call, "DELETE", f"/v1/sandboxes/{b.id}/contexts/{c}")
 
 
+FORKS = """import os, time
+try:
+    while True:
+        if os.fork() == 0: time.sleep(1000)
+except OSError: pass
+"""
+
+
+@only("crun")
+@limit(120)
+def test_a_context_whose_end_was_not_seen_stays_on_record(s):
+    """With every process taken nothing can reach it; then it is not told as gone."""
+    with s.box(image=images.have(s, "python3"), memory_mb=512, pids=24) as b:
+        c = run(b, FORKS)["context"]
+        for _ in range(2):
+            status, body, _ = b.api.request("DELETE", f"/v1/sandboxes/{b.id}/contexts/{c}")
+            assert status == 429 and "process" in body["message"], (status, body)
+            assert b.api.get(f"/v1/sandboxes/{b.id}/contexts/{c}")["id"] == c
+        b.api.call("POST", f"/v1/sandboxes/{b.id}/sleep")
+        assert b.api.call("DELETE", f"/v1/sandboxes/{b.id}/contexts/{c}")["state"] == "gone"
+        refused(404, b.api.get, f"/v1/sandboxes/{b.id}/contexts/{c}")
+
+
 @limit(120)
 def test_a_context_outlives_berthd(s):
     with python(s) as b:

@@ -19,35 +19,84 @@ DEV_ENV = {"BERTH_TIMER_DIVISOR": str(DIVISOR)}
 BACKOFF = [s / DIVISOR for s in (5, 10, 30, 60, 120)]
 FIRST_RECHECK, ATTEMPT_LIMIT = 600 / DIVISOR, 45 / DIVISOR
 JITTER, SLACK = 1.2, 5  # berthd looks every 2 s / DIVISOR; the rest is a busy machine
-SUBVOL_CREATE, SNAP_DESTROY = 0x5000940E, 0x5000940F
+SUBVOL_CREATE, SNAP_CREATE, SUBVOL_SETFLAGS, READ_ONLY = 0x5000940E, 0x50009401, 0x4008941A, 2
+GETFLAGS, SETFLAGS, IMMUTABLE = 0x80086601, 0x40086602, 0x10
 
 
-def subvolume(s, ident, request, name=b"held"):
-    """In the sandbox's own subvolume, as berth-node sees it."""
-    path = f"/proc/{s.pid('berth-node')}/root{s.dir}/node/pool/sandboxes/{s.allocation(ident)}"
+def disk(s, ident):
+    """The sandbox's own subvolume, as berth-node sees it."""
+    return f"/proc/{s.pid('berth-node')}/root{s.dir}/node/pool/sandboxes/{s.allocation(ident)}"
+
+
+@contextlib.contextmanager
+def opened(path):
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.ioctl(fd, request, bytearray(struct.pack("q4088s", 0, name)))
+        yield fd
     finally:
         os.close(fd)
 
 
+def pin(s, ident, on):
+    """Nothing removes a directory that is immutable. No guest can make one so."""
+    with opened(disk(s, ident)) as fd:
+        flags = bytearray(8)
+        fcntl.ioctl(fd, GETFLAGS, flags)
+        now = struct.unpack("q", flags)[0]
+        fcntl.ioctl(fd, SETFLAGS, struct.pack("q", now | IMMUTABLE if on else now & ~IMMUTABLE))
+
+
+def make_subvolume(path, name, of=None):
+    """What a guest did by itself before there was a list of ioctl requests; now the host does it for the test."""
+    with opened(path) as fd, opened(of or path) as source:
+        fcntl.ioctl(fd, SNAP_CREATE if of else SUBVOL_CREATE, bytearray(struct.pack("q4088s", source, name.encode())))
+
+
+def make_read_only(path):
+    with opened(path) as fd:
+        fcntl.ioctl(fd, SUBVOL_SETFLAGS, struct.pack("Q", READ_ONLY))
+
+
 @contextlib.contextmanager
 def held(s):
-    """A sandbox whose disk cannot be removed: there is a subvolume inside that is not ours."""
+    """A sandbox whose disk cannot be removed."""
     ident = s.api.create()
-    subvolume(s, ident, SUBVOL_CREATE)
+    pin(s, ident, True)
     let_go = []
 
     def release():
         if not let_go:
-            subvolume(s, ident, SNAP_DESTROY)
+            pin(s, ident, False)
             let_go.append(True)
     try:
         yield ident, release
     finally:
         release()
         wait_until(lambda: s.api.delete(ident)["state"] == "gone", 30, "gone when let go")
+
+
+def test_a_disk_with_subvolumes_inside_is_deleted(s):
+    """Nested, deeper than a path can be long, a snapshot of itself, read-only with others inside: all go, with a receipt."""
+    ident = s.api.create()
+    path = disk(s, ident)
+    for name in ("one", "one/two", "one/two/three"):
+        make_subvolume(os.path.dirname(f"{path}/{name}"), os.path.basename(name))
+    pathlib.Path(path, "one/two/three/file").write_bytes(os.urandom(1 << 20))
+    make_read_only(f"{path}/one/two")
+    make_read_only(f"{path}/one")
+    make_subvolume(path, "copy", of=path)
+    here = os.open(path, os.O_RDONLY)
+    for _ in range(40):
+        os.mkdir("d" * 200, dir_fd=here)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    make_subvolume(f"/proc/self/fd/{here}", "deep")
+    os.close(here)
+    told = s.api.delete(ident)
+    assert told["state"] == "gone" and told["receipt"], told
+    assert not os.path.exists(path)
+    assert s.api.sandboxes() == []
 
 
 def when(text):

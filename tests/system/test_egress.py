@@ -308,8 +308,12 @@ def test_the_command_shows_what_is_enforced_and_says_what_is_wrong(s):
     policy.write_text(json.dumps({"mode": "allow", "rules": [{"host": "api.example.com", "ports": [443, 8443]}], "secrets": ["gone"],
                                   "max_requests": 9}))
     _, out, _ = s.berth("network", "set", box, "--file", str(policy))
-    for part in (b'not in force: there is no secret "gone"', b"allow      api.example.com:443,8443\n", b"secret     gone\n", b"max_requests 9\n"):
+    for part in (b"reaches    only what is listed here\n", b"locked     no: this can be changed\n",
+                 b'in force   no: there is no secret "gone"', b"allow      api.example.com:443,8443\n", b"secret     gone\n", b"max_requests 9\n"):
         assert part in out, out
+    assert s.berth("network", "set", box)[0] == 0
+    wait_until(lambda: s.berth("network", "show", box)[1] == b"reaches    nothing\nlocked     no: this can be changed\nin force   yes\n"
+               b"used       0 connections, 0 requests, 0 bytes out, 0 bytes in\n", 60, "a policy that allows nothing, in force")
     for wrong, said in (("https://api.example.com", b"without https://"), ("api.example.com/v1", b"without https://"), ("*", b"*.example.com"),
                         ("api.example.com:70000", b"65535")):
         code, _, err = s.berth("network", "set", box, wrong)

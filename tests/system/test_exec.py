@@ -9,7 +9,7 @@ import time
 
 import nodeproto
 from client import ApiError, event_bytes
-from marks import limit
+from marks import limit, only
 from server import leftovers, wait_until
 
 # Children that try to get away: a new session, a double fork, both. All are called "sleep 7777".
@@ -203,6 +203,23 @@ def test_a_command_that_kills_whoever_watches_it_is_not_told_as_a_success(s):
         assert r.kind != "exited" and r.exit_code is None or s.runtime == "runsc", r
         if s.runtime == "crun":
             assert b.exec(["echo", "on"]).out == b"on\n"
+
+
+@limit(240)
+@only("crun")
+def test_oom_is_told_of_whom_the_kernel_killed_and_of_no_other(s):
+    """A kill -9 is no OOM because another was one, and of four killed together each is told so."""
+    with s.box(memory_mb=64) as b:
+        def look(ident):
+            return s.api.get(f"/v1/sandboxes/{b.id}/execs/{ident}")
+        b.exec("probe eat 400; true")  # its child was OOM-killed, it was not
+        for _ in range(2):
+            assert b.exec("kill -9 $$").kind == "signalled"
+        ask = {"command": "sleep 1; exec probe eat 400", "background": True}  # all are there before one eats
+        ids = [s.api.call("POST", f"/v1/sandboxes/{b.id}/exec", ask)["id"] for _ in range(4)]
+        wait_until(lambda: all(look(i)["state"] == "ended" for i in ids), 120, "all four ended")
+        assert [look(i)["kind"] for i in ids] == ["oom"] * 4, [look(i) for i in ids]
+        assert b.exec("kill -9 $$").kind == "signalled"
 
 
 @limit(90)

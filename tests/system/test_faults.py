@@ -4,6 +4,7 @@ import http.client
 import os
 import signal
 import subprocess
+import threading
 
 from client import ApiError
 from marks import limit, only
@@ -134,3 +135,23 @@ def test_a_disk_that_is_full_of_journals_is_told_and_no_end_is_lost(s):
         assert (status, why) == (507, "no_space"), (status, why)
         assert reason(read, b, "/root/ran") == (404, "no_such_file")  # what was refused did not run
         assert get(s, b.id, ident)["exit_code"] == 3
+
+
+@limit(300)
+def test_a_stopped_berth_node_keeps_nobody_waiting(s):
+    """Every call has a deadline; what was asked meanwhile is unknown, and ends when berth-node goes on."""
+    made, told = s.api.create(), []
+    deleting = threading.Thread(target=lambda: told.append(s.api.request("DELETE", "/v1/sandboxes/" + made)))
+    s.signal("berth-node", signal.SIGSTOP)
+    try:
+        deleting.start()
+        status, why, _ = s.api.request("GET", "/v1/host")
+        assert status == 503 and why["reason"] == "node_unanswered" and "unknown" in why["message"], (status, why)
+    finally:
+        s.signal("berth-node", signal.SIGCONT)
+    deleting.join()
+    wait_until(lambda: s.api.delete(made)["state"] == "gone", 120, "it is deleted after all")
+    assert s.api.get("/v1/host")["cpus"] > 0
+    with s.box() as after:
+        os.kill(s.init_pid(after.id), signal.SIGKILL)  # what ends by itself is still heard of
+        wait_until(lambda: s.api.get(f"/v1/sandboxes/{after.id}")["state"] == "failed", 60, "the end was told")

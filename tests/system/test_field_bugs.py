@@ -62,7 +62,9 @@ def test_cf_output_is_read_once_and_not_again_at_every_look(s):
         before = was_read()
         ident = begin(s, b.id, f"yes 0123456789 | head -c {size}; sleep 0.5; echo end")["id"]
         assert len(follow(s, b.id, ident)[0]) == size + 4
-        assert was_read() - before < 4 * size, was_read() - before  # the vendor: 43 times
+        times = (was_read() - before) / size
+        print(f"      read {times:.1f} times; the vendor: 43 times")
+        assert times < 4, times
 
 
 def test_cf_text_without_a_newline_comes_at_once(s):

@@ -87,7 +87,7 @@ def test_interrupt_kills_the_command_and_deletes_the_sandbox(s):
 
 
 def test_what_cannot_be_meant_is_refused(s):
-    for given in (["-c", "0"], ["-m", "0"], ["-t", "0"], ["--pids", "0"]):
+    for given in (["-c", "0"], ["-m", "0"], ["--timeout", "0"], ["--pids", "0"]):
         code, _, err = s.berth("run", *given, "base", "--", "true")
         assert code == 125 and b"more than nothing" in err, (given, code, err)
     code, _, err = s.berth("rm", "sb_c1_00000000000000000000")
@@ -121,7 +121,13 @@ def test_doctor_reads_well(s):
     if b"doctor" not in s.berth("help")[1]:
         raise Skip("this build has no doctor yet")
     code, out, err = s.berth("doctor")
-    assert code in (0, 1), (code, out, err)
+    checks = json.loads(s.berth("doctor", "--json")[1].splitlines()[0])["checks"]
+    states = {c["check"]: c["state"] for c in checks}
+    assert set(states.values()) <= {"ok", "warn", "fail"}, states
+    assert code == ("fail" in states.values()), (code, out, err)
+    for must in ("kernel", "btrfs", "seccomp", "user namespaces"):  # the tests run here: it can
+        assert states[must] == "ok", (must, out)
+    assert all(c["remediation"] for c in checks if c["state"] != "ok"), checks
     for word in (b"kernel", b"cgroup", b"btrfs", b"crun", b"runsc", b"PostgreSQL"):
         assert word.lower() in out.lower(), (word, out)
-    json.loads(s.berth("doctor", "--json")[1].splitlines()[0])
+

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 
+from client import Api
 from marks import limit, only
 from server import TOP
 
@@ -74,6 +75,23 @@ def test_too_much_of_anything_is_refused(s):
         answer = read_all(sock, 3)
     assert re.match(rb"HTTP/1\.1 4\d\d", answer), answer[:100]
     assert s.api.get("/v1/health")["status"] == "ok"
+
+
+def test_another_method_is_405_and_says_which_are_known(s):
+    status, body, headers = s.api.request("PUT", "/v1/sandboxes")
+    assert (status, body["reason"]) == (405, "method_not_allowed"), body
+    assert sorted(headers["Allow"].split(", ")) == ["GET", "POST"] and "POST" in body["remediation"], (headers, body)
+    assert s.api.request("GET", "/v1/nothing")[0] == 404
+
+
+def test_a_key_that_is_none_is_refused_however_often_and_a_revoked_one_at_once(s):
+    stranger = Api(s.port, "berth_" + "x" * 52)
+    assert [stranger.request("GET", "/v1/sandboxes")[0] for _ in range(20)] == [401] * 20
+    made = s.api.call("POST", "/v1/keys", {"name": "for a moment"})
+    api = Api(s.port, made["key"])
+    assert api.request("GET", "/v1/sandboxes")[0] == 200
+    s.api.call("DELETE", "/v1/keys/" + made["id"])
+    assert api.request("GET", "/v1/sandboxes")[0] == 401
 
 
 class Slow:

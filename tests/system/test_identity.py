@@ -100,6 +100,57 @@ def test_a_name_is_an_address_and_its_owners(s):
     delete_all(s)
 
 
+@limit(120)
+def test_options_that_differ_from_one_that_is_there_are_refused_by_name(s):
+    allow = {"mode": "allow", "rules": [{"host": "a.example.com"}, {"host": "b.example.com"}]}
+    given = {**SMALL, "runtime": "crun", "name": "as-asked", "labels": {"a": "1", "b": "2"}, "env": {"K": "secret-value"},
+             "network": allow, "keep_alive": False, "sleep_after_ms": 7_200_000, "lifetime_ms": 86_400_000, "profile": "small"}
+    status, made = post(s.api, given)
+    assert status == 201, made
+    same = ({}, {"labels": {"b": "2", "a": "1"}}, {"network": {**allow, "rules": allow["rules"][::-1]}},
+            {"lifetime_ms": 43_200_000})  # an end is an end: counted from another request
+    for more in same:
+        assert post(s.api, {**given, **more}) == (200, made), more
+    for member in set(given) - {"image", "name"}:
+        assert post(s.api, {k: v for k, v in given.items() if k != member}) == (200, made), member
+    differ = {"image": ("debian", "image is base, not debian"), "runtime": ("runsc", "runtime is crun, not runsc"),
+              "memory_mb": (128, "memory_mb is 64, not 128"), "disk_mb": (65, "disk_mb is 64, not 65"),
+              "pids": (99, "not 99"), "profile": ("standard", "profile is small, not standard"),
+              "keep_alive": (True, "keep_alive is false, not true"), "sleep_after_ms": (0, "sleep_after_ms is 7200000, not 0"),
+              "lifetime_ms": (0, "it has an end"), "labels": ({}, "labels differ"), "env": ({"K": "other"}, "env differs"),
+              "network": ({"mode": "none"}, "network differs")}
+    for member, (value, says) in differ.items():
+        key = str(uuid.uuid4())
+        status, why = post(s.api, {**given, member: value}, key)
+        assert (status, why["code"], why["reason"]) == (409, "conflict", "options_differ"), (member, why)
+        assert says in why["message"] and made["id"] in why["message"] and "another name" in why["remediation"], why
+        assert "secret-value" not in why["message"] and ";" not in why["message"], why
+        assert post(s.api, given, key) == (200, made), "nothing was done, so the key is free"
+    many = post(s.api, {**given, "image": "debian", "memory_mb": 128, "pids": 9, "env": {}, "labels": {}})[1]["message"]
+    assert "image is base, not debian;" in many and "memory_mb is 64, not 128;" in many and "and 2 more" in many, many
+    assert s.api.get("/v1/sandboxes/as-asked") == made
+    s.api.call("PATCH", "/v1/sandboxes/as-asked", {"labels": {}})
+    assert post(s.api, {**given, "labels": {}})[0] == 200 and post(s.api, given)[0] == 409
+    code, _, err = s.berth("run", "base", "-n", "as-asked", "--", "true")
+    assert code == 125 and b"already" in err and b"berth exec as-asked" in err, err
+    code, _, err = s.berth("create", "base", "-n", "as-asked", "-m", "128m")
+    assert code == 125 and b"memory_mb is 64, not 128" in err, err
+    delete_all(s)
+
+
+def test_options_of_an_identity_are_compared_too_and_a_first_answer_stays(s):
+    key, body = str(uuid.uuid4()), who(org="acme", user="ann", session="options")
+    first = post(s.api, body, key)
+    assert first[0] == 201, first
+    s.api.call("PATCH", "/v1/sandboxes/" + first[1]["id"], {"memory_mb": 96})
+    again = post(s.api, body, key)
+    assert (again[0], again[1]["id"]) == (201, first[1]["id"]), again
+    status, why = post(s.api, body)
+    assert (status, why["reason"]) == (409, "options_differ") and "memory_mb is 96, not 64" in why["message"], why
+    assert post(s.api, {**body, "memory_mb": 96})[0] == 200
+    delete_all(s)
+
+
 def test_labels_are_found_and_changed(s):
     ids = {}
     for name, labels in (("a", {"repo": "x", "env": "dev"}), ("b", {"repo": "x"}), ("c", {"repo": "y/z"}), ("d", {})):
@@ -111,6 +162,10 @@ def test_labels_are_found_and_changed(s):
     assert find("repo%3Dx") == "ab" and find("repo") == "abc" and find("repo!%3Dx") == "cd"
     assert find("repo%3Dx,env") == "a" and find("repo%3Dx,env!%3Ddev") == "b" and find("repo%3Dy/z") == "c"
     assert find("repo", "&state=ready") == "abc" and find("repo", "&state=asleep") == ""
+    others = "".join(f",other{i}!%3D{'v' * 60}" for i in range(8))  # 500 bytes that change nothing
+    assert find("repo%3Dx" + others + ",env!%3Ddev") == "b" and find("repo" + others, "&state=asleep") == ""
+    fails(400, find, "repo" + others + ",re%20po")
+    fails(400, find, "repo" + others * 4)
     fails(400, find, "re%20po")
     fails(400, find, "a%3Db,a%3Dc")
     b = next(i for i in ids if ids[i] == "b")

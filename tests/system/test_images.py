@@ -1,4 +1,5 @@
 """Images: from a real registry, from a tar, and from a tar that means harm."""
+import gzip
 import io
 import json
 import os
@@ -120,6 +121,13 @@ def test_an_image_from_a_registry_runs_with_its_own_words(s):
     assert code == 125 and err, err  # nobody listens any more
 
 
+def test_why_a_pull_failed_is_told_from_the_begin_of_a_word(s):
+    for name in ("base", "library/" + "n" * 120):
+        code, _, err = s.berth("image", "pull", f"127.0.0.1:9/{name}", timeout=60)
+        assert code == 125 and b" cannot be pulled: pinging container registry 127.0.0.1:9: " in err, err
+        assert b"connection refused" in err and b"server's host" in err and b"berth ps" not in err, err
+
+
 def pool_images(s):
     return len([n for n in os.listdir(f"/proc/{s.pid('berth-node')}/root{s.dir}/node/pool/images") if len(n) == 64])
 
@@ -222,3 +230,14 @@ def test_an_import_cut_short_leaves_no_image(s):
     conn.close()
     assert s.api.get("/v1/health")["status"] == "ok"
     assert "cut" not in [i["name"] for i in s.api.get("/v1/images")["images"]]
+
+
+def test_an_import_the_pool_has_no_room_for_is_507_and_leaves_nothing(s):
+    before = pool_images(s)
+    info = tarfile.TarInfo("zeros")
+    info.size = s.api.get("/v1/host")["disk_available"]  # of which a tenth is not for images
+    body = gzip.compress(info.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 20))
+    status, said, _ = s.api.request("PUT", "/v1/images/bomb", body, {"Accept": "application/json"})
+    assert (status, said.get("reason")) == (507, "no_space"), (status, said)
+    wait_until(lambda: pool_images(s) == before, 60, "nothing of it is left")
+    assert "bomb" not in [i["name"] for i in s.api.get("/v1/images")["images"]]

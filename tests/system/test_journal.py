@@ -3,6 +3,7 @@ import base64
 import http.client
 import json
 import os
+import pathlib
 import signal
 import threading
 import time
@@ -256,3 +257,26 @@ def test_a_foreground_command_outlives_a_berthd_that_ends(s):
         end = wait_end(s, box.id, "front")
         assert (end["kind"], end["exit_code"]) == ("exited", 4), end
         assert follow(s, box.id, "front")[0] == b"begun\ndone\n"
+
+
+@limit(180)
+def test_a_filtered_list_looks_at_so_many_and_goes_on_with_the_next_page(s):
+    with s.box() as b:
+        ended = begin(s, b.id, "true", id="aaaaa00000")["id"]
+        wait_end(s, b.id, ended)
+        running = begin(s, b.id, "sleep 600", id="zzzzz00000")["id"]
+        (where,) = pathlib.Path(s.dir).glob(f"**/journal/{b.id}")
+        record = (where / ended).read_bytes()
+        owner = os.stat(where / ended)
+        for i in range(1, 2500):
+            name = f"aaaaa{i:05}"
+            (where / name).write_bytes(record.replace(ended.encode(), name.encode()))
+            os.chown(where / name, owner.st_uid, owner.st_gid)
+        pages, after = [], ""
+        while not pages or after:
+            page = s.api.get(f"/v1/sandboxes/{b.id}/execs?state=running&after={after}")
+            pages.append([e["id"] for e in page["execs"]])
+            after = page["next"]
+        assert pages == [[], [running]], pages
+        assert len(s.api.get(f"/v1/sandboxes/{b.id}/execs?state=ended&limit=1000")["execs"]) == 1000
+        s.api.call("POST", path(b.id, running, "/kill"), {})

@@ -215,8 +215,13 @@ def test_no_path_tells_of_what_is_anothers(s):
     with s.box() as b:
         s.api.call("POST", f"/v1/sandboxes/{b.id}/exec", {"command": "sleep 1000", "id": "main", "background": True})
         s.api.call("PUT", f"/v1/sandboxes/{b.id}/wrappers/main", {"command": "sleep 1000"})
+        nothing = "sb_c1_" + "a" * 20
         for method, path, body, headers in every_request_about(b.id):
-            assert other.request(method, path, body, headers)[0] == 404, (method, path, body)
+            status, said, _ = other.request(method, path, body, headers)
+            assert status == 404, (method, path, body)
+            _, absent, _ = other.request(method, path.replace(b.id, nothing), body, headers)
+            if isinstance(said, dict):  # in the same words: they tell nothing, either
+                assert said["message"] == absent["message"].replace(nothing, b.id), (method, path, said, absent)
         assert s.api.get(f"/v1/sandboxes/{b.id}/execs/main")["state"] == "running"
     s.api.call("DELETE", "/v1/keys/" + key["id"])
 

@@ -1,6 +1,7 @@
 """Each limit is met on purpose: the record says which, the neighbour works on, and what is changed holds at once."""
 import pathlib
 import re
+import resource
 import statistics
 import threading
 import time
@@ -227,12 +228,38 @@ def test_what_cannot_be_is_refused_and_nothing_changes(s):
         refused(s, b, 409, memory_mb=32)
         refused(s, b, 400, pids=3)
         refused(s, b, 400, wall_ms=-1)
+        total = s.api.get("/v1/host")["memory_total"] >> 20
         settings(s, overcommit_memory=1)
         try:
-            refused(s, b, 503, memory_mb=1 << 20)
+            with s.box(memory_mb=256):
+                refused(s, b, 503, memory_mb=total)
         finally:
             settings(s, overcommit_memory=None)
         assert b.sh("echo fine") == "fine\n"
+
+
+@limit(60)
+@only("crun")
+def test_more_than_the_host_has_is_refused_by_name_and_number(s):
+    host = s.api.get("/v1/host")
+    memory, disk = host["memory_total"] >> 20, host["disk_total"] >> 20
+    pids = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text()) // 2
+    asked = [("memory_mb", memory + 1, memory), ("memory_mb", 1 << 20, memory), ("disk_mb", disk + 1, disk),
+             ("disk_mb", 1 << 24, disk)]
+    if pids < 65536:
+        asked.append(("pids", 65536, pids))
+    if not may_raise():
+        asked.append(("open_files", 1 << 20, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    before = len(s.api.sandboxes())
+    with s.box() as b:
+        for name, much, most in asked:
+            status, answer, _ = s.api.request("POST", "/v1/sandboxes", {"image": "base", name: much})
+            assert status == 400 and answer["remediation"], (status, answer)
+            assert f"{name}: {much} asked for" in answer["message"] and f" {most} " in answer["message"], answer
+            assert f"{name}: {much}" in refused(s, b, 400, **{name: much})
+        with s.box(cpu_milli=256000, memory_mb=memory, disk_mb=disk) as big:  # all there is, and a ceiling above the cores
+            assert big.sh("echo fine") == "fine\n"
+    assert len(s.api.sandboxes()) == before
 
 
 # -- profiles --------------------------------------------------------------------------------------

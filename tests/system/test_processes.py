@@ -86,6 +86,31 @@ def test_w12_killing_means_a_traced_tree_too(s):
         assert box.exec("ps -o args | grep -c '[p]robe trace'")["stdout"].strip() == "0"
 
 
+def test_who_stops_what_serves_it_is_ended_all_the_same(s):
+    """A guest's root can stop the process between it and pid 1. Timeout, kill and leaving reach it all the same."""
+    stop = "setsid sleep 7777 & kill -STOP $PPID; echo up; sleep 7777"
+    with s.box() as box:
+        end = s.api.call("POST", f"/v1/sandboxes/{box.id}/exec", {"command": stop, "timeout_ms": 2000})
+        assert end["kind"] == "timed_out" and sleepers(box) == 0, end
+        ident = begin(s, box.id, stop)["id"]
+        said(s, box.id, ident, "up")
+        end = kill(s, box.id, ident)
+        assert end["kind"] == "killed" and sleepers(box) == 0, end
+
+
+@only("crun")
+def test_what_a_killed_server_has_started_is_ended(s):
+    with s.box() as box:
+        assert box.exec("sleep 8888 >/dev/null 2>&1 &")["exit_code"] == 0
+        before = box.exec("ps -o args | grep -c '^[s]leep 8888'")["stdout"]
+        ident = begin(s, box.id, "setsid sleep 7777 & (setsid sh -c 'sleep 7777 & sleep 7777' &); kill -KILL $PPID; sleep 7777",
+                      timeout_ms=100000)["id"]
+        wait_until(lambda: get(s, box.id, ident)["state"] == "ended", 60, "its end")
+        assert get(s, box.id, ident)["kind"] == "lost"
+        wait_until(lambda: sleepers(box) == 0, 60, "what it started has ended")
+        assert box.exec("ps -o args | grep -c '^[s]leep 8888'")["stdout"] == before  # of another
+
+
 @only("crun")
 def test_pc5_kill_all_counts_and_keeps_to_its_scope(s):
     with s.box() as box:
@@ -210,7 +235,11 @@ def test_the_command_line_follows_lists_and_kills(s):
         ident = s.berth("exec", "--background", box.id, "--", "sleep", "1000")[1].decode().strip()
         listed = s.berth("execs", box.id)[1].decode()
         assert ident in listed and "sleep 1000" in listed and "exited" in listed, listed
-        assert s.berth("kill", box.id, ident)[0] == 0
+        assert s.berth("kill", box.id, ident) == (0, b"", b"")
         assert get(s, box.id, ident)["kind"] == "killed"
+        ident = begin(s, box.id, "true")["id"]
+        wait_end(s, box.id, ident)
+        code, _, err = s.berth("kill", box.id, ident)
+        assert code == 0 and b"nothing was killed" in err, (code, err)
         code, _, err = s.berth("logs", box.id, "nothing")
         assert code == 125 and b"no exec" in err, (code, err)

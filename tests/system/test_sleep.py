@@ -116,9 +116,13 @@ def test_w20_who_is_not_used_falls_asleep_and_who_is_busy_or_kept_alive_does_not
     delete_all(s)
 
 
+def parent_of(pid):
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
 def holder(s, box):
     """The process of init that looks after the one command in it."""
-    parent = {pid: int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    parent = {pid: parent_of(pid)
               for pid in s.cgroup_pids(box) if b"sleep" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()}
     return next(p for p in parent.values() if p not in parent)
 
@@ -131,7 +135,9 @@ def test_a_command_ends_at_its_wall_time_and_who_cannot_even_do_that_is_stuck(s)
     assert (r.kind, r["limit"]["name"], state(s, box)) == ("timed_out", "wall_ms", "ready"), dict(r)
     began = time.monotonic()
     work = s.api.exec(box, "sleep 1000", background=True)
-    os.kill(holder(s, box), signal.SIGSTOP)  # init's process for it: nobody ends it in time
+    serves = holder(s, box)
+    os.kill(parent_of(serves), signal.SIGSTOP)  # pid 1, which only the host can stop: it would let the other go on
+    os.kill(serves, signal.SIGSTOP)  # init's process for the command: nothing ends it in time
     r = s.api.get(f"/v1/sandboxes/{box}/execs/{work['id']}/wait?for=exit&timeout_ms=60000")["exec"]
     assert r["kind"] in ("lost", "killed", "signalled") and r["exit_code"] is None, r
     assert time.monotonic() - began > 6 * 60 / DIVISOR - 1
@@ -140,16 +146,53 @@ def test_a_command_ends_at_its_wall_time_and_who_cannot_even_do_that_is_stuck(s)
     s.api.delete(box)
 
 
+def gone(s, box):
+    return s.api.get("/v1/sandboxes/" + box)["state"] == "gone"
+
+
 @limit(120)
 @only("crun")
-def test_who_is_too_old_is_deleted_and_who_is_kept_alive_is_not(s):
+def test_who_was_given_a_lifetime_is_deleted_at_its_end_and_nobody_else(s):
+    old, kept, plain = make(s, lifetime_ms=3000), make(s, lifetime_ms=3000, keep_alive=True), make(s)
+    try:
+        records = {b: s.api.get("/v1/sandboxes/" + b) for b in (old, plain)}
+        assert records[old]["expires_at"] > records[old]["created_at"] and records[plain]["expires_at"] == "", records
+        for box in (old, kept):
+            wait_until(lambda box=box: gone(s, box), 60, "deleted at the end of its lifetime")
+        assert s.api.get(f"/v1/sandboxes/{old}/receipt")["receipt"]["disk"] == "absent"
+        assert state(s, plain) == "ready"
+    finally:
+        delete_all(s)
+
+
+@limit(120)
+@only("crun")
+def test_a_lifetime_is_renewed_ended_and_taken_back(s):
+    box = make(s, lifetime_ms=5000)
+    try:
+        first = s.api.get("/v1/sandboxes/" + box)["expires_at"]
+        later = s.api.call("PATCH", "/v1/sandboxes/" + box, {"lifetime_ms": 600000})["expires_at"]
+        assert later > first, (first, later)
+        assert s.api.call("PATCH", "/v1/sandboxes/" + box, {"labels": {"a": "b"}})["expires_at"] == later
+        assert s.api.call("PATCH", "/v1/sandboxes/" + box, {"lifetime_ms": 0})["expires_at"] == ""
+        for wrong in (-1, 999, 10 ** 12):
+            status, body, _ = s.api.request("PATCH", "/v1/sandboxes/" + box, {"lifetime_ms": wrong})
+            assert status == 400 and "lifetime_ms" in body["message"], (wrong, status, body)
+        s.api.call("PATCH", "/v1/sandboxes/" + box, {"lifetime_ms": 1000})
+        wait_until(lambda: gone(s, box), 60, "deleted at the end of its lifetime")
+    finally:
+        delete_all(s)
+
+
+@limit(120)
+@only("crun")
+def test_an_operator_may_give_a_lifetime_to_all_that_ask_for_none(s):
     from test_admission import settings
     settings(s, max_age_s=600)  # divided: 6 s
     try:
-        old, kept = make(s), make(s, keep_alive=True)
-        wait_until(lambda: s.api.get("/v1/sandboxes/" + old)["state"] == "gone", 40, "deleted for its age")
-        assert s.api.get(f"/v1/sandboxes/{old}/receipt")["receipt"]["disk"] == "absent"
-        assert state(s, kept) == "ready"
+        old, kept, own = make(s), make(s, keep_alive=True), make(s, lifetime_ms=0)
+        wait_until(lambda: gone(s, old), 60, "deleted for its age")
+        assert (state(s, kept), state(s, own)) == ("ready", "ready")
     finally:
         delete_all(s)
         settings(s, max_age_s=None)

@@ -2,6 +2,7 @@
 import fcntl
 import os
 import pty
+import socket
 import struct
 import subprocess
 import termios
@@ -12,6 +13,7 @@ import images
 from client import ApiError
 from marks import limit, only
 from server import wait_until
+from test_http import rss
 from websocket import Closed, WebSocket
 
 
@@ -271,3 +273,74 @@ def test_berth_shell_is_a_terminal(s):
         assert status == 4, (status, seen)
         r = s.berth("shell", b.id)
         assert r[0] == 125 and b"no terminal" in r[2], r
+
+
+def frame(payload):
+    return bytes([0x82, 0x80 | len(payload)]) + bytes(4) + payload
+
+
+def seconds_of(pid):
+    """CPU time of a process."""
+    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@only("crun")
+@limit(180)
+def test_viewers_that_type_to_a_deaf_command_and_leave_take_everything_with_them(s):
+    with s.box() as b:
+        t = sh(s, b, "stty raw -echo; echo up; sleep 7777")
+        with t.view() as v:
+            v.until(b"up\n")
+            v.sock.settimeout(3)
+            try:
+                for _ in range(40):
+                    v.send(b"x" * 60000)
+            except OSError:
+                pass  # it is not read any more: that is the point
+            pid = s.pid("berthd")
+            before = rss(pid)
+            for _ in range(30):
+                with t.view() as typing:
+                    typing.sock.sendall(frame(b"z") * 9000)
+            wait_until(lambda: t.get()["viewers"] <= 1, 60, "the viewers are gone")
+            grown = rss(pid) - before
+            used, start = seconds_of(pid), time.monotonic()
+            time.sleep(2)
+            load = (seconds_of(pid) - used) / (time.monotonic() - start)
+            print(f"# 30 viewers: {before >> 20} MiB and {grown >> 20} more, then {load:.0%} of a core")
+            assert grown < 64 << 20 and load < 0.4, (grown, load)
+
+
+@only("crun")
+@limit(90)
+def test_a_terminal_has_so_many_viewers_and_no_more(s):
+    with s.box() as b:
+        t = sh(s, b, "sleep 7777")
+        views = [t.view() for _ in range(64)]
+        one_more = WebSocket(s.api, t.path + "/attach")
+        assert one_more.status == 429, one_more.head
+        views.pop().close()
+        wait_until(lambda: t.get()["viewers"] == 63, 60, "one viewer is gone")
+        t.view().close()
+        [v.close() for v in views]
+
+
+@only("crun")
+@limit(120)
+def test_a_viewer_that_pings_and_does_not_read_costs_little(s):
+    with s.box() as b:
+        t = sh(s, b, "sleep 7777")
+        pid = s.pid("berthd")
+        before, sent = rss(pid), 0
+        with t.view() as v:
+            v.sock.settimeout(3)
+            v.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # the kernel is to hold little of it
+            try:
+                while sent < 24 << 20:
+                    sent += v.sock.send((b"\x89\x80" + bytes(4)) * 20000)
+            except OSError:
+                pass
+            grown = rss(pid) - before
+            print(f"# {sent >> 10} KiB of pings: {before >> 20} MiB and {grown >> 20} more")
+        assert grown < 64 << 20, grown

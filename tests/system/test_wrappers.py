@@ -213,7 +213,8 @@ def test_one_that_was_lost_is_unknown_until_its_sandbox_ends(s):
     box = make(s)
     w = put(s, box, {"command": "sleep 1000 & trap '' HUP; kill -9 $PPID; sleep 1000"})
     becomes(s, box, alive="unknown")
-    assert sleeps(s, box) == [b"2"]  # and rightly so
+    # pid 1 ends what it had started; but that is the guest's word, and no proof.
+    wait_until(lambda: sleeps(s, box) == [b"0"], 30, "the end of what a killed one had started")
     refused(lambda: put(s, box), 409, "cleanup_pending")
     wait_until(lambda: get(s, box)["attempts"] > 1, 30, "attempts")
     refused(lambda: put(s, box), 409, "cleanup_pending")

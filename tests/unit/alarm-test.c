@@ -7,7 +7,6 @@
 
 static const struct alarm_rules rules = {
 	.divisor = 1,
-	.max_age_ms = 24 * HOUR,
 	.unwritten_ms = 4000,
 };
 
@@ -16,6 +15,7 @@ static struct sandbox ready(void)
 	return (struct sandbox){
 		.state = SANDBOX_READY,
 		.created_ms = T0,
+		.expires_ms = T0 + 24 * HOUR,
 		.last_used_ms = T0 + 1000,
 	};
 }
@@ -39,10 +39,28 @@ TEST(who_rests_goes_when_it_is_too_old)
 	check(&sb, T0, ALARM_AGE, T0 + 24 * HOUR);
 }
 
-TEST(who_is_kept_alive_has_no_alarm)
+TEST(who_has_no_lifetime_is_never_too_old)
 {
 	struct sandbox sb = ready();
 
+	sb.expires_ms = 0;
+	check(&sb, T0 + 9999 * HOUR, ALARM_NONE, NEVER);
+}
+
+TEST(a_lifetime_holds_for_who_is_kept_alive_too)
+{
+	struct sandbox sb = ready();
+
+	sb.keep_alive = true;
+	sb.sleep_after_ms = 5;
+	check(&sb, T0, ALARM_AGE, T0 + 24 * HOUR);
+}
+
+TEST(who_is_kept_alive_and_has_no_lifetime_has_no_alarm)
+{
+	struct sandbox sb = ready();
+
+	sb.expires_ms = 0;
 	sb.keep_alive = true;
 	sb.sleep_after_ms = 5;
 	sb.limits.of[LIMIT_WALL_MS] = 30 * 60000;
@@ -107,4 +125,32 @@ TEST(who_is_busy_past_its_wall_is_stuck)
 	check(&sb, T0 + 1000, ALARM_STUCK, T0 + 1000 + 31 * 60000); /* asked again then */
 	sb.limits.of[LIMIT_WALL_MS] = 0;
 	check(&sb, T0 + 1000, ALARM_AGE, T0 + 24 * HOUR);
+}
+
+/* Three writes may be lost, and then as long as a slow database takes. */
+TEST(busy_is_believed_for_so_long_and_no_longer)
+{
+	struct sandbox sb = ready();
+	uint64_t until = sb.last_used_ms + 3 * 4000 + 5000;
+
+	sb.busy_ms = T0;
+	sb.sleep_after_ms = 10;
+	check(&sb, until - 1, ALARM_IDLE, until - 1 + 10 + 4000);
+	check(&sb, until, ALARM_IDLE, sb.last_used_ms + 10 + 4000);
+}
+
+TEST(of_two_alarms_at_once_the_graver_is_told)
+{
+	struct sandbox sb = ready();
+
+	sb.sleep_after_ms = 24 * HOUR - 1000 - 4000; /* idle when it is too old */
+	check(&sb, T0 + 2000, ALARM_AGE, T0 + 24 * HOUR);
+}
+
+TEST(every_kind_has_its_word)
+{
+	CHECK_STR(alarm_name(ALARM_NONE), "none");
+	CHECK_STR(alarm_name(ALARM_IDLE), "idle");
+	CHECK_STR(alarm_name(ALARM_STUCK), "stuck");
+	CHECK_STR(alarm_name(ALARM_AGE), "age");
 }

@@ -1,10 +1,14 @@
 #include "node/bundle.h"
 
 #include <errno.h>
+#include <linux/btrfs.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -128,7 +132,7 @@ TEST(system_calls_are_an_allowlist)
 					     "keyctl", "add_key", "perf_event_open", "kexec_load",
 					     "init_module", "userfaultfd", "io_uring_setup",
 					     "open_by_handle_at", "pivot_root", "reboot", "socket",
-					     "clone", "clone3", "move_mount", "fsopen" };
+					     "clone", "clone3", "move_mount", "fsopen", "ioctl" };
 	cleanup(json_free) struct json *tree = config(NULL);
 	const struct json *seccomp = at(tree, "linux", "seccomp");
 	const struct json *allowed = json_get(json_at(json_get(seccomp, "syscalls"), 0), "names");
@@ -136,7 +140,28 @@ TEST(system_calls_are_an_allowlist)
 	CHECK_STR(json_get_str(seccomp, "defaultAction"), "SCMP_ACT_ERRNO");
 	CHECK(has(allowed, "read"));
 	for (size_t i = 0; i < array_len(never); i++)
-		CHECK(!has(allowed, never[i])); /* socket and clone only by rules of their own */
+		CHECK(!has(allowed, never[i])); /* some only by rules of their own */
+}
+
+/* The core limit: asked for as ever; set, whatever the higher bits, it stays, and nobody fails. */
+static bool core_limit_stays(void)
+{
+	static const long names[] = { RLIMIT_CORE, RLIMIT_CORE | 1L << 32, RLIMIT_CORE | 1L << 63 };
+	struct rlimit before, now = { 0 }, none = { 0, 0 }, files;
+
+	if (getrlimit(RLIMIT_CORE, &before) < 0)
+		return false;
+	for (size_t i = 0; i < array_len(names); i++)
+		if (syscall(SYS_prlimit64, 0, names[i], &none, NULL) != 0 ||
+		    syscall(SYS_setrlimit, names[i], &none) != 0)
+			return false;
+	if (getrlimit(RLIMIT_CORE, &now) < 0 || now.rlim_cur != before.rlim_cur)
+		return false;
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return false;
+	files.rlim_cur = 17;
+	return setrlimit(RLIMIT_NOFILE, &files) == 0 && getrlimit(RLIMIT_NOFILE, &files) == 0 &&
+	       files.rlim_cur == 17 && syscall(SYS_setrlimit, RLIMIT_NOFILE, &files) == 0;
 }
 
 /* In a child: what the kernel answers under the compiled filter; the first wrong one, or 0. */
@@ -158,7 +183,23 @@ static int tried_under(const struct buf *code)
 		return 5;
 	if (syscall(SYS_clone3, NULL, 0) != -1 || errno != ENOSYS)
 		return 6;
-	return syscall(SYS_socket, AF_UNIX, SOCK_STREAM, 0) < 0 ? 7 : 0;
+	/* A request that passes fails behind the filter: there is no such descriptor. */
+	if (ioctl(-1, TCGETS, NULL) != -1 || errno != EBADF)
+		return 7;
+	if (ioctl(-1, BTRFS_IOC_SUBVOL_CREATE, NULL) != -1 || errno != EPERM)
+		return 8;
+	/* The kernel does not see the high half. */
+	if (syscall(SYS_ioctl, -1, 1UL << 32 | BTRFS_IOC_SNAP_CREATE, 0) != -1 || errno != EPERM)
+		return 9;
+	if (syscall(SYS_ioctl, -1, 1UL << 32 | TCGETS, 0) != -1 || errno != EBADF)
+		return 10;
+	if (ioctl(-1, FS_IOC_SETFLAGS, NULL) != -1 || errno != EPERM)
+		return 11;
+	if (syscall(SYS_io_setup, 1, NULL) != -1 || errno != ENOSYS)
+		return 13;
+	if (!core_limit_stays())
+		return 14;
+	return syscall(SYS_socket, AF_UNIX, SOCK_STREAM, 0) < 0 ? 12 : 0;
 }
 
 TEST(the_list_is_compiled_once_and_means_the_same)
@@ -175,8 +216,11 @@ TEST(the_list_is_compiled_once_and_means_the_same)
 	CHECK_OK(base64_decode(buf_str(&text), &code, &e), &e);
 	CHECK_INT(code.len % sizeof(struct sock_filter), 0);
 	pid = fork();
-	if (pid == 0)
-		_exit(tried_under(&code));
+	if (pid == 0) {
+		struct rlimit core = { 1, 1 };
+
+		_exit(setrlimit(RLIMIT_CORE, &core) < 0 ? 1 : tried_under(&code));
+	}
 	CHECK_INT(waitpid(pid, &status, 0), pid);
 	CHECK_INT(status, 0);
 }

@@ -104,3 +104,146 @@ TEST(every_kind_says_something)
 	}
 	CHECK_INT(check_kind_by_name("something else"), CHECK_UNKNOWN);
 }
+
+TEST(whatever_is_unknown_of_it_is_told)
+{
+	static const size_t members[] = { offsetof(struct node_observation, process),
+					  offsetof(struct node_observation, cgroup),
+					  offsetof(struct node_observation, disk),
+					  offsetof(struct node_observation, runtime),
+					  offsetof(struct node_observation, link) };
+
+	for (size_t i = 0; i < array_len(members); i++) {
+		struct sandbox sb = in_state(SANDBOX_READY);
+		struct node_observation o = alive;
+		uint32_t unknown = PRESENCE_UNKNOWN;
+
+		memcpy((char *)&o + members[i], &unknown, sizeof(unknown));
+		CHECK_INT(check_row_and_fact(&sb, &o), CHECK_UNKNOWN);
+		if (members[i] == offsetof(struct node_observation, process))
+			continue;
+		o.process = PRESENCE_ABSENT;
+		sb.state = SANDBOX_FAILED;
+		CHECK_INT(check_row_and_fact(&sb, &o), CHECK_UNKNOWN);
+	}
+}
+
+/* What waits is its deadline's matter, whatever is there. */
+TEST(on_its_way_anything_may_be_there)
+{
+	static const enum sandbox_state states[] = { SANDBOX_CREATING, SANDBOX_FALLING_ASLEEP,
+						     SANDBOX_WAKING, SANDBOX_GONE };
+
+	for (size_t i = 0; i < array_len(states); i++) {
+		struct sandbox sb = in_state(states[i]);
+
+		CHECK_INT(check_row_and_fact(&sb, NULL), CHECK_NONE);
+		CHECK_INT(check_row_and_fact(&sb, &alive), CHECK_NONE);
+	}
+}
+
+TEST(a_fact_is_told_part_by_part)
+{
+	struct node_observation o = { .generation = 4,
+				      .process = PRESENCE_PRESENT,
+				      .cgroup = PRESENCE_ABSENT,
+				      .disk = PRESENCE_UNKNOWN,
+				      .runtime = PRESENCE_PRESENT,
+				      .link = PRESENCE_ABSENT,
+				      .record = PRESENCE_UNKNOWN,
+				      .detail = "why" };
+	char text[400] = "?";
+
+	check_fact_text(NULL, text, sizeof(text));
+	CHECK_STR(text, "nothing of it is here");
+	check_fact_text(&o, text, sizeof(text));
+	CHECK_STR(text, "generation 4: process present, cgroup absent, disk unknown, engine's "
+			"record present, link absent, berth-node's record unknown (why)");
+}
+
+TEST(a_record_is_told_with_its_next_attempt)
+{
+	struct sandbox sb = in_state(SANDBOX_READY);
+	char text[200] = "?";
+
+	check_record_text(NULL, text, sizeof(text));
+	CHECK_STR(text, "none");
+	sb.stop = (struct stop){ .state = STOP_NEEDED, .attempts = 3, .next_ms = 1000 };
+	check_record_text(&sb, text, sizeof(text));
+	CHECK_STR(text, "ready, generation 1 on h1");
+	sb.state = SANDBOX_DELETING;
+	check_record_text(&sb, text, sizeof(text));
+	CHECK(strncmp(text, "deleting, generation 1 on h1; attempt 3, next at 1970-01-01", 59) ==
+	      0);
+	check_record_text(&sb, text, 20); /* it does not fit: what does is told */
+	CHECK_STR(text, "deleting, generatio");
+}
+
+TEST(a_finding_is_told_whole)
+{
+	cleanup(buf_done) struct buf b = buf_make(4096);
+	struct check_finding f = { .kind = CHECK_GHOST };
+
+	snprintf(f.what, sizeof(f.what), "sb_x");
+	snprintf(f.record, sizeof(f.record), "none");
+	snprintf(f.fact, sizeof(f.fact), "all");
+	check_finding_json(&b, &f);
+	CHECK_STR(buf_str(&b),
+		  "{\"what\":\"sb_x\",\"kind\":\"ghost\",\"invariant\":3,\"record\":\"none\","
+		  "\"fact\":\"all\",\"sentence\":\"sb_x was deleted, with a receipt, and parts of "
+		  "it are here. The next look destroys them.\",\"repair\":\"look\"}");
+}
+
+/* Each kind: the invariant that it breaks, and what --repair may do about it. */
+TEST(every_kind_is_of_an_invariant_and_has_its_repair)
+{
+	static const struct {
+		const char *name;
+		unsigned invariant;
+		const char *repair;
+	} want[CHECK_KIND_COUNT] = {
+		[CHECK_NONE] = { "none", 0, "" },
+		[CHECK_NOT_RUNNING] = { "not_running", 2, "look" },
+		[CHECK_NOT_ANSWERING] = { "not_answering", 2, "look" },
+		[CHECK_NO_DISK] = { "no_disk", 2, "" },
+		[CHECK_NO_LINK] = { "no_link", 2, "" },
+		[CHECK_STILL_RUNNING] = { "still_running", 2, "look" },
+		[CHECK_DELETING] = { "deleting", 3, "delete" },
+		[CHECK_QUARANTINED] = { "quarantined", 3, "delete" },
+		[CHECK_GHOST] = { "ghost", 3, "look" },
+		[CHECK_ORPHAN] = { "orphan", 2, "" },
+		[CHECK_STRAY] = { "stray", 2, "" },
+		[CHECK_GENERATION] = { "generation", 5, "" },
+		[CHECK_UNKNOWN] = { "unknown", 2, "" },
+		[CHECK_OVERDUE] = { "overdue", 4, "look" },
+		[CHECK_NO_DEADLINE] = { "no_deadline", 4, "" },
+		[CHECK_UNPROVEN] = { "unproven", 3, "" },
+		[CHECK_TWICE] = { "twice", 3, "" },
+		[CHECK_FORGOTTEN] = { "forgotten", 3, "" },
+		[CHECK_NO_IMAGE] = { "no_image", 2, "" },
+		[CHECK_UNNAMED_IMAGE] = { "unnamed_image", 2, "forget" },
+		[CHECK_UNLEASED] = { "unleased", 1, "" },
+	};
+
+	for (int k = 0; k < CHECK_KIND_COUNT; k++) {
+		const struct check_kind_row *row = check_kind_row((enum check_kind)k);
+
+		CHECK(want[k].name);
+		CHECK_STR(row->name, want[k].name);
+		CHECK_INT(row->invariant, want[k].invariant);
+		CHECK_STR(check_repair_name(row->repair), want[k].repair);
+		CHECK(strlen(row->sentence) > 15);
+		CHECK(strchr(".?", row->sentence[strlen(row->sentence) - 1]));
+	}
+}
+
+TEST(an_invariant_is_checked_by_a_finding_or_says_why_not)
+{
+	for (unsigned i = 1; i <= CHECK_INVARIANTS; i++) {
+		bool found = false;
+
+		for (int k = 0; k < CHECK_KIND_COUNT; k++)
+			found = found || check_kind_row((enum check_kind)k)->invariant == i;
+		CHECK_INT(found, check_invariant_unchecked(i) == NULL);
+	}
+}

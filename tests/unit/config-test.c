@@ -1,5 +1,8 @@
 #include "lib/config.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "test.h"
 
 struct sample {
@@ -84,19 +87,6 @@ TEST(a_file_that_is_not_there)
 	CHECK_ERR(config_load("/no/such.conf", settings, &s, &e), &e, ERR_NOT_FOUND);
 }
 
-TEST(the_sample_is_all_comments)
-{
-	cleanup(buf_done) struct buf out = buf_make(4096);
-	struct sample s = { 0 };
-	struct err e;
-
-	config_sample(&out, settings);
-	CHECK(strstr(out.data, "# How many loops. (number)\n#loops = 2\n"));
-	CHECK(strstr(out.data, "# Where the database is. (text; must be set)\n#database = \n"));
-	buf_adds(&out, "database = x\n");
-	CHECK_OK(parse(out.data, &s, &e), &e);
-}
-
 TEST(the_manual_has_every_row)
 {
 	cleanup(buf_done) struct buf out = buf_make(4096);
@@ -104,4 +94,127 @@ TEST(the_manual_has_every_row)
 	config_man(&out, settings);
 	for (const struct setting *s = settings; s->type != CONFIG_END; s++)
 		CHECK(strstr(out.data, s->help));
+}
+
+TEST(words_of_yes_and_no)
+{
+	static const struct {
+		const char *text;
+		bool means;
+	} rows[] = {
+		{ "quiet = yes\ndatabase = x", true },
+		{ "quiet = true\ndatabase = x", true },
+		{ "quiet = no\ndatabase = x", false },
+		{ "quiet = false\ndatabase = x", false },
+	};
+	struct err e;
+
+	for (size_t i = 0; i < array_len(rows); i++) {
+		struct sample s = { .quiet = !rows[i].means };
+
+		CHECK_OK(parse(rows[i].text, &s, &e), &e);
+		CHECK_INT(s.quiet, rows[i].means);
+	}
+}
+
+TEST(blanks_and_the_longest_text)
+{
+	struct sample s = { 0 };
+	struct err e;
+
+	CHECK_OK(parse("\t listen\t=\t0123456789abcde \t\r\n#database = y\n  # z\n"
+		       "database =\nloops=7\nwait = 2m",
+		       &s, &e),
+		 &e);
+	CHECK_STR(s.listen, "0123456789abcde");
+	CHECK_STR(s.database, "");
+	CHECK_INT(s.loops, 7);
+	CHECK_INT(s.wait, 120000);
+}
+
+TEST(a_file_is_read_and_named)
+{
+	char path[] = "/tmp/config-test-XXXXXX";
+	int fd = mkstemp(path);
+	struct sample s = { 0 };
+	struct err e;
+
+	CHECK(write(fd, "database = x\nloops = 5\n", 23) == 23);
+	CHECK_OK(config_load(path, settings, &s, &e), &e);
+	CHECK_INT(s.loops, 5);
+	CHECK(write(fd, "what\n", 5) == 5);
+	CHECK_ERR(config_load(path, settings, &s, &e), &e, ERR_INVALID);
+	CHECK(strncmp(e.msg, path, strlen(path)) == 0 && strstr(e.msg, ":3: "));
+	CHECK_INT(unlink(path) + close(fd), 0);
+	CHECK_ERR(config_load(path, settings, &s, &e), &e, ERR_NOT_FOUND);
+	CHECK(strncmp(e.msg, "settings: ", 10) == 0);
+}
+
+TEST(a_file_has_a_longest)
+{
+	static char text[CONFIG_FILE_MAX + 1];
+	struct sample s = { 0 };
+	struct err e;
+
+	memset(text, '\n', sizeof(text));
+	memcpy(text, "database = x", 12);
+	CHECK_OK(config_parse("x.conf", text, sizeof(text) - 1, settings, &s, &e), &e);
+	CHECK_ERR(config_parse("x.conf", text, sizeof(text), settings, &s, &e), &e, ERR_TOO_LARGE);
+}
+
+TEST(a_table_that_is_wrong_says_so)
+{
+	static const struct setting narrow[] = {
+		{ "loops", CONFIG_INT, 0, 4, "1", "" },
+		SETTING_END,
+	};
+	static const struct setting unreadable[] = {
+		SETTING(CONFIG_INT, sample, loops, "two", ""),
+		SETTING_END,
+	};
+	static struct setting many[CONFIG_SETTINGS_MAX + 2];
+	struct sample s = { 0 };
+	struct err e;
+
+	CHECK_ERR(config_parse("x", "", 0, narrow, &s, &e), &e, ERR_INTERNAL);
+	CHECK(strstr(e.msg, "setting loops has a member of 4 bytes"));
+	CHECK_ERR(config_parse("x", "", 0, unreadable, &s, &e), &e, ERR_INVALID);
+	CHECK(strncmp(e.msg, "default: loops: ", 16) == 0);
+	for (size_t i = 0; i <= CONFIG_SETTINGS_MAX; i++)
+		many[i] = settings[1];
+	many[CONFIG_SETTINGS_MAX + 1] = (struct setting)SETTING_END;
+	CHECK_ERR(config_parse("x", "", 0, many, &s, &e), &e, ERR_INTERNAL);
+	many[CONFIG_SETTINGS_MAX] = (struct setting)SETTING_END;
+	CHECK_OK(config_parse("x", "", 0, many, &s, &e), &e);
+}
+
+TEST(mistakes_say_what_to_do)
+{
+	struct sample s = { 0 };
+	struct err e = { 0 };
+
+	CHECK_ERR(parse("loop = 1", &s, &e), &e, ERR_INVALID);
+	CHECK(strstr(e.fix, "the manual lists all settings"));
+	CHECK_ERR(parse("", &s, &e), &e, ERR_INVALID);
+	CHECK_STR(e.fix, "Add a line `database = ...`: Where the database is.");
+}
+
+TEST(the_manual_is_written_so)
+{
+	cleanup(buf_done) struct buf out = buf_make(4096);
+	static const struct setting few[] = {
+		SETTING(CONFIG_STR, sample, listen, "", "Where."),
+		SETTING(CONFIG_BOOL, sample, quiet, "no", "Less."),
+		SETTING(CONFIG_SIZE, sample, pool, NULL, "Pool."),
+		SETTING(CONFIG_DURATION, sample, wait, "1s", "Wait."),
+		SETTING(CONFIG_INT, sample, loops, "1", "Loops."),
+		SETTING_END,
+	};
+
+	config_man(&out, few);
+	CHECK_STR(buf_str(&out), ".TP\n.BR listen \" = \\fItext\\fR\"\nWhere.\n"
+				 ".TP\n.BR quiet \" = \\fIyes|no\\fR\"\nLess.\nDefault: no.\n"
+				 ".TP\n.BR pool \" = \\fIsize\\fR\"\nPool.\nMust be set.\n"
+				 ".TP\n.BR wait \" = \\fIduration\\fR\"\nWait.\nDefault: 1s.\n"
+				 ".TP\n.BR loops \" = \\fInumber\\fR\"\nLoops.\nDefault: 1.\n");
 }

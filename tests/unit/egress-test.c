@@ -1,7 +1,6 @@
-/* What berth-egress reads: names, hellos, records; and its boxes. */
+/* What berth-egress reads: names, records; and its boxes. */
 #include "egress/box.h"
 #include "egress/dns.h"
-#include "egress/hello.h"
 #include "test.h"
 
 static const uint8_t question[] = { 0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 3, 'A', 'p', 'i', 7, 'e',
@@ -20,6 +19,123 @@ TEST(a_question_and_its_answer)
 	CHECK(memcmp(out.data + out.len - 4, "\xc6\x12\x00\x01", 4) == 0);
 	for (size_t len = 0; len < sizeof(question); len++)
 		CHECK(!dns_read((struct bytes){ question, len }, &q));
+}
+
+/* A question of one name, written as it stands on the wire; `flags` is its third byte. */
+static size_t ask(uint8_t *m, const char *wire_name, size_t len, uint8_t flags)
+{
+	static const uint8_t head[12] = { 0x12, 0x34, 0, 0, 0, 1, 0, 9, 0, 9, 0, 9 };
+
+	memcpy(m, head, sizeof(head));
+	m[2] = flags;
+	memcpy(m + 12, wire_name, len);
+	memcpy(m + 12 + len, "\0\x1c\0\1", 4);
+	return 12 + len + 4;
+}
+
+static bool is_read(const char *wire_name, size_t len, struct dns_question *q)
+{
+	uint8_t m[600];
+
+	return dns_read((struct bytes){ m, ask(m, wire_name, len, 1) }, q);
+}
+
+TEST(an_answer_is_so_byte_by_byte)
+{
+	static const uint8_t head[] = { 0, 7, 0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0 };
+	static const uint8_t tail[] = { 0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 1, 2, 3, 4 };
+	cleanup(buf_done) struct buf out = buf_make(512);
+	struct bytes asked = { question, sizeof(question) };
+	struct dns_question q;
+
+	CHECK(dns_read(asked, &q) && q.recursion);
+	CHECK_INT(q.end, sizeof(question));
+	dns_answer(&out, asked, &q, DNS_OK, 0x01020304);
+	CHECK(memcmp(out.data, head, 12) == 0);
+	CHECK(memcmp(out.data + 12, question + 12, sizeof(question) - 12) == 0);
+	CHECK(memcmp(out.data + sizeof(question), tail, sizeof(tail)) == 0);
+	CHECK_INT(out.len, sizeof(question) + sizeof(tail));
+}
+
+TEST(a_refusal_has_no_address_and_no_wish_that_was_not_asked)
+{
+	static const uint8_t head[] = { 0x12, 0x34, 0x80, 0x85, 0, 1, 0, 0, 0, 0, 0, 0 };
+	cleanup(buf_done) struct buf out = buf_make(512);
+	struct dns_question q;
+	uint8_t m[64];
+	struct bytes asked = { m, ask(m, "\1a\3com", 7, 0) };
+
+	CHECK(dns_read(asked, &q) && !q.recursion && q.type == DNS_TYPE_AAAA);
+	CHECK_INT(q.id, 0x1234);
+	dns_answer(&out, asked, &q, DNS_REFUSED, 0);
+	CHECK_INT(out.len, asked.len);
+	CHECK(memcmp(out.data, head, 12) == 0);
+}
+
+TEST(what_follows_the_question_is_not_of_it)
+{
+	struct dns_question q;
+	uint8_t m[64];
+	size_t len = ask(m, "\1a\3com", 7, 1);
+
+	memset(m + len, 0xff, 8);
+	CHECK(dns_read((struct bytes){ m, len + 8 }, &q));
+	CHECK_INT(q.end, len);
+}
+
+TEST(only_a_question_is_read_and_only_one)
+{
+	static const uint8_t flags[] = { 0x80, 0x81, 0x08, 0x40, 0x78 };
+	struct dns_question q;
+	uint8_t m[64];
+
+	for (size_t i = 0; i < sizeof(flags); i++)
+		CHECK(!dns_read((struct bytes){ m, ask(m, "\1a\3com", 7, flags[i]) }, &q));
+	(void)ask(m, "\1a\3com", 7, 0x07); /* truncated, authoritative: nothing to us */
+	CHECK(dns_read((struct bytes){ m, 12 + 7 + 4 }, &q));
+	m[5] = 0;
+	CHECK(!dns_read((struct bytes){ m, 12 + 7 + 4 }, &q));
+	m[5] = 2;
+	CHECK(!dns_read((struct bytes){ m, 12 + 7 + 4 }, &q));
+}
+
+TEST(bytes_that_no_host_has_are_strange)
+{
+	struct dns_question q;
+
+	CHECK(is_read("\6A-z_09\3com", 12, &q) && !q.strange);
+	CHECK_STR(q.name, "a-z_09.com");
+	CHECK(is_read("\3a.b\3com", 9, &q) && q.strange);
+	CHECK_STR(q.name, "a?b.com");
+	CHECK(is_read("\3\xc3\xa4\0\3com", 9, &q) && q.strange);
+	CHECK_STR(q.name, "???.com");
+	CHECK(is_read("", 1, &q) && !q.strange);
+	CHECK_STR(q.name, "");
+}
+
+TEST(labels_and_names_have_a_longest)
+{
+	char name[300];
+	struct dns_question q;
+
+	memset(name, 'a', sizeof(name));
+	for (int i = 0; i < 4; i++)
+		name[i * 64] = 63;
+	name[192] = 61; /* 63 + 63 + 63 + 61 and three dots are 253 */
+	name[254] = 0;
+	CHECK(is_read(name, 255, &q));
+	CHECK_INT(strlen(q.name), 253);
+	name[192] = 62;
+	name[255] = 0;
+	CHECK(!is_read(name, 256, &q));
+	name[0] = 63;
+	name[64] = 0;
+	CHECK(is_read(name, 65, &q));
+	CHECK_INT(strlen(q.name), 63);
+	name[0] = 64;
+	name[65] = 0;
+	CHECK(!is_read(name, 66, &q));
+	CHECK(!is_read("\xc0\x0c", 2, &q)); /* a pointer */
 }
 
 TEST(a_name_means_an_address_to_its_box_alone)

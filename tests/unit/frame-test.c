@@ -66,4 +66,56 @@ TEST(an_error_keeps_its_code_and_words)
 	f.payload.len = 3;
 	frame_error(&f, &back);
 	CHECK_INT(back.code, ERR_INTERNAL);
+
+	buf_clear(&b);
+	err_set(&e, ERR_UNAUTHENTICATED, "this needs an API key");
+	frame_add_error(&b, &e);
+	CHECK(frame_next(wire_of(&b), &f, &e) > 0);
+	frame_error(&f, &back);
+	CHECK_INT(back.code, ERR_INTERNAL); /* a guest may have said it */
+}
+
+TEST(a_number_is_one_number)
+{
+	static const uint8_t wire[] = { FRAME_STDOUT, 0, 0, 0, 4, 1, 2, 3, 4 };
+	cleanup(buf_done) struct buf b = buf_make(100);
+	uint32_t n = 0;
+	struct frame f;
+	struct err e;
+
+	frame_add_u32(&b, FRAME_STDOUT, 0x01020304);
+	CHECK_INT(b.len, sizeof(wire));
+	CHECK(memcmp(b.data, wire, sizeof(wire)) == 0);
+	CHECK_INT(frame_next(wire_of(&b), &f, &e), sizeof(wire));
+	CHECK_OK(frame_u32(&f, &n, &e), &e);
+	CHECK_INT(n, 0x01020304);
+	f.payload.len = 3;
+	CHECK_ERR(frame_u32(&f, &n, &e), &e, ERR_INVALID);
+	CHECK_INT(n, 0x01020304);
+}
+
+TEST(the_longest_frame_is_taken)
+{
+	static uint8_t wire[FRAME_HEAD + FRAME_PAYLOAD_MAX];
+	struct frame f;
+	struct err e;
+
+	frame_head(wire, FRAME_TYPE_END - 1, FRAME_PAYLOAD_MAX);
+	CHECK_INT(frame_next((struct bytes){ wire, sizeof(wire) }, &f, &e), sizeof(wire));
+	CHECK_INT(f.payload.len, FRAME_PAYLOAD_MAX);
+	CHECK_INT(f.type, FRAME_TYPE_END - 1);
+	for (int i = 0; i < 4; i++)
+		wire[1 + i] = (uint8_t)((FRAME_PAYLOAD_MAX + 1) >> (24 - 8 * i));
+	CHECK_INT(frame_next((struct bytes){ wire, sizeof(wire) }, &f, &e), -1);
+	CHECK_INT(e.code, ERR_TOO_LARGE);
+}
+
+TEST(an_unknown_type_is_named)
+{
+	static const uint8_t wire[] = { FRAME_TYPE_END, 0, 0, 0, 0 };
+	struct frame f;
+	struct err e;
+
+	CHECK_INT(frame_next((struct bytes){ wire, 5 }, &f, &e), -1);
+	CHECK_INT(e.code, ERR_INVALID);
 }

@@ -1,5 +1,7 @@
 #include "core/host-lease.h"
 
+#include "host-lease-records.h"
+#include "records.h"
 #include "test.h"
 
 #define T0    UINT64_C(1000000000)
@@ -15,7 +17,7 @@ static enum host_lease_action feed(struct host_lease *h, enum host_lease_event e
 {
 	struct host_lease_input in = { .event = ev, .epoch = epoch, .sent_ms = sent_ms };
 	struct moment m = at(ms);
-	enum host_lease_action action = HOST_ACT_NONE;
+	enum host_lease_action action = HOST_LEASE_ACTION_COUNT; /* it must be written */
 	struct err e;
 
 	CHECK_OK(host_lease_apply(h, &in, &m, &action, &e), &e);
@@ -96,6 +98,40 @@ TEST(every_cell_is_as_designed)
 	}
 }
 
+/* Each event in each state: of a host neither draining nor clear, then of one that is both. */
+TEST(every_cell_leaves_the_record_as_designed)
+{
+	struct records r = { .want = host_lease_records, .count = array_len(host_lease_records) };
+	struct moment m = at(T0);
+
+	for (int i = 0; i < 2 * HOST_LEASE_STATE_COUNT * HOST_LEASE_EVENT_COUNT; i++) {
+		enum host_lease_event ev = (enum host_lease_event)(i % HOST_LEASE_EVENT_COUNT);
+		int s = i / HOST_LEASE_EVENT_COUNT % HOST_LEASE_STATE_COUNT;
+		bool both = i >= HOST_LEASE_STATE_COUNT * HOST_LEASE_EVENT_COUNT;
+		struct host_lease was = { (enum host_lease_state)s, both, both, EPOCH, T0 - 3,
+					  T0 - 1 };
+		struct host_lease_input in = { ev, both ? EPOCH + 1 : EPOCH, T0 - 2 };
+		enum host_lease_action action = HOST_ACT_NONE;
+		struct host_lease is = was;
+		struct err e;
+
+		records_add(&r, "%s %s:", host_lease_state_name(was.state),
+			    host_lease_event_name(ev));
+		if (host_lease_apply(&is, &in, &m, &action, &e) < 0)
+			records_add(&r, " %s", err_name(e.code));
+		else
+			records_add(&r, " %s>%s", host_lease_state_name(is.state),
+				    host_lease_action_name(action));
+		records_number(&r, "draining", was.draining, is.draining);
+		records_number(&r, "clear", was.clear, is.clear);
+		records_number(&r, "epoch", was.epoch, is.epoch);
+		records_number(&r, "end", was.end_ms, is.end_ms);
+		records_number(&r, "retry", was.retry_ms, is.retry_ms);
+		records_end(&r);
+	}
+	CHECK_INT(r.next, r.count);
+}
+
 TEST(a_cut_off_host_freezes_in_time_and_thaws_when_it_is_back)
 {
 	struct host_lease h = { .clear = true };
@@ -109,7 +145,6 @@ TEST(a_cut_off_host_freezes_in_time_and_thaws_when_it_is_back)
 	CHECK_INT(feed(&h, HOST_LEASE_END_NEAR, 0, 0, T0 + 24999), HOST_ACT_NONE);
 	CHECK_INT(feed(&h, HOST_LEASE_END_NEAR, 0, 0, T0 + 25000), HOST_ACT_FREEZE);
 	CHECK(!host_lease_runs(&h));
-	CHECK(!host_takeover_allowed(h.end_ms, T0 + 25000, 10000));
 	CHECK_INT(feed(&h, HOST_CAME_BACK_SAME, 1, T0 + 36000, T0 + 36001), HOST_ACT_THAW);
 	CHECK(h.end_ms == T0 + 66000);
 }
@@ -257,31 +292,9 @@ TEST(never_two_alive)
 				feed(&h, HOST_RENEW_FAILED, 0, 0, now);
 			}
 			CHECK(!host_lease_runs(&h) || h.end_ms <= db_end);
-			CHECK(!host_lease_runs(&h) || !host_takeover_allowed(db_end, now, 0));
+			CHECK(!host_lease_runs(&h) || now < db_end);
 		}
 	}
-}
-
-TEST(takeover_waits_for_the_end_and_the_margin)
-{
-	CHECK(!host_takeover_allowed(1000, 0, 10));
-	CHECK(!host_takeover_allowed(1000, 1000, 10));
-	CHECK(!host_takeover_allowed(1000, 1009, 10));
-	CHECK(host_takeover_allowed(1000, 1010, 10));
-	CHECK(!host_takeover_allowed(NEVER, NEVER, 0));
-	CHECK(!host_takeover_allowed(NEVER - 5, NEVER, 10)); /* no sum to wrap */
-}
-
-TEST(every_name_comes_back)
-{
-	enum host_lease_state back = HOST_GONE;
-
-	for (int s = 0; s < HOST_LEASE_STATE_COUNT; s++) {
-		CHECK(host_lease_state_by_name(host_lease_state_name((enum host_lease_state)s),
-					       &back));
-		CHECK_INT(back, s);
-	}
-	CHECK(!host_lease_state_by_name("dead", &back));
 }
 
 TEST(others_see_what_can_be_relied_upon)
@@ -303,4 +316,22 @@ TEST(others_see_what_can_be_relied_upon)
 	CHECK_INT(host_lease_seen(&h, 1), HOST_GONE);
 	h = (struct host_sight){ .lease_until_ms = NEVER, .now_ms = T0 };
 	CHECK_INT(host_lease_seen(&h, 1), HOST_LIVE);
+}
+
+TEST(late_is_half_a_renewal_after_it_was_due)
+{
+	struct host_sight h = { .lease_until_ms = T0 + 30000, .now_ms = T0 + 15000 };
+
+	CHECK_INT(host_lease_seen(&h, 1), HOST_LIVE);
+	h.now_ms++;
+	CHECK_INT(host_lease_seen(&h, 1), HOST_LATE);
+}
+
+TEST(a_lease_that_ends_at_once_was_over_before)
+{
+	struct host_lease h = { .state = HOST_LIVE, .epoch = EPOCH, .end_ms = 4999 };
+
+	CHECK_INT((long long)host_lease_deadline_ms(&h, 1), 0);
+	h.end_ms = 5001;
+	CHECK_INT((long long)host_lease_deadline_ms(&h, 1), 1);
 }

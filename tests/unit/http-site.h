@@ -158,7 +158,7 @@ static void sip(struct http_exchange *x)
 }
 
 /* Upgrade: what comes goes back, and reading waits while writing is full. */
-static void on_tunnel_data(void *data, const char *bytes, size_t len)
+static size_t on_tunnel_data(void *data, const char *bytes, size_t len)
 {
 	struct flow *f = data;
 
@@ -167,10 +167,11 @@ static void on_tunnel_data(void *data, const char *bytes, size_t len)
 		(void)http_tunnel_write(f->tunnel, "bye", 3);
 		http_tunnel_close(f->tunnel);
 		free(f);
-		return;
+		return len;
 	}
 	if (http_tunnel_write(f->tunnel, bytes, len))
 		http_tunnel_pause(f->tunnel);
+	return len;
 }
 
 static void on_tunnel_drain(void *data)

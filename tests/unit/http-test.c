@@ -613,8 +613,10 @@ TEST(segments_and_parameters_are_decoded_safely)
 	CHECK_OK(http_query("a=1&b", "b", out, sizeof(out), &found, &e), &e);
 	CHECK(found);
 	CHECK_STR(out, "");
+	memset(out, 'x', sizeof(out));
 	CHECK_OK(http_query("a=1", "c", out, sizeof(out), &found, &e), &e);
 	CHECK(!found);
+	CHECK_STR(out, ""); /* nothing of before is left to be read as a value */
 }
 
 TEST(an_address_must_be_one)

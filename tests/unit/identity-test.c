@@ -160,12 +160,13 @@ TEST(a_key_is_known_by_its_shape_or_not_at_all)
 		"org-0123456789abcdef0123456789abcdef0123456789abcdef0",
 		"org-0123456789abcdef0123456789abcdef0123456789abcde",
 	};
+	static const char *const prefixes[] = { "org", "usr", "bot", "ubt", "ses" };
 	enum identity_kind kind = IDENTITY_NONE;
 	char key[80];
 	struct err e;
 
 	for (int k = IDENTITY_ORG; k <= IDENTITY_SES; k++) {
-		snprintf(key, sizeof(key), "%s-%s", identity_prefix((enum identity_kind)k), hex);
+		snprintf(key, sizeof(key), "%s-%s", prefixes[k - IDENTITY_ORG], hex);
 		CHECK_OK(identity_key_check(key, &kind, &e), &e);
 		CHECK_INT(kind, k);
 	}
@@ -192,4 +193,38 @@ TEST(names_at_their_limits)
 	CHECK_ERR(identity_name_check(name, &e), &e, ERR_INVALID);
 	name[63] = 0;
 	CHECK_OK(identity_name_check(name, &e), &e);
+}
+
+TEST(the_smallest_keys_of_before)
+{
+	static const char *const good[] = { "a__b", "a__~", "!__!", "a____" };
+	static const char *const bad[] = { "a__", "__ab", "a_b_", "a__ ", "a__\x7f", "a b__c" };
+	enum identity_kind kind;
+	struct err e;
+
+	for (size_t i = 0; i < array_len(good); i++) {
+		CHECK_OK(identity_key_check(good[i], &kind, &e), &e);
+		CHECK_INT(kind, IDENTITY_LEGACY);
+	}
+	for (size_t i = 0; i < array_len(bad); i++)
+		CHECK_ERR(identity_key_check(bad[i], &kind, &e), &e, ERR_INVALID);
+}
+
+TEST(a_key_of_an_unknown_kind_is_none)
+{
+	char key[IDENTITY_KEY_LEN + 1];
+	enum identity_kind kind;
+	struct err e;
+
+	memset(key, '0', sizeof(key));
+	key[IDENTITY_KEY_LEN] = '\0';
+	memcpy(key, "orx-", 4);
+	CHECK_ERR(identity_key_check(key, &kind, &e), &e, ERR_INVALID);
+	memcpy(key, "-or-", 4);
+	CHECK_ERR(identity_key_check(key, &kind, &e), &e, ERR_INVALID);
+	memcpy(key, "org-", 4);
+	CHECK_OK(identity_key_check(key, &kind, &e), &e);
+	CHECK_INT(kind, IDENTITY_ORG);
+	key[20] = 'g';
+	CHECK_ERR(identity_key_check(key, &kind, &e), &e, ERR_INVALID);
 }

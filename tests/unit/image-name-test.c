@@ -129,16 +129,3 @@ TEST(bad_references_do_not)
 	longest[IMAGE_REFERENCE_SIZE - 1] = '\0';
 	CHECK_OK(image_reference_check(longest, &e), &e);
 }
-
-TEST(local_is_this_machine_only)
-{
-	CHECK(image_reference_is_local("localhost:5000/a"));
-	CHECK(image_reference_is_local("localhost/a"));
-	CHECK(image_reference_is_local("127.0.0.1:5000/a"));
-	CHECK(image_reference_is_local("[::1]/a"));
-	CHECK(!image_reference_is_local("localhost.example/a"));
-	CHECK(!image_reference_is_local("127.0.0.1.example/a"));
-	CHECK(!image_reference_is_local("127.0.0.10/a"));
-	CHECK(!image_reference_is_local("registry.example/localhost/a"));
-	CHECK(!image_reference_is_local(""));
-}

@@ -357,6 +357,67 @@ TEST(a_timeout_kills_the_whole_tree)
 	init_stop();
 }
 
+/* What a guest's root can do to the process that serves its command. */
+TEST(who_stops_its_server_is_timed_out_all_the_same)
+{
+	char script[256];
+	struct exec_request q;
+	struct result *r;
+
+	init_start();
+	snprintf(script, sizeof(script), "setsid sleep %s & kill -STOP $PPID; sleep %s", mark(),
+		 mark());
+	q = shell(script);
+	q.timeout_ms = 300;
+	r = exec_all(q);
+	CHECK_INT(r->exit.kind, EXEC_TIMED_OUT);
+	CHECK_INT(count_with(mark()), 0);
+	init_stop();
+}
+
+TEST(who_stops_its_server_again_and_again_is_ended_with_it)
+{
+	char script[256];
+	struct exec_request q;
+	int fd;
+
+	init_start();
+	snprintf(script, sizeof(script), "while kill -STOP $PPID; do :; done; exec sleep %s",
+		 mark());
+	q = shell(script);
+	fd = exec_begin(&q);
+	while (result_read(result_make(), fd))
+		;
+	close(fd);
+	wait_count(mark(), 0);
+	init_stop();
+}
+
+TEST(what_a_killed_server_has_started_ends_and_the_background_of_others_does_not)
+{
+	char script[512], other[256];
+	struct exec_request q;
+	int fd;
+
+	init_start();
+	snprintf(other, sizeof(other), "sleep 1%s >/dev/null 2>&1 &", mark());
+	CHECK_INT(run(other)->exit.kind, EXEC_EXITED);
+	snprintf(script, sizeof(script),
+		 "setsid sleep %s & (setsid sh -c 'sleep %s & sleep %s' &); kill -KILL $PPID; "
+		 "sleep %s",
+		 mark(), mark(), mark(), mark());
+	q = shell(script);
+	fd = exec_begin(&q);
+	while (result_read(result_make(), fd))
+		;
+	close(fd);
+	snprintf(script, sizeof(script), "sleep\n%s", mark());
+	wait_count(mark(), 1); /* the number of the other ends with the same digits */
+	snprintf(other, sizeof(other), "1%s", mark());
+	CHECK_INT(count_with(other), 1);
+	init_stop();
+}
+
 TEST(a_timeout_comes_in_time_while_nobody_reads)
 {
 	struct exec_request q;

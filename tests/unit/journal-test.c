@@ -1,7 +1,9 @@
 /* The journal: what was appended is there, half a frame is not, what is not kept is counted. */
 #include "api/exec/journal.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 #include "api/exec/trim.h"
 #include "lib/file.h"
 #include "lib/str.h"
+#include "lib/time.h"
 #include "test.h"
 
 #define SANDBOX "sb_c1_0123456789abcdefghij"
@@ -27,16 +30,23 @@ static void open_all(uint64_t cap)
 	CHECK_OK(journals_open(&js, dir, cap, &e), &e);
 }
 
-static struct journal *make(const char *id)
+static struct journal *make_of(const char *owner, const char *sandbox, const char *id)
 {
-	struct journal_head h = { .sandbox = SANDBOX, .owner = "me", .generation = 7 };
+	struct journal_head h = { .generation = 7 };
 	struct journal *j;
 	struct err e;
 
+	CHECK(str_copy(h.owner, sizeof(h.owner), owner));
+	CHECK(str_copy(h.sandbox, sizeof(h.sandbox), sandbox));
 	CHECK(str_copy(h.ask.id, sizeof(h.ask.id), id));
 	strv_add(&h.ask.argv, "true");
 	CHECK_OK(journal_create(&js, &h, &j, &e), &e);
 	return j;
+}
+
+static struct journal *make(const char *id)
+{
+	return make_of("me", SANDBOX, id);
 }
 
 static struct journal *find(const char *id)
@@ -193,4 +203,236 @@ TEST(the_oldest_that_have_ended_go_first)
 	journal_unref(find("runs"));
 	CHECK_OK(file_remove_tree(AT_FDCWD, dir, &e), &e);
 	journals_close(&js);
+}
+
+TEST(what_is_no_journal_is_neither_found_nor_taken_for_one)
+{
+	struct journal *j;
+	char path[128];
+	struct err e;
+
+	open_all(100);
+	snprintf(path, sizeof(path), "%s/journal/%s", dir, SANDBOX);
+	CHECK_INT(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/journal/%s/cut", dir, SANDBOX);
+	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	CHECK_ERR(journal_find(&js, SANDBOX, "cut", &j, &e), &e, ERR_INTERNAL);
+	CHECK(strstr(e.msg, SANDBOX "/cut"));
+	CHECK_ERR(journal_find(&js, SANDBOX, "none", &j, &e), &e, ERR_NOT_FOUND);
+	CHECK_ERR(journal_find(&js, SANDBOX, "../x", &j, &e), &e, ERR_INVALID);
+	CHECK_ERR(journal_find(&js, "../x", "cut", &j, &e), &e, ERR_INVALID);
+	CHECK_INT(unlink(path), 0);
+	journals_close(&js);
+}
+
+/* Found twice it is one, and lives until the last of them lets it go. */
+TEST(a_journal_is_held_once)
+{
+	struct journal *a, *b;
+
+	open_all(100);
+	a = make("held");
+	b = find("held");
+	CHECK(a == b);
+	CHECK_INT(a->refs, 2);
+	CHECK(journal_ref(a) == a);
+	CHECK_INT(a->refs, 3);
+	journal_unref(a);
+	journal_unref(a);
+	CHECK_INT(b->refs, 1);
+	CHECK(find("held") == b);
+	journal_unref(b);
+	journal_remove(b);
+	journal_unref(b);
+	journal_unref(NULL);
+	journals_close(&js);
+}
+
+TEST(that_all_of_it_is_gone_is_kept)
+{
+	struct journal_head h = { .sandbox = SANDBOX };
+	struct journal *j;
+	struct err e;
+
+	open_all(100);
+	CHECK(str_copy(h.ask.id, sizeof(h.ask.id), "whole"));
+	h.ask.flags = EXEC_WHOLE;
+	strv_add(&h.ask.argv, "true");
+	CHECK_OK(journal_create(&js, &h, &j, &e), &e);
+	CHECK(journal_is_doubt(j));
+	journal_gone(j);
+	CHECK(!journal_is_doubt(j));
+	journal_unref(j);
+	j = find("whole"); /* read from its file */
+	CHECK(!journal_is_doubt(j));
+	journal_remove(j);
+	journal_unref(j);
+	journals_close(&js);
+}
+
+static int seen_journals;
+
+static void count_journal(void *data, struct journal *j)
+{
+	CHECK(data == &seen_journals);
+	CHECK_INT(j->refs, 2); /* held while it is looked at */
+	seen_journals++;
+}
+
+TEST(those_of_a_sandbox_that_are_held_are_visited)
+{
+	struct journal *a, *b;
+
+	open_all(100);
+	a = make("one");
+	b = make("two");
+	journals_running(&js, SANDBOX, count_journal, &seen_journals);
+	CHECK_INT(seen_journals, 2);
+	CHECK(a->refs == 1 && b->refs == 1);
+	journals_running(&js, "sb_c1_0123456789abcdefghik", count_journal, &seen_journals);
+	CHECK_INT(seen_journals, 2);
+	journal_remove(a);
+	journals_running(&js, SANDBOX, count_journal, &seen_journals);
+	CHECK_INT(seen_journals, 3);
+	journal_remove(b);
+	journal_unref(a);
+	journal_unref(b);
+	journals_close(&js);
+}
+
+static int names_in(const char *under)
+{
+	char path[256];
+	DIR *d;
+	int n = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, under);
+	d = opendir(path);
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n - 2; /* itself and its parent */
+}
+
+TEST(what_is_removed_is_gone_at_once_and_its_name_is_free)
+{
+	struct journal *first, *second, *none;
+	char left[256];
+	struct err e;
+
+	open_all(1 << 20);
+	first = make("one");
+	journal_remove(first);
+	CHECK_INT(names_in("journal"), 0);
+	CHECK_ERR(journal_find(&js, SANDBOX, "one", &none, &e), &e, ERR_NOT_FOUND);
+	second = make("one");
+	journal_remove(first); /* it is not its name any more */
+	CHECK(find("one") == second);
+	CHECK_INT(names_in("journal/" SANDBOX), 1);
+	journal_remove(second);
+	journal_unref(first);
+	journal_unref(second);
+	journal_unref(second); /* as it was found */
+	journals_close(&js);
+
+	/* A berthd that dies between the two steps. */
+	snprintf(left, sizeof(left), "%s/journal/.removed-3", dir);
+	close(open(left, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	open_all(1 << 20);
+	CHECK_INT(names_in("journal"), 0);
+}
+
+#define RACE_MS 2000 /* however many rounds that are */
+
+struct race {
+	struct journal *j;
+	pthread_barrier_t start;
+	bool over;
+};
+
+static void *settle_it(void *data)
+{
+	struct race *r = data;
+
+	while (pthread_barrier_wait(&r->start), !r->over) {
+		journal_settle(r->j);
+		pthread_barrier_wait(&r->start);
+	}
+	return NULL;
+}
+
+static bool is_gone_on_disk(const struct journal *j)
+{
+	uint8_t text[JOURNAL_SLOT];
+	struct journal_slot slot;
+	struct err e;
+
+	CHECK_INT(pread(j->fd, text, sizeof(text), JOURNAL_PRELUDE), sizeof(text));
+	CHECK_OK(journal_slot_decode((struct bytes){ text, sizeof(text) }, &slot, &e), &e);
+	return slot.gone;
+}
+
+TEST(an_end_that_was_seen_is_not_taken_back_by_a_stale_write)
+{
+	static struct race r;
+	const struct exec_exit ended = { .kind = EXEC_EXITED };
+	struct exec_use use = { 0 };
+	pthread_t thread;
+	struct err e;
+	int lost = 0;
+
+	open_all(1 << 20);
+	CHECK_INT(pthread_barrier_init(&r.start, NULL, 2), 0);
+	r.j = make("raced");
+	CHECK_OK(journal_end(r.j, &ended, &use, false, &e), &e);
+	CHECK_INT(pthread_create(&thread, NULL, settle_it, &r), 0);
+	for (uint64_t end = time_mono_ms() + RACE_MS; time_mono_ms() < end;) {
+		r.j->slot.gone = false;
+		pthread_barrier_wait(&r.start);
+		journal_gone(r.j);
+		pthread_barrier_wait(&r.start);
+		lost += !is_gone_on_disk(r.j);
+	}
+	r.over = true;
+	pthread_barrier_wait(&r.start);
+	pthread_join(thread, NULL);
+	CHECK_INT(lost, 0);
+}
+
+#define OTHERS "sb_c1_9123456789abcdefghij"
+
+/* A command that said so many blocks, and ended at that second. */
+static void add_ended(const char *owner, const char *sandbox, const char *id, int blocks, time_t at)
+{
+	struct timespec times[2] = { { .tv_sec = at }, { .tv_sec = at } };
+	struct exec_exit end = { .kind = EXEC_EXITED };
+	struct journal *j = make_of(owner, sandbox, id);
+	static char block[4096];
+	struct err e;
+
+	for (int i = 0; i < blocks; i++)
+		CHECK(journal_append(j, 0, block, sizeof(block), false));
+	CHECK_OK(journal_end(j, &end, &(struct exec_use){ 0 }, true, &e), &e);
+	journal_settle(j);
+	CHECK(futimens(j->fd, times) == 0);
+	journal_unref(j);
+}
+
+TEST(whose_output_is_most_makes_room_and_others_keep_theirs)
+{
+	struct journal *none;
+	struct err e;
+
+	open_all(1 << 30);
+	add_ended("small", OTHERS, "oldest", 4, 1000);
+	add_ended("large", SANDBOX, "one", 100, 2000);
+	add_ended("large", SANDBOX, "two", 100, 3000);
+	CHECK_INT(journals_trim(&js, 600UL * 1024), 1);
+	CHECK_ERR(journal_find(&js, SANDBOX, "one", &none, &e), &e, ERR_NOT_FOUND);
+	journal_unref(find("two"));
+	CHECK_INT(journals_trim(&js, 100UL * 1024), 1);
+	CHECK_OK(journal_find(&js, OTHERS, "oldest", &none, &e), &e);
+	journal_unref(none);
+	CHECK_INT(journals_trim(&js, 0), 1);
 }

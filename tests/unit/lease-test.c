@@ -1,5 +1,7 @@
 #include "core/lease.h"
 
+#include "lease-records.h"
+#include "records.h"
 #include "test.h"
 
 #define T0 UINT64_C(1000000000)
@@ -15,7 +17,7 @@ static struct moment at(uint64_t ms)
 static enum lease_action feed(struct lease *l, struct lease_input in, uint64_t ms)
 {
 	struct moment m = at(ms);
-	enum lease_action action = LEASE_ACT_NONE;
+	enum lease_action action = LEASE_ACTION_COUNT; /* it must be written */
 	struct err e;
 
 	CHECK_OK(lease_apply(l, &in, &m, &action, &e), &e);
@@ -142,6 +144,80 @@ TEST(every_cell_is_as_designed)
 				      ev == LEASE_PROVEN);
 		}
 	}
+}
+
+/* Nothing in it is what a rule writes, so that what a rule writes is seen. */
+static struct lease full_record(enum lease_state state)
+{
+	struct lease l = in_state(state);
+
+	l.session_wide = true;
+	l.instance = ours;
+	l.deadline_ms = T0 - 1;
+	l.keep_warm_ms = T0 - 2;
+	l.reason = LEASE_UNHEALTHY;
+	l.stop.attempts = 2;
+	l.stop.attempt = 7;
+	l.stop.rechecks = 3;
+	l.stop.requested_ms = T0 - 9;
+	l.stop.next_ms = T0 - 3;
+	l.stop.deadline_ms = T0 - 4;
+	memcpy(l.stop.reason, "old", 4);
+	memcpy(l.stop.last_error, "older", 6);
+	return l;
+}
+
+static void write_changes(struct records *r, const struct lease *was, const struct lease *is)
+{
+	records_number(r, "wide", was->session_wide, is->session_wide);
+	records_number(r, "next_generation", was->next_generation, is->next_generation);
+	records_number(r, "deadline", was->deadline_ms, is->deadline_ms);
+	records_number(r, "keep_warm", was->keep_warm_ms, is->keep_warm_ms);
+	records_text(r, "for", lease_reason_name(was->reason), lease_reason_name(is->reason));
+	records_number(r, "generation", was->instance.generation, is->instance.generation);
+	records_text(r, "id", was->instance.id, is->instance.id);
+	records_number(r, "attempts", was->stop.attempts, is->stop.attempts);
+	records_number(r, "attempt", was->stop.attempt, is->stop.attempt);
+	records_number(r, "rechecks", was->stop.rechecks, is->stop.rechecks);
+	records_number(r, "requested", was->stop.requested_ms, is->stop.requested_ms);
+	records_number(r, "next", was->stop.next_ms, is->stop.next_ms);
+	records_number(r, "stop_deadline", was->stop.deadline_ms, is->stop.deadline_ms);
+	records_text(r, "reason", was->stop.reason, is->stop.reason);
+	records_text(r, "error", was->stop.last_error, is->stop.last_error);
+}
+
+/* Each event in each state; then timeouts of what is working, and stops of what is not wide. */
+TEST(every_cell_leaves_the_record_as_designed)
+{
+	struct records r = { .want = lease_records, .count = array_len(lease_records) };
+	struct moment m = at(T0);
+
+	for (int i = 0; i < 2 * LEASE_STATE_COUNT * LEASE_EVENT_COUNT; i++) {
+		enum lease_event ev = (enum lease_event)(i % LEASE_EVENT_COUNT);
+		int s = i / LEASE_EVENT_COUNT % LEASE_STATE_COUNT;
+		bool again = i >= LEASE_STATE_COUNT * LEASE_EVENT_COUNT;
+		struct lease was = full_record((enum lease_state)s), is;
+		struct lease_input in = input(ev);
+		enum lease_action action = LEASE_ACT_NONE;
+		struct err e;
+
+		if (again && ev != LEASE_TIMEOUT && ev != LEASE_STOP)
+			continue;
+		was.session_wide = !again;
+		in.working = again;
+		in.seen_generation = 5;
+		in.text = "new";
+		is = was;
+		records_add(&r, "%s %s:", lease_state_name(was.state), lease_event_name(ev));
+		if (lease_apply(&is, &in, &m, &action, &e) < 0)
+			records_add(&r, " %s", err_name(e.code));
+		else
+			records_add(&r, " %s>%s", lease_state_name(is.state),
+				    lease_action_name(action));
+		write_changes(&r, &was, &is);
+		records_end(&r);
+	}
+	CHECK_INT(r.next, r.count);
 }
 
 TEST(what_is_due_is_accepted_and_moves_on)
@@ -291,16 +367,86 @@ TEST(a_forged_generation_does_not_use_ours_up)
 TEST(what_cannot_be_read_is_quarantined)
 {
 	struct wrapper_observation absent = { .seen = WRAPPER_ABSENT };
-	struct moment m = at(T0);
-	struct lease l, zero = { 0 };
+	struct lease zero = { 0 };
 
-	lease_init_unreadable(&l, 12, "no such state", &m);
-	CHECK_INT(lease_authorize(&l, &absent).kind, LEASE_BLOCKED);
 	CHECK_INT(lease_authorize(&zero, &absent).kind, LEASE_BLOCKED);
-	CHECK_INT((long long)l.next_generation, 13);
 	CHECK_INT(lease_state_by_name("redy"), LEASE_QUARANTINED);
 	for (int s = 0; s < LEASE_STATE_COUNT; s++)
 		CHECK_INT(lease_state_by_name(lease_state_name((enum lease_state)s)), s);
 	for (int r = 0; r < LEASE_REASON_COUNT; r++)
 		CHECK(lease_reason_name((enum lease_reason)r));
+}
+
+TEST(a_launch_and_a_reuse_name_their_instance)
+{
+	struct lease l = in_state(LEASE_NONE), before = l;
+	struct lease_input in = { .event = LEASE_ALLOCATE };
+	enum lease_action action;
+	struct moment m = at(T0);
+	struct err e;
+
+	CHECK_ERR(lease_apply(&l, &in, &m, &action, &e), &e, ERR_INVALID);
+	CHECK(memcmp(&l, &before, sizeof(l)) == 0);
+	l = in_state(LEASE_WARM);
+	before = l;
+	in = (struct lease_input){ .event = LEASE_REUSE, .instance = other };
+	CHECK_ERR(lease_apply(&l, &in, &m, &action, &e), &e, ERR_CONFLICT);
+	CHECK(memcmp(&l, &before, sizeof(l)) == 0);
+}
+
+TEST(a_stop_says_what_was_seen)
+{
+	struct wrapper_observation two = { WRAPPER_PRESENT, 2, { 4, "wr_ours" }, 9 };
+	struct wrapper_observation unknown = { .seen = WRAPPER_UNKNOWN };
+	struct lease l = in_state(LEASE_BUSY);
+	struct lease_input stop = lease_authorize(&l, &two).stop;
+
+	CHECK_INT(stop.event, LEASE_STOP);
+	CHECK_INT(stop.reason, LEASE_UNEXPECTED_WRAPPER);
+	CHECK(stop.session_wide && stop.seen_generation == 9);
+	stop = lease_authorize(&l, &unknown).stop;
+	CHECK_INT(stop.event, LEASE_STOP);
+	CHECK_INT(stop.reason, LEASE_OBSERVATION_FAILED);
+	CHECK(!stop.session_wide && stop.seen_generation == 0);
+}
+
+/* Ours stay above what was seen: also above the very next one, and below what can be forged. */
+TEST(a_seen_generation_moves_ours_at_its_edges)
+{
+	static const struct {
+		uint64_t seen, next;
+	} rows[] = {
+		{ 4, 5 },
+		{ 5, 6 },
+		{ LEASE_SEEN_MAX - 1, LEASE_SEEN_MAX },
+		{ LEASE_SEEN_MAX, 5 },
+	};
+
+	for (size_t i = 0; i < array_len(rows); i++) {
+		struct lease l = in_state(LEASE_BUSY);
+		struct lease_input in = input(LEASE_STOP);
+
+		in.seen_generation = rows[i].seen;
+		feed(&l, in, T0);
+		CHECK(l.next_generation == rows[i].next);
+		CHECK(!l.session_wide);
+	}
+}
+
+TEST(every_reason_has_its_word)
+{
+	/* clang-format off */
+	static const char *const words[LEASE_REASON_COUNT] = {
+		"none", "readiness-failed", "startup-failed", "unhealthy-wrapper",
+		"terminal-failed", "terminal-completed", "terminal-ended", "terminal-interrupted",
+		"idle-timeout", "keep-warm-expired", "user-interrupt", "session-delete",
+		"unexpected-wrapper", "observation-failed",
+	};
+	/* clang-format on */
+
+	for (int r = 0; r < LEASE_REASON_COUNT; r++) {
+		CHECK_STR(lease_reason_name((enum lease_reason)r), words[r]);
+		CHECK_INT(lease_reason_by_name(words[r]), r);
+	}
+	CHECK_INT(lease_reason_by_name("tired"), LEASE_REASON_NONE);
 }

@@ -241,3 +241,33 @@ TEST(every_name_is_there_and_comes_back)
 	CHECK(!sandbox_state_by_name("running", &back));
 	CHECK(!sandbox_state_by_name("", &back));
 }
+
+TEST(every_event_and_action_has_its_word)
+{
+	static const char *const events[SANDBOX_EVENT_COUNT] = {
+		[EV_UP] = "up",
+		[EV_BROKEN] = "broken",
+		[EV_SEEN] = "seen",
+		[EV_ABSENT] = "absent",
+		[EV_REMOVED] = "removed",
+		[EV_TIMEOUT] = "timeout",
+		[EV_USE] = "use",
+		[EV_SLEEP] = "sleep",
+		[EV_WAKE] = "wake",
+		[EV_DELETE] = "delete",
+	};
+	static const char *const actions[SANDBOX_ACTION_COUNT] = {
+		[ACT_NONE] = "none",
+		[ACT_BUILD] = "build",
+		[ACT_SLEEP] = "sleep",
+		[ACT_WAKE] = "wake",
+		[ACT_STOP] = "stop",
+		[ACT_DESTROY] = "destroy",
+		[ACT_REPORT] = "report",
+	};
+
+	for (int ev = 0; ev < SANDBOX_EVENT_COUNT; ev++)
+		CHECK_STR(sandbox_event_name((enum sandbox_event)ev), events[ev]);
+	for (int a = 0; a < SANDBOX_ACTION_COUNT; a++)
+		CHECK_STR(sandbox_action_name((enum sandbox_action)a), actions[a]);
+}

@@ -166,3 +166,26 @@ TEST(it_agrees_with_the_system)
 	}
 	CHECK(compared > 5000);
 }
+
+static bool matches(const char *pattern, const char *text)
+{
+	struct pattern p;
+	struct err e;
+
+	CHECK_OK(pattern_read(pattern, false, &p, &e), &e);
+	return is_in(&p, text, 2);
+}
+
+TEST(a_class_takes_named_ones_and_refuses_unknown)
+{
+	struct pattern p;
+	struct err e;
+
+	CHECK(matches("^[\\d-]$", "-") && matches("^[\\d-]$", "7") && !matches("^[\\d-]$", "a"));
+	CHECK(matches("^[a\\d]$", "a") && matches("^[\\w.]$", ".") && !matches("^[\\w.]$", "-"));
+	CHECK_ERR(pattern_read("[\\q]", false, &p, &e), &e, ERR_INVALID);
+	CHECK(strstr(e.msg, "unknown escape"));
+	CHECK_ERR(pattern_read("[a-\\d]", false, &p, &e), &e, ERR_INVALID);
+	CHECK(matches("^[\\d-a]$", "-") && matches("^[\\d-a]$", "a") && !matches("^[\\d-a]$", "b"));
+	CHECK_ERR(pattern_read("(", false, &p, &e), &e, ERR_INVALID);
+}

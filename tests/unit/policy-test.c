@@ -115,3 +115,55 @@ TEST(every_name_comes_back)
 	}
 	CHECK(!policy_scope_by_name("team", &scope));
 }
+
+TEST(a_nearer_scope_goes_before_a_newer_row)
+{
+	const struct policy rows[] = { { 20, POLICY_ORG, "A", POLICY_SHARED, "", "" },
+				       { 3, POLICY_USER, "u", POLICY_PER_SESSION, "", "" } };
+
+	check_choice(rows, 2, (struct policy_caller){ "A", "u", "s" }, "per_session small - by 3");
+}
+
+TEST(each_thing_it_decides_is_enough)
+{
+	const struct policy rows[] = { { 1, POLICY_ORG, "A", POLICY_SHARED, "", "" },
+				       { 1, POLICY_ORG, "A", POLICY_ISOLATION_OPEN, "b", "" },
+				       { 1, POLICY_ORG, "A", POLICY_ISOLATION_OPEN, "", "c" } };
+	struct policy nothing = { 1, POLICY_ORG, "A", POLICY_ISOLATION_OPEN, "", "" };
+	struct err e;
+
+	for (size_t i = 0; i < array_len(rows); i++)
+		CHECK_OK(policy_check(&rows[i], &e), &e);
+	CHECK_ERR(policy_check(&nothing, &e), &e, ERR_INVALID);
+	CHECK(strstr(e.msg, "this one nothing"));
+	/* A profile of one letter decides as well as a long one. */
+	check_choice(&rows[1], 1, (struct policy_caller){ .org = "A" }, "per_session b - by 0");
+	check_choice(&rows[2], 1, (struct policy_caller){ .org = "A" }, "per_session small c by 0");
+}
+
+TEST(a_star_for_one_scope_is_no_global_one)
+{
+	struct policy p = { 1, POLICY_USER, "*", POLICY_SHARED, "", "" };
+	struct err e;
+
+	CHECK_OK(policy_check(&p, &e), &e);
+	p.scope = POLICY_GLOBAL;
+	CHECK_OK(policy_check(&p, &e), &e);
+	memcpy(p.subject, "**", 3);
+	CHECK_ERR(policy_check(&p, &e), &e, ERR_INVALID);
+	CHECK(strstr(e.msg, "global"));
+}
+
+TEST(names_are_these)
+{
+	enum policy_isolation isolation = POLICY_SHARED;
+
+	CHECK_STR(policy_scope_name(POLICY_GLOBAL), "global");
+	CHECK_STR(policy_scope_name(POLICY_ORG), "org");
+	CHECK_STR(policy_scope_name(POLICY_USER), "user");
+	CHECK_STR(policy_scope_name(POLICY_SESSION), "session");
+	CHECK_STR(policy_isolation_name(POLICY_ISOLATION_OPEN), "");
+	CHECK_STR(policy_isolation_name(POLICY_PER_SESSION), "per_session");
+	CHECK_STR(policy_isolation_name(POLICY_SHARED), "shared");
+	CHECK(!policy_isolation_by_name("own", &isolation) && isolation == POLICY_SHARED);
+}

@@ -1,5 +1,6 @@
 #include "core/sandbox.h"
 
+#include "core/limits.h"
 #include "core/role.h"
 #include "test.h"
 
@@ -89,6 +90,20 @@ TEST(what_is_not_said_is_as_usual)
 	CHECK_INT(limits_ms(&filled, LIMIT_WALL_MS, 1), 0);
 }
 
+TEST(more_than_a_host_has_is_named_with_both_numbers)
+{
+	struct limits asked = limits_open(), host = { .of = { [LIMIT_MEMORY_MB] = 24000 } };
+	struct err e;
+
+	CHECK_OK(limits_fit(&asked, &host, &e), &e); /* nothing said */
+	asked.of[LIMIT_MEMORY_MB] = 24000;
+	asked.of[LIMIT_CPU_MILLI] = 256000; /* not known of the host, or a ceiling */
+	CHECK_OK(limits_fit(&asked, &host, &e), &e);
+	asked.of[LIMIT_MEMORY_MB] = 24001;
+	CHECK_ERR(limits_fit(&asked, &host, &e), &e, ERR_INVALID);
+	CHECK(strstr(e.msg, "memory_mb: 24001 asked for") && strstr(e.msg, "24000 at most"));
+}
+
 TEST(image_and_runtime_are_checked_too)
 {
 	struct sandbox_spec spec = SANDBOX_SPEC_DEFAULT;
@@ -176,4 +191,84 @@ TEST(only_roles_of_keys_have_a_name_to_give)
 	CHECK_INT(role_by_name("anyone"), ROLE_UNSET);
 	CHECK_INT(role_by_name("unset"), ROLE_UNSET);
 	CHECK_INT(role_by_name(""), ROLE_UNSET);
+}
+
+/* The row of each limit: its name, and what a sandbox has that nothing was said for. */
+TEST(every_limit_has_its_name_and_its_usual)
+{
+	static const struct {
+		const char *name;
+		int64_t usual;
+	} want[LIMIT_COUNT] = {
+		[LIMIT_MEMORY_MB] = { "memory_mb", 512 },
+		[LIMIT_CPU_MILLI] = { "cpu_milli", 1000 },
+		[LIMIT_PIDS] = { "pids", 256 },
+		[LIMIT_DISK_MB] = { "disk_mb", 2048 },
+		[LIMIT_OPEN_FILES] = { "open_files", 16384 },
+		[LIMIT_CPU_MS] = { "cpu_ms", 0 },
+		[LIMIT_WALL_MS] = { "wall_ms", 0 },
+		[LIMIT_GRACE_MS] = { "grace_ms", 60000 },
+		[LIMIT_CONNECTIONS] = { "connections", 0 },
+		[LIMIT_REQUESTS] = { "requests", 0 },
+		[LIMIT_BYTES_OUT] = { "bytes_out", 0 },
+		[LIMIT_ARTIFACT_MB] = { "artifact_mb", 200 },
+	};
+	struct limits usual = limits_usual(), none = limits_open();
+
+	for (int i = 0; i < LIMIT_COUNT; i++) {
+		CHECK_STR(limit_name((enum limit)i), want[i].name);
+		CHECK_INT(usual.of[i], want[i].usual);
+		CHECK(none.of[i] == LIMIT_OPEN);
+	}
+}
+
+TEST(a_limit_that_is_refused_is_told_whole)
+{
+	struct limits l = limits_usual();
+	struct err e;
+
+	l.of[LIMIT_PIDS] = 7;
+	CHECK_ERR(limits_check(&l, true, &e), &e, ERR_INVALID);
+	CHECK_STR(e.msg, "pids must be 8 to 65536, not 7");
+	l = limits_usual();
+	l.of[LIMIT_REQUESTS] = -1;
+	CHECK_ERR(limits_check(&l, true, &e), &e, ERR_INVALID);
+	CHECK_STR(e.msg, "requests must be 0 (none), or 1 to 1099511627776, not -1");
+}
+
+TEST(a_time_limit_is_divided_and_never_lost)
+{
+	struct limits l = limits_usual();
+
+	l.of[LIMIT_WALL_MS] = 1000;
+	CHECK_INT(limits_ms(&l, LIMIT_WALL_MS, 0), 1000);
+	CHECK_INT(limits_ms(&l, LIMIT_WALL_MS, 1), 1000);
+	CHECK_INT(limits_ms(&l, LIMIT_WALL_MS, 2), 500);
+	CHECK_INT(limits_ms(&l, LIMIT_WALL_MS, 1000), 1);
+	CHECK_INT(limits_ms(&l, LIMIT_WALL_MS, 1001), 1);
+	l.of[LIMIT_WALL_MS] = 1;
+	CHECK_INT(limits_ms(&l, LIMIT_WALL_MS, 1), 1);
+}
+
+TEST(a_failed_sandbox_says_what_was_lost_and_what_to_do)
+{
+	struct sandbox sb = {
+		.id = "sb_c1_x",
+		.state = SANDBOX_FAILED,
+		.files_kept = true,
+		.last_used_ms = 1000,
+	};
+	struct err e;
+
+	snprintf(sb.failed_why, sizeof(sb.failed_why), "%s", sandbox_end_reason(&sb, 1001));
+	CHECK_ERR(sandbox_failed_error(&sb, &e), &e, ERR_CONFLICT);
+	CHECK_STR(e.msg, "sandbox sb_c1_x failed: its host was restarted; its files are kept, what "
+			 "ran in it is lost");
+	CHECK(strstr(e.fix, "'berth wake sb_c1_x'"));
+	CHECK(sandbox_holds_name(&sb));
+	CHECK_STR(sandbox_end_reason(&sb, 1000), "its processes ended");
+	sb.files_kept = false;
+	CHECK_ERR(sandbox_failed_error(&sb, &e), &e, ERR_CONFLICT);
+	CHECK(strstr(e.msg, "nothing of it was kept") && !strstr(e.fix, "wake"));
+	CHECK(!sandbox_holds_name(&sb));
 }

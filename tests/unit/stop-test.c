@@ -1,5 +1,7 @@
 #include "core/stop.h"
 
+#include "records.h"
+#include "stop-records.h"
 #include "test.h"
 
 #define T0 UINT64_C(1000000000)
@@ -13,7 +15,7 @@ static enum stop_action feed(struct stop *s, enum stop_event ev, uint64_t attemp
 {
 	struct stop_input in = { .event = ev, .attempt = attempt, .text = "because" };
 	struct moment m = at(ms);
-	enum stop_action action = STOP_ACT_NONE;
+	enum stop_action action = STOP_ACTION_COUNT; /* it must be written */
 	struct err e;
 
 	CHECK_OK(stop_apply(s, &in, &m, &action, &e), &e);
@@ -82,6 +84,46 @@ TEST(every_cell_is_as_designed)
 			CHECK(!stop_event_is_fact((enum stop_event)ev) || got[0] != '!');
 		}
 	}
+}
+
+static void write_changes(struct records *r, const struct stop *was, const struct stop *is)
+{
+	records_number(r, "attempts", was->attempts, is->attempts);
+	records_number(r, "rechecks", was->rechecks, is->rechecks);
+	records_number(r, "attempt", was->attempt, is->attempt);
+	records_number(r, "requested", was->requested_ms, is->requested_ms);
+	records_number(r, "next", was->next_ms, is->next_ms);
+	records_number(r, "deadline", was->deadline_ms, is->deadline_ms);
+	records_text(r, "reason", was->reason, is->reason);
+	records_text(r, "error", was->last_error, is->last_error);
+}
+
+/* Each event in each state: first with attempts left, then after the last one. */
+TEST(every_cell_leaves_the_record_as_designed)
+{
+	struct records r = { .want = stop_records, .count = array_len(stop_records) };
+	struct moment m = at(T0);
+
+	for (int i = 0; i < 2 * STOP_STATE_COUNT * STOP_EVENT_COUNT; i++) {
+		enum stop_event ev = (enum stop_event)(i % STOP_EVENT_COUNT);
+		enum stop_state s = (enum stop_state)(i / STOP_EVENT_COUNT % STOP_STATE_COUNT);
+		unsigned attempts = i < STOP_STATE_COUNT * STOP_EVENT_COUNT ? 2 : STOP_ATTEMPTS;
+		struct stop was = { s, attempts, 3, 7, T0 - 9, T0 - 1, T0 - 2, "old", "older" };
+		struct stop_input in = { .event = ev, .attempt = 7, .text = "new" };
+		enum stop_action action = STOP_ACT_NONE;
+		struct stop is = was;
+		struct err e;
+
+		records_add(&r, "%s %s:", stop_state_name(s), stop_event_name(ev));
+		if (stop_apply(&is, &in, &m, &action, &e) < 0)
+			records_add(&r, " %s", err_name(e.code));
+		else
+			records_add(&r, " %s>%s", stop_state_name(is.state),
+				    stop_action_name(action));
+		write_changes(&r, &was, &is);
+		records_end(&r);
+	}
+	CHECK_INT(r.next, r.count);
 }
 
 /* LS-4, LS-16: six attempts, each delay from when the failure was seen; then quarantine. */
@@ -302,18 +344,13 @@ TEST(a_forced_look_leaves_the_schedule_alone)
 
 TEST(what_cannot_be_read_is_quarantined)
 {
-	struct moment m = at(T0);
-	struct stop s, zero = { 0 };
-
-	stop_init_unreadable(&s, "state is \"stoped\"", &m);
-	CHECK_INT(s.state, STOP_QUARANTINED);
-	CHECK(stop_deadline_ms(&s) == T0);
-	CHECK_INT(feed(&s, STOP_RECHECK, 1, T0), STOP_ACT_OBSERVE);
-	CHECK_INT(feed(&s, STOP_UNKNOWN, 1, T0), STOP_ACT_NONE);
-	CHECK_INT(s.state, STOP_QUARANTINED);
+	struct stop zero = { 0 };
 
 	CHECK_INT(zero.state, STOP_QUARANTINED);
 	CHECK(stop_deadline_ms(&zero) == 0);
+	CHECK_INT(feed(&zero, STOP_RECHECK, 1, T0), STOP_ACT_OBSERVE);
+	CHECK_INT(feed(&zero, STOP_UNKNOWN, 1, T0), STOP_ACT_NONE);
+	CHECK_INT(zero.state, STOP_QUARANTINED);
 	CHECK_INT(stop_state_by_name("stoped"), STOP_QUARANTINED);
 	CHECK_INT(stop_state_by_name(""), STOP_QUARANTINED);
 	for (int i = 0; i < STOP_STATE_COUNT; i++)

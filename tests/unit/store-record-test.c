@@ -5,6 +5,7 @@
 #include "store-world.h"
 #include "store/network.h"
 #include "store/policy.h"
+#include "store/retention.h"
 #include "store/sandbox.h"
 #include "test.h"
 
@@ -194,6 +195,41 @@ TEST(refusals_outlive_their_sandbox_for_a_while)
 	CHECK_INT(events_of(w.s, ID("1")), 1);
 }
 
+TEST(what_is_going_or_has_nothing_left_frees_its_name_and_identity)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_spec spec = spec_of("web", "ses-1", "{}");
+	struct sandbox_search q = { .owner = "ann", .kind = ADDRESS_NAME, .text = "web" };
+	struct sandbox sb;
+	struct err e;
+
+	/* A create that failed: nothing was kept. */
+	CHECK_OK(put(w.s, ID("1"), "ann", &spec, NULL, &e), &e);
+	CHECK_OK(try_move(w.s, ID("1"), SANDBOX_CREATING, SANDBOX_FAILED, &e), &e);
+	CHECK_OK(store_sandbox_find(w.s, &q, &sb, &e), &e); /* as long as there is no other */
+	CHECK(sb.failed_ms > 0 && !sb.files_kept && !sandbox_holds_name(&sb));
+	CHECK_OK(put(w.s, ID("2"), "ann", &spec, NULL, &e), &e);
+	CHECK_OK(store_sandbox_find(w.s, &q, &sb, &e), &e);
+	CHECK_STR(sb.id, ID("2"));
+
+	/* One that failed later has its files, and keeps both. */
+	CHECK_OK(try_move(w.s, ID("2"), SANDBOX_CREATING, SANDBOX_READY, &e), &e);
+	CHECK_OK(try_move(w.s, ID("2"), SANDBOX_READY, SANDBOX_FAILED, &e), &e);
+	CHECK_ERR(put(w.s, ID("3"), "ann", &spec, NULL, &e), &e, ERR_CONFLICT);
+	CHECK_OK(try_move(w.s, ID("2"), SANDBOX_FAILED, SANDBOX_WAKING, &e), &e);
+	CHECK_OK(try_move(w.s, ID("2"), SANDBOX_WAKING, SANDBOX_READY, &e), &e);
+	CHECK_OK(store_sandbox_get(w.s, "ann", ID("2"), &sb, &e), &e);
+	CHECK(sb.failed_ms > 0 && sb.files_kept); /* that it failed is still told */
+
+	CHECK_OK(try_move(w.s, ID("2"), SANDBOX_READY, SANDBOX_DELETING, &e), &e);
+	CHECK_OK(put(w.s, ID("3"), "ann", &spec, NULL, &e), &e);
+	CHECK_OK(store_sandbox_find(w.s, &q, &sb, &e), &e);
+	CHECK_STR(sb.id, ID("3"));
+	q = (struct sandbox_search){ .self = "eve", .kind = ADDRESS_KEY, .text = "ses-1" };
+	CHECK_OK(store_sandbox_find(w.s, &q, &sb, &e), &e); /* an admin, too: they are all ann's */
+	CHECK_STR(sb.id, ID("3"));
+}
+
 TEST(alarms_of_100000_sandboxes_cost_one_index_probe_per_tick)
 {
 	cleanup(world_done) struct world w = world_make();
@@ -254,4 +290,162 @@ TEST(uses_are_written_and_alarms_moved_only_if_nothing_else_happened)
 	CHECK_INT(raw(w.sql, "SELECT count(deadline_at) FROM sandbox"), 0);
 	CHECK_OK(store_sandbox_rearm(w.s, ID("1"), sb.version, 1000, &e), &e);
 	CHECK_INT(raw(w.sql, "SELECT count(deadline_at) FROM sandbox"), 1);
+}
+
+static int put_with_network(struct store *s, const char *id, const struct sandbox_spec *spec,
+			    struct err *e)
+{
+	struct sandbox_intent intent = {
+		.id = id,
+		.owner = "ann",
+		.host = "h1",
+		.spec = spec,
+		.deadline_ms = 60000,
+		.network = "{\"mode\":\"allow\"}",
+	};
+	struct sandbox sb;
+
+	return store_sandbox_insert(s, &intent, &sb, e);
+}
+
+static void erase(struct store *s, const char *id)
+{
+	struct tombstone t;
+	struct err e;
+
+	CHECK_OK(try_move(s, id, SANDBOX_CREATING, SANDBOX_DELETING, &e), &e);
+	CHECK_OK(store_sandbox_erase(s, ENDING(id, 1, "{}"), &t, &e), &e);
+}
+
+TEST(a_refused_create_leaves_no_network_policy)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_spec spec = spec_of("web", "", "{}"), nowhere = spec, capped = spec;
+	struct err e;
+	char id[64];
+
+	CHECK_OK(put_with_network(w.s, ID("1"), &spec, &e), &e);
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM sandbox_network"), 1);
+	snprintf(nowhere.image, sizeof(nowhere.image), "none");
+	snprintf(capped.cap_subject, sizeof(capped.cap_subject), "ann/user:ann");
+	for (int i = 0; i < 100; i++) {
+		snprintf(id, sizeof(id), "sb_c1_0000000000000000%04d", 1000 + i);
+		CHECK_ERR(put_with_network(w.s, id, &nowhere, &e), &e, ERR_NOT_FOUND);
+		CHECK_ERR(put_with_network(w.s, id, &spec, &e), &e, ERR_CONFLICT);
+		CHECK_ERR(put_with_network(w.s, id, &capped, &e), &e, ERR_LIMIT);
+	}
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM sandbox_network"), 1);
+}
+
+TEST(a_network_policy_goes_with_its_sandbox_and_what_was_counted_stays)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_spec one = spec_of("one", "", "{}"), two = spec_of("two", "", "{}");
+	struct network_use use = { .connections = 3, .bytes_out = 5 };
+	struct err e;
+
+	CHECK_OK(put_with_network(w.s, ID("1"), &one, &e), &e);
+	CHECK_OK(put_with_network(w.s, ID("2"), &two, &e), &e);
+	CHECK_OK(store_network_used(w.s, ID("2"), "ann", &use, &e), &e);
+	erase(w.s, ID("1"));
+	erase(w.s, ID("2"));
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM sandbox_network"), 1);
+	CHECK_INT(raw(w.sql, "SELECT connections FROM sandbox_network WHERE policy NOT LIKE "
+			     "'%allow%' AND sandbox_id = '" ID("2") "'"),
+		  3);
+}
+
+#define OLD "now() - interval '100 days'"
+
+/* Everything there is of a sandbox besides its record, 100 days old. */
+static void add_past(struct world *w, const char *id, const char *key)
+{
+	char sql[2048];
+
+	snprintf(sql, sizeof(sql),
+		 "INSERT INTO sandbox_event VALUES ('%1$s', 1000, " OLD ", 'x', '', '', '', 0); "
+		 "INSERT INTO usage VALUES ('%1$s', 1, 'ann', 'h1', '', 1, 1, 1, 1, 1, 1, 0, " OLD
+		 "); INSERT INTO sandbox_network (sandbox_id, owner, policy, changed_at) "
+		 "VALUES ('%1$s', 'ann', '{}', " OLD "); "
+		 "INSERT INTO idempotency (owner, key, request, body_hash, sandbox_id, created_at) "
+		 "VALUES ('ann', '%1$s', 'x', repeat('a', 64), '%1$s', " OLD "); "
+		 "INSERT INTO agent_session VALUES ('ann', '%2$s', '%2$s', 'per_session', 'p', '', "
+		 "0, " OLD "); INSERT INTO cap VALUES ('%2$s', " OLD ")",
+		 id, key);
+	raw(w->sql, sql);
+}
+
+static long rows(struct world *w)
+{
+	return raw(w->sql, "SELECT (SELECT count(*) FROM sandbox_event WHERE seq = 1000) + "
+			   "(SELECT count(*) FROM usage) + (SELECT count(*) FROM sandbox_network) "
+			   "+ (SELECT count(*) FROM idempotency) + (SELECT count(*) FROM "
+			   "agent_session) + (SELECT count(*) FROM cap) + "
+			   "(SELECT count(*) FROM tombstone)");
+}
+
+static uint64_t remove_past(struct world *w, uint64_t age_ms)
+{
+	struct retention_ages ages;
+	uint64_t removed = 0;
+	bool more = true;
+	struct err e;
+
+	for (int i = 0; i < RETENTION_COUNT; i++)
+		ages.ms[i] = age_ms;
+	for (int i = 0; i < 10 && more; i++) {
+		more = false;
+		CHECK_OK(store_retention_run(w->s, &ages, &removed, &more, &e), &e);
+	}
+	CHECK(!more);
+	return removed;
+}
+
+TEST(what_is_old_is_removed_and_only_what_is_over_and_proven)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_spec spec = spec_of("", "living", "{}");
+	struct err e;
+
+	snprintf(spec.cap_subject, sizeof(spec.cap_subject), "living");
+	spec.cap = 9;
+	CHECK_OK(put(w.s, ID("1"), "ann", &spec, NULL, &e), &e); /* it is still being made */
+	raw(w.sql, "DELETE FROM cap");
+	raw(w.sql, "INSERT INTO host (id, version) VALUES ('h1', '1'), ('lost', '1')");
+	raw(w.sql, "UPDATE host SET lost_at = now() WHERE id = 'lost'");
+	add_past(&w, ID("1"), "living");
+	add_past(&w, ID("2"), "gone");
+	raw(w.sql, "INSERT INTO tombstone VALUES ('a', 'ann', 'h1', 1, " OLD ", '')");
+	raw(w.sql, "INSERT INTO tombstone VALUES ('b', 'ann', 'lost', 1, " OLD ", '')");
+	CHECK_INT(rows(&w), 14);
+	CHECK_INT(remove_past(&w, 0), 0); /* for ever */
+	CHECK_INT(remove_past(&w, 200LL * 24 * 3600 * 1000), 0);
+	CHECK_INT(remove_past(&w, 3600 * 1000), 8); /* the gone one's 7, an event of the living */
+	CHECK_INT(rows(&w), 6);
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM usage WHERE sandbox_id = '" ID("1") "'"), 1);
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM idempotency WHERE key = '" ID("1") "'"), 1);
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM tombstone WHERE host = 'lost'"), 1);
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM agent_session WHERE session = 'living'"), 1);
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM cap WHERE subject = 'living'"), 1);
+}
+
+TEST(what_is_old_is_removed_in_batches_by_one_host_at_a_time)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct retention_ages ages = { .ms = { [RETENTION_EVENTS] = 1000 } };
+	uint64_t removed = 0;
+	bool more = false;
+	struct err e;
+
+	raw(w.sql, "INSERT INTO sandbox_event SELECT 'x', n, " OLD ", 'x', '', '', '', 0 "
+		   "FROM generate_series(1, 1200) n");
+	raw(w.sql, "BEGIN");
+	raw(w.sql, "SELECT pg_advisory_xact_lock(762093841)");
+	CHECK_OK(store_retention_run(w.s, &ages, &removed, &more, &e), &e);
+	CHECK_INT(removed, 0); /* another is at it */
+	raw(w.sql, "COMMIT");
+	CHECK_OK(store_retention_run(w.s, &ages, &removed, &more, &e), &e);
+	CHECK_INT(removed, STORE_RETENTION_BATCH);
+	CHECK(more);
+	CHECK_INT(remove_past(&w, 1000), 1200 - STORE_RETENTION_BATCH);
 }

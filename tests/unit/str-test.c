@@ -98,3 +98,62 @@ TEST(a_copy_fits_or_does_not_happen)
 	CHECK(str_copy(to, sizeof(to), "new"));
 	CHECK_STR(to, "new");
 }
+
+/* The first and the last of each length, and those beside them that are none. */
+TEST(utf8_at_its_edges)
+{
+	static const struct {
+		const char *text;
+		size_t len, valid;
+	} rows[] = {
+		{ "\x7f", 1, 1 },
+		{ "\x80", 1, 0 },
+		{ "\xc1\xbf", 2, 0 },
+		{ "\xc2\x80", 2, 2 },
+		{ "\xdf\xbf", 2, 2 },
+		{ "\xe0\x9f\xbf", 3, 0 },
+		{ "\xe0\xa0\x80", 3, 3 },
+		{ "\xe1\x80\x80", 3, 3 },
+		{ "\xed\x9f\xbf", 3, 3 },
+		{ "\xed\xa0\x80", 3, 0 },
+		{ "\xee\x80\x80", 3, 3 },
+		{ "\xef\xbf\xbf", 3, 3 },
+		{ "\xf0\x8f\xbf\xbf", 4, 0 },
+		{ "\xf0\x90\x80\x80", 4, 4 },
+		{ "\xf1\x80\x80\x80", 4, 4 },
+		{ "\xf3\xbf\xbf\xbf", 4, 4 },
+		{ "\xf4\x8f\xbf\xbf", 4, 4 },
+		{ "\xf4\x90\x80\x80", 4, 0 },
+		{ "\xf5\x80\x80\x80", 4, 0 },
+		{ "\xc2\xc0", 2, 0 },
+		{ "\xe1\x80\xc0", 3, 0 },
+		{ "\xf1\x80\x80\x7f", 4, 0 },
+	};
+
+	for (size_t i = 0; i < array_len(rows); i++)
+		if (utf8_valid_prefix(rows[i].text, rows[i].len) != rows[i].valid)
+			test_fail(__FILE__, __LINE__, "row %zu", i);
+}
+
+TEST(what_is_no_number_size_or_time_is_invalid)
+{
+	uint64_t n;
+	struct err e;
+
+	CHECK_ERR(str_u64("1x", &n, &e), &e, ERR_INVALID);
+	CHECK_ERR(str_size("1x", &n, &e), &e, ERR_INVALID);
+	CHECK_ERR(str_duration_ms("1x", &n, &e), &e, ERR_INVALID);
+	CHECK_STR(e.msg, "not a duration like 30s or 5m: \"1x\"");
+}
+
+TEST(ends_and_hex)
+{
+	char hex[7];
+
+	CHECK(str_ends("a.git", ".git") && str_ends(".git", ".git") && str_ends("x", ""));
+	CHECK(!str_ends("git", ".git") && !str_ends("a.gi", ".git") && !str_ends("", "x"));
+	str_hex(hex, "\x01\xaf\xf0", 3);
+	CHECK_STR(hex, "01aff0");
+	str_hex(hex, "", 0);
+	CHECK_STR(hex, "");
+}

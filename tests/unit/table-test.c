@@ -21,6 +21,82 @@ TEST(columns_are_aligned)
 				 "\xc3\xa4           7      x?[2Jy?z\n");
 }
 
+TEST(rows_stand_in_the_order_of_their_keys)
+{
+	static const char *const rows[][2] = {
+		{ "late", "2026-11-16T10:00:00.001Z" },
+		{ "early", "2026-11-15T23:59:59.999Z" },
+		{ "same-1", "2026-11-16T10:00:00.000Z" },
+		{ "none", "" },
+		{ "same-2", "2026-11-16T10:00:00.000Z" },
+	};
+	cleanup(table_done) struct table t = table_make((const char *[]){ "ID", "N", NULL });
+	cleanup(strv_done) struct strv keys = { 0 };
+	cleanup(buf_done) struct buf out = buf_make(4096);
+
+	table_sort(&t, &keys); /* nothing but the titles */
+	for (size_t i = 0; i < array_len(rows); i++) {
+		table_add(&t, rows[i][0]);
+		table_addf(&t, "%zu", i);
+		strv_add(&keys, rows[i][1]);
+	}
+	table_sort(&t, &keys);
+	table_print(&t, &out);
+	CHECK_STR(buf_str(&out), "ID      N\n"
+				 "none    3\n"
+				 "early   1\n"
+				 "same-1  2\n"
+				 "same-2  4\n"
+				 "late    0\n");
+}
+
+TEST(what_is_too_wide_is_cut_where_it_is_widest)
+{
+	cleanup(table_done) struct table t =
+		table_make((const char *[]){ "ID", "NAME", "STATE", "NOTE", NULL });
+	cleanup(buf_done) struct buf out = buf_make(4096);
+
+	t.fit = 40;
+	table_add(&t, "sb_c1_long");
+	table_add(&t, "\xc3\xa4\xc3\xb6\xc3\xbc-and-some-more");
+	table_add(&t, "ready");
+	table_add(&t, "it was killed, and everybody should know why");
+	table_print(&t, &out);
+	CHECK_STR(buf_str(&out), "ID          NAME       STATE  NOTE\n"
+				 "sb_c1_long  \xc3\xa4\xc3\xb6\xc3\xbc-and..  ready  it was k..\n");
+	buf_clear(&out);
+	t.fit = 10; /* less than there can be: the first column stays whole */
+	table_print(&t, &out);
+	CHECK_STR(buf_str(&out), "ID          NAME  ST..  NOTE\n"
+				 "sb_c1_long  \xc3\xa4\xc3\xb6..  re..  it..\n");
+}
+
+TEST(spans_of_time_for_people)
+{
+	static const struct {
+		const char *from, *to, *text;
+	} rows[] = {
+		{ "2026-11-16T10:00:00.000Z", "2026-11-16T10:00:00.999Z", "0s" },
+		{ "2026-11-16T10:00:00.000Z", "2026-11-16T10:01:59.000Z", "119s" },
+		{ "2026-11-16T10:00:00.000Z", "2026-11-16T10:02:00.000Z", "2m" },
+		{ "2026-11-16T10:00:00.000Z", "2026-11-16T11:59:59.000Z", "119m" },
+		{ "2026-11-16T10:00:00.000Z", "2026-11-16T12:00:00.000Z", "2h" },
+		{ "2026-11-16T10:00:00.000Z", "2026-11-18T09:59:59.000Z", "47h" },
+		{ "2026-11-16T10:00:00.000Z", "2026-11-18T10:00:00.000Z", "2d" },
+		{ "2026-11-16T10:00:00.000Z", "2028-11-16T10:00:00.000Z", "731d" },
+		{ "2026-11-16T10:00:00.000Z", "2026-11-16T09:59:00.000Z", "0s" },
+		{ "", "2026-11-16T09:59:00.000Z", "" },
+		{ "2026-11-16T10:00:00.000Z", "soon", "" },
+	};
+
+	for (size_t i = 0; i < array_len(rows); i++) {
+		char text[TABLE_SIZE_TEXT];
+
+		table_span_text(rows[i].from, rows[i].to, text);
+		CHECK_STR(text, rows[i].text);
+	}
+}
+
 TEST(sizes_for_people)
 {
 	static const struct {

@@ -91,3 +91,56 @@ TEST(what_is_no_handshake_is_refused)
 	}
 	site_close(&s);
 }
+
+static uint64_t memory_kib(void)
+{
+	unsigned long long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	CHECK(f && fscanf(f, "%*u %llu", &pages) == 1);
+	(void)fclose(f);
+	return pages * 4;
+}
+
+/* As much of `total` as is taken; a server may also stop reading. */
+static size_t pour(int fd, const char *piece, size_t len, size_t total)
+{
+	const struct timeval limit = { .tv_sec = 2 };
+	const int small = 4096;
+	size_t sent = 0;
+
+	CHECK(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)) == 0);
+	CHECK(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) == 0);
+	while (sent < total) {
+		ssize_t n = send(fd, piece + sent % len, len - sent % len, MSG_NOSIGNAL);
+
+		if (n <= 0)
+			break;
+		sent += (size_t)n;
+	}
+	return sent;
+}
+
+TEST(who_pings_and_does_not_read_is_held_in_little_memory)
+{
+	cleanup(buf_done) struct buf in = buf_make(1 << 20), pings = buf_make(1 << 20);
+	uint64_t before;
+	struct site s;
+	size_t sent;
+	int fd;
+
+	for (int i = 0; i < 10000; i++)
+		buf_add(&pings, "\x89\x80" MASK, 6);
+	site_open(&s, NULL);
+	fd = dial(&s);
+	SAY(fd, ASK);
+	CHECK(hear(fd, &in, "\r\n\r\n"));
+	before = memory_kib();
+	sent = pour(fd, pings.data, pings.len, 24UL << 20);
+	printf("# %zu KiB of pings: memory %llu -> %llu KiB\n", sent >> 10,
+	       (unsigned long long)before, (unsigned long long)memory_kib());
+	CHECK(memory_kib() - before < 64UL * 1024);
+	close(fd);
+	CHECK(wait_for(&s.gone, 1));
+	site_close(&s);
+}

@@ -156,3 +156,49 @@ TEST(pieces_cannot_grow_past_the_limit)
 	add(&wire, 0x00, "x", 1);
 	check(&wire, "[bad:1009]");
 }
+
+/* The code of a close that a client may send, and those beside them. */
+TEST(a_close_has_a_code_that_may_be_sent)
+{
+	static const struct {
+		unsigned code;
+		bool ok;
+	} rows[] = {
+		{ 999, false },
+		{ 1000, true },
+		{ 1003, true },
+		{ 1004, false },
+		{ 1006, false },
+		{ 1007, true },
+		{ 1014, true },
+		{ 1015, false },
+		{ 2999, false },
+		{ 3000, true },
+		{ 4999, true },
+		{ 5000, false },
+	};
+
+	for (size_t i = 0; i < array_len(rows); i++) {
+		uint8_t wire[] = { 0x88, 0x82, 0, 0, 0, 0, (uint8_t)(rows[i].code >> 8),
+				   (uint8_t)rows[i].code };
+		struct ws_reader r;
+		size_t used;
+
+		ws_reader_init(&r);
+		CHECK_INT(ws_reader_take(&r, wire, sizeof(wire), &used) != WS_BAD, rows[i].ok);
+		ws_reader_done(&r);
+	}
+}
+
+TEST(a_head_is_as_short_as_it_can_be)
+{
+	static const struct {
+		size_t len, head;
+	} rows[] = { { 0, 2 }, { 125, 2 }, { 126, 4 }, { 65535, 4 }, { 65536, 10 } };
+
+	for (size_t i = 0; i < array_len(rows); i++) {
+		uint8_t head[WS_HEAD_MAX];
+
+		CHECK_INT(ws_head(head, WS_OP_BINARY, rows[i].len), rows[i].head);
+	}
+}

@@ -11,6 +11,7 @@
 #include "http/call.h"
 #include "http/tunnel.h"
 #include "lib/crash.h"
+#include "lib/id.h"
 #include "lib/json.h"
 #include "lib/str.h"
 
@@ -77,12 +78,13 @@ static void on_client_drain(struct request *rq)
 
 /* ---- an upgraded connection ---- */
 
-static void on_tunnel_data(void *data, const char *bytes, size_t len)
+static size_t on_tunnel_data(void *data, const char *bytes, size_t len)
 {
 	struct forward *f = data;
 
 	if (http_call_write(f->call, bytes, len))
 		http_tunnel_pause(f->tunnel);
+	return len;
 }
 
 static void on_tunnel_drain(void *data)
@@ -344,7 +346,11 @@ static void write_pass(const struct request *rq, const struct peer *to, struct b
 				      .method = rq->x->method,
 				      .path = rq->x->path,
 				      .query = rq->x->query };
-	struct pass pass = { .role = rq->key.role };
+	struct pass pass = {
+		.role = rq->key.role,
+		.at_ms = peers_now_ms(&b->peers),
+		.nonce = id_number(),
+	};
 
 	memcpy(pass.from, b->settings.host, sizeof(pass.from));
 	memcpy(pass.to, to->id, sizeof(pass.to));

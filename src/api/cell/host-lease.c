@@ -10,6 +10,7 @@
 #include "api/berthd.h"
 #include "api/cell/takeover.h"
 #include "api/life/reconcile.h"
+#include "api/life/room.h"
 #include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/log.h"
@@ -127,19 +128,10 @@ static void apply_event(struct host_keeper *k, enum host_lease_event ev)
 static void on_capacity(void *data, const union node_any *record, int *fd, const struct err *why)
 {
 	struct host_keeper *k = data;
-	const struct node_capacity *c = &record->capacity;
 
 	(void)fd;
-	if (why)
-		return;
-	k->capacity = (struct host_capacity){
-		.cpus = c->cpus,
-		.memory_mb = c->memory_total >> 20,
-		.memory_free_mb = c->memory_available >> 20,
-		.disk_mb = c->disk_total >> 20,
-		.disk_free_mb = c->disk_available >> 20,
-	};
-	memcpy(k->capacity.runtimes, c->runtimes, sizeof(k->capacity.runtimes));
+	if (!why)
+		k->capacity = room_capacity_of(&record->capacity);
 }
 
 static const struct node_call_events capacity_events = { .on_done = on_capacity };

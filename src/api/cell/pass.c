@@ -1,11 +1,12 @@
 #include "api/cell/pass.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "lib/hash.h"
 #include "lib/str.h"
 
-/* v1;FROM;TO;REQUEST;KEY;ROLE;OWNER;MAC: the owner as hex, whatever is in it. */
+/* v2;FROM;TO;REQUEST;KEY;ROLE;OWNER;AT;NONCE;MAC: the owner as hex, whatever is in it. */
 enum pass_part {
 	PART_VERSION,
 	FROM,
@@ -14,6 +15,8 @@ enum pass_part {
 	KEY,
 	ROLE,
 	OWNER,
+	AT,
+	NONCE,
 	PROVEN
 };
 
@@ -33,8 +36,8 @@ void pass_write(const struct pass *p, const struct pass_request *rq, struct buf 
 	char owner[2 * PASS_ID_SIZE + 1], mac[HASH_HEX_SIZE];
 
 	str_hex(owner, p->owner, strlen(p->owner));
-	buf_addf(out, "v1;%s;%s;%s;%s;%s;%s", p->from, p->to, p->request, p->key,
-		 role_name(p->role), owner);
+	buf_addf(out, "v2;%s;%s;%s;%s;%s;%s;%" PRIu64 ";%" PRIu64, p->from, p->to, p->request,
+		 p->key, role_name(p->role), owner, p->at_ms, p->nonce);
 	prove(out->data + from, out->len - from, rq, mac);
 	buf_addf(out, ";%s", mac);
 }
@@ -62,7 +65,8 @@ static bool split(const char *text, size_t len, struct pass *p)
 {
 	struct pass got = { 0 };
 	const char *at = text;
-	char role[16] = "", version[4] = "";
+	char role[16] = "", version[4] = "", at_ms[24] = "", nonce[24] = "";
+	struct err ignored;
 	struct {
 		char *to;
 		size_t size;
@@ -74,6 +78,8 @@ static bool split(const char *text, size_t len, struct pass *p)
 		[KEY] = { got.key, sizeof(got.key) },
 		[ROLE] = { role, sizeof(role) },
 		[OWNER] = { got.owner, sizeof(got.owner) },
+		[AT] = { at_ms, sizeof(at_ms) },
+		[NONCE] = { nonce, sizeof(nonce) },
 	};
 
 	for (int i = 0; i < PROVEN; i++) {
@@ -88,8 +94,10 @@ static bool split(const char *text, size_t len, struct pass *p)
 		at += n + 1;
 	}
 	got.role = strcmp(role, role_name(ROLE_ANYONE)) == 0 ? ROLE_ANYONE : role_by_name(role);
+	if (str_u64(at_ms, &got.at_ms, &ignored) < 0 || str_u64(nonce, &got.nonce, &ignored) < 0)
+		return false;
 	*p = got;
-	return strcmp(version, "v1") == 0 && got.role != ROLE_UNSET && got.request[0];
+	return strcmp(version, "v2") == 0 && got.nonce && got.role != ROLE_UNSET && got.request[0];
 }
 
 int pass_read(const char *text, const struct pass_request *rq, struct pass *ret, struct err *e)

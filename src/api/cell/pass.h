@@ -1,7 +1,10 @@
 /*
  * What a request carries from one host of the cell to another: who asked the
  * first of them, proven by the cell's secret. A pass is for one request to one
- * host: its method, its target and both hosts' names are part of the proof.
+ * host: its method, its whole target, both hosts' names, the time and a nonce are
+ * part of the proof. A body may be a stream and is not: that no pass is taken a
+ * second time, with another body or the same, is the receiver's to see to
+ * (pass-seen.h).
  *
  * It stands in the header Berth-Peer, which nobody but a peer may send.
  */
@@ -21,6 +24,8 @@ struct pass {
 	char key[PASS_ID_SIZE];                    /* of whom; never the secret */
 	char owner[PASS_ID_SIZE];
 	enum role role;
+	uint64_t at_ms; /* the cell's time when it was written */
+	uint64_t nonce; /* random, never 0 */
 };
 
 struct pass_request {

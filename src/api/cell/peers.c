@@ -1,19 +1,34 @@
 #include "api/cell/peers.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/berthd.h"
+#include "lib/time.h"
 
 void peers_init(struct peers *p)
 {
 	pthread_mutex_init(&p->lock, NULL);
+	pass_seen_init(&p->seen);
 }
 
 void peers_done(struct peers *p)
 {
 	free(p->list);
 	free(p->found);
+	pass_seen_done(&p->seen);
+}
+
+/* Not our own wall clock: one that is wrong would cut this host off from its cell. */
+uint64_t peers_now_ms(struct peers *p)
+{
+	return atomic_load(&p->ahead_ms) + time_boot_ms();
+}
+
+void peers_set_now_ms(struct peers *p, uint64_t now_ms)
+{
+	atomic_store(&p->ahead_ms, now_ms - time_boot_ms()); /* may wrap, and back again */
 }
 
 static void take_row(const struct host *h, void *arg)
@@ -21,6 +36,7 @@ static void take_row(const struct host *h, void *arg)
 	struct peers *p = arg;
 	struct peer *one;
 
+	peers_set_now_ms(p, h->read_ms);
 	if (p->found_count == PEERS_MAX)
 		return;
 	one = &p->found[p->found_count++];

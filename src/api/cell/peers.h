@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <uv.h>
 
+#include "api/cell/pass-seen.h"
 #include "api/worker.h"
 #include "store/cell.h"
 #include "store/host.h"
@@ -29,6 +30,8 @@ struct peers {
 	struct peer *list;
 	size_t count;
 	char secret[CELL_SECRET_SIZE]; /* "": this host is no part of a cell */
+	_Atomic uint64_t ahead_ms;     /* the database's clock, ahead of CLOCK_BOOTTIME */
+	struct pass_seen seen;
 
 	/* The first loop's own. */
 	struct reactor *reactor;
@@ -44,6 +47,10 @@ void peers_init(struct peers *p);
 void peers_begin(struct peers *p, struct reactor *r);
 void peers_end(struct peers *p);
 void peers_done(struct peers *p);
+
+/* The cell's time, from what the database said last; it never waits. */
+uint64_t peers_now_ms(struct peers *p);
+void peers_set_now_ms(struct peers *p, uint64_t now_ms);
 
 /* Lost or removed: what is remembered of its sandboxes is not true any more. */
 bool peers_lost(struct peers *p, const char *id);

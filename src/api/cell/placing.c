@@ -24,7 +24,8 @@ struct placing {
 	char wanted[SANDBOX_HOST_SIZE]; /* "": any */
 	struct idempotency_use use;     /* an empty key: it came without */
 	struct resources need;
-	bool may_exist; /* it has a name or an identity */
+	struct limits asked; /* of these, what the body says */
+	bool may_exist;      /* it has a name or an identity */
 	char tried[PLACING_TRIES][SANDBOX_HOST_SIZE];
 	size_t tries;
 	struct err why; /* what the last of them said */
@@ -33,7 +34,8 @@ struct placing {
 	/* One draw. */
 	struct placement_host rooms[DRAWN_MAX];
 	char ids[DRAWN_MAX][SANDBOX_HOST_SIZE];
-	size_t count;
+	size_t count, seen;    /* that could take it; in all */
+	struct limits largest; /* of those seen */
 	char chosen[SANDBOX_HOST_SIZE];
 };
 
@@ -51,14 +53,32 @@ struct host_share placing_share(const struct berthd *b)
 				    .cpu = set->overcommit_cpu };
 }
 
+/* It could never take it, however empty it is. */
+static bool is_too_small(struct placing *p, const struct host *h)
+{
+	struct limits has = { .of = {
+				      [LIMIT_MEMORY_MB] = (int64_t)h->capacity.memory_mb,
+				      [LIMIT_DISK_MB] = (int64_t)h->capacity.disk_mb,
+			      } };
+	struct err ignored;
+
+	for (int i = 0; i < LIMIT_COUNT; i++)
+		if (has.of[i] > p->largest.of[i])
+			p->largest.of[i] = has.of[i];
+	return limits_fit(&p->asked, &has, &ignored) < 0;
+}
+
 static void take_row(const struct host *h, void *arg)
 {
 	struct placing *p = arg;
 	struct host_share share = placing_share(p->rq->reactor->berthd);
 
+	p->seen++;
 	for (size_t i = 0; i < p->tries; i++)
 		if (strcmp(p->tried[i], h->id) == 0)
 			return;
+	if (is_too_small(p, h))
+		return;
 	p->rooms[p->count] = host_room(h, &share);
 	memcpy(p->ids[p->count++], h->id, SANDBOX_HOST_SIZE);
 }
@@ -87,8 +107,10 @@ static int draw(struct placing *p, struct store *s, uint32_t how_many, struct er
 	uint64_t random[2];
 	size_t at;
 
-	p->count = 0;
+	p->count = p->seen = 0;
 	if (store_hosts_draw(s, &q, take_row, p, e) < 0)
+		return -1;
+	if (p->count == 0 && limits_fit(&p->asked, &p->largest, e) < 0)
 		return -1;
 	if (p->count == 0 && p->tries == 0)
 		return nowhere(p, s, e);
@@ -124,7 +146,7 @@ static int choose(struct job *job, struct store *s, struct err *e)
 
 	if (draw(p, s, DRAWN + (uint32_t)p->tries, e) == 0)
 		return 0;
-	if (p->count < DRAWN)
+	if (p->seen < DRAWN)
 		return -1;
 	return draw(p, s, DRAWN_MAX, e);
 }
@@ -209,6 +231,8 @@ static bool read_body(struct request *rq, struct placing *p)
 	p->need.of[RESOURCE_DISK_MB] = amount(body, "disk_mb", usual.of[LIMIT_DISK_MB]);
 	p->need.of[RESOURCE_CPU_MILLI] = amount(body, "cpu_milli", usual.of[LIMIT_CPU_MILLI]);
 	p->need.of[RESOURCE_PIDS] = amount(body, "pids", usual.of[LIMIT_PIDS]);
+	p->asked.of[LIMIT_MEMORY_MB] = json_get_int(body, "memory_mb");
+	p->asked.of[LIMIT_DISK_MB] = json_get_int(body, "disk_mb");
 	p->may_exist = json_get(body, "name") || json_get(body, "identity");
 	return json_get_str(body, "image")[0] &&
 	       str_copy(p->image, sizeof(p->image), json_get_str(body, "image")) &&

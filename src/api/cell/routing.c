@@ -142,6 +142,8 @@ int routing_admit(struct request *rq, struct err *e)
 	if (strcmp(pass.to, b->settings.host) != 0)
 		return err_set(e, ERR_DENIED, "this is host %s, and the pass is for %s",
 			       b->settings.host, pass.to);
+	if (pass_seen_take(&b->peers.seen, &pass, peers_now_ms(&b->peers), e) < 0)
+		return -1;
 	rq->key.role = pass.role;
 	memcpy(rq->key.id, pass.key, sizeof(pass.key));
 	memcpy(rq->key.owner, pass.owner, sizeof(pass.owner));

@@ -213,9 +213,9 @@ void takeover_end(struct takeover *t)
 
 void takeover_look(struct takeover *t, uint64_t epoch)
 {
-	t->epoch = epoch;
 	if (t->under_way || t->at_work > 0)
 		return;
+	t->epoch = epoch; /* not before: the worker reads it */
 	t->under_way = true;
 	t->count = 0;
 	t->job = (struct job){ .reactor = t->reactor, .run = run, .done = on_done };

@@ -30,7 +30,7 @@ static const char *law_state(const struct look *l, unsigned number)
 {
 	if (count_of(l, number) > 0)
 		return "violated";
-	return check_invariant_is_used(number) ? "holds" : "unused";
+	return check_invariant_unchecked(number) ? "not checked" : "holds";
 }
 
 static void invariants_json(struct buf *out, const struct look *l)
@@ -42,6 +42,8 @@ static void invariants_json(struct buf *out, const struct look *l)
 		json_int(out, "number", i);
 		json_str(out, "name", check_invariant_name(i));
 		json_str(out, "state", law_state(l, i));
+		if (check_invariant_unchecked(i))
+			json_str(out, "why", check_invariant_unchecked(i));
 		buf_adds(out, "}");
 	}
 	buf_adds(out, "]");

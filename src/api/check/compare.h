@@ -63,7 +63,7 @@ struct check_kind_row {
 const struct check_kind_row *check_kind_row(enum check_kind kind);
 const char *check_repair_name(enum check_repair r);
 const char *check_invariant_name(unsigned number);
-bool check_invariant_is_used(unsigned number); /* is there anything yet that it is about? */
+const char *check_invariant_unchecked(unsigned number); /* why nothing looks at it; NULL: it is */
 
 /*
  * A row of this host beside what was seen of its generation (NULL: nothing is

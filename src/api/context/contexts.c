@@ -67,6 +67,7 @@ struct creation {
 	struct request *rq;
 	struct job job;
 	bool is_new;
+	bool erased;    /* of a deletion */
 	struct err why; /* it could not be had */
 };
 
@@ -317,30 +318,80 @@ int contexts_get(struct request *rq, struct store *s, struct buf *reply, struct 
 
 /* ---- delete ---- */
 
-static int remove_record(struct job *job, struct store *s, struct err *e)
+/*
+ * Its end is seen first, so that a record stays for what may live. Then the record
+ * goes, and whatever a run has begun in between is ended, too.
+ */
+static void end_context(struct creation *c);
+
+static int find_record(struct job *job, struct store *s, struct err *e)
 {
 	struct creation *c = container_of(job, struct creation, job);
 	struct sandbox sb;
-	bool found;
 
-	if (find_sandbox(c->rq, s, &sb, e) < 0 ||
-	    store_context_get(s, sb.id, c->rq->sub, &c->record, e) < 0 ||
-	    store_context_delete(s, c->record.id, &found, e) < 0)
+	if (find_sandbox(c->rq, s, &sb, e) < 0)
+		return -1;
+	return store_context_get(s, sb.id, c->rq->sub, &c->record, e);
+}
+
+static int erase_ended(struct job *job, struct store *s, struct err *e)
+{
+	if (erase(job, s, e) < 0)
 		return -1;
 	crash_point("context.erased");
 	return 0;
 }
 
-/* A sandbox that cannot be reached because it does not run has no interpreter either. */
+static void on_delete_step(struct job *job)
+{
+	struct creation *c = container_of(job, struct creation, job);
+	struct request *rq = c->rq;
+	struct err e = job->e;
+
+	if (!job->failed)
+		return end_context(c);
+	free(c);
+	request_fail(rq, &e);
+}
+
+static void delete_step(struct creation *c,
+			int (*run)(struct job *job, struct store *s, struct err *e))
+{
+	c->job = (struct job){ .reactor = c->rq->reactor, .run = run, .done = on_delete_step };
+	worker_submit(&c->rq->reactor->berthd->workers, &c->job);
+}
+
+/* 0: there is no interpreter any more; a sandbox that does not run has none either. */
+static int check_ended(const struct code_run *r, const struct err *why, struct err *e)
+{
+	if (!why && r->exit.kind == EXEC_KILLED)
+		return 0;
+	if (why && (why->code == ERR_CONFLICT || why->code == ERR_NOT_FOUND))
+		return 0;
+	if (why) {
+		*e = *why;
+		return -1;
+	}
+	err_set(e, ERR_TIMEOUT, "the end of the context %s was not seen", r->context.id);
+	return err_fix(e, "Try again. Putting the sandbox to sleep ends all in it.");
+}
+
 static void on_end_finished(struct code_run *r, const struct err *why)
 {
 	cleanup(buf_done) struct buf body = buf_make(1024);
 	struct creation *c = r->data;
 	struct request *rq = r->rq;
+	struct err e;
 
+	if (check_ended(r, why, &e) < 0) {
+		free(c);
+		return request_fail(rq, &e);
+	}
+	if (!c->erased) {
+		c->erased = true;
+		return delete_step(c, erase_ended);
+	}
 	free(c);
-	if (why && (why->code == ERR_BUSY || why->code == ERR_TIMEOUT))
-		return request_fail(rq, why);
 	json_open(&body, '{');
 	json_str(&body, "id", r->context.id);
 	json_str(&body, "state", "gone");
@@ -351,18 +402,11 @@ static void on_end_finished(struct code_run *r, const struct err *why)
 static const struct code_sink end_sink = { on_create_started, on_create_output, on_create_note,
 					   on_end_finished };
 
-static void on_removed(struct job *job)
+static void end_context(struct creation *c)
 {
-	struct creation *c = container_of(job, struct creation, job);
 	struct code_ask ask = { .verb = CONTEXT_END, .timeout_ms = -1 };
-	struct request *rq = c->rq;
-	struct err e = job->e;
 
-	if (job->failed) {
-		free(c);
-		return request_fail(rq, &e);
-	}
-	code_run_begin(rq, &ask, &end_sink, c);
+	code_run_begin(c->rq, &ask, &end_sink, c);
 }
 
 void contexts_delete(struct request *rq)
@@ -370,6 +414,5 @@ void contexts_delete(struct request *rq)
 	struct creation *c = xcalloc(1, sizeof(*c));
 
 	c->rq = rq;
-	c->job = (struct job){ .reactor = rq->reactor, .run = remove_record, .done = on_removed };
-	worker_submit(&rq->reactor->berthd->workers, &c->job);
+	delete_step(c, find_record);
 }

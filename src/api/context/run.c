@@ -45,6 +45,8 @@ void code_ask_done(struct code_ask *ask)
 
 static void run_free(struct code_run *r)
 {
+	if (r->beside)
+		places_beside(&r->reactor->berthd->places, r->sandbox, -1);
 	code_ask_done(&r->ask);
 	buf_done(&r->in);
 	buf_done(&r->line);
@@ -175,7 +177,9 @@ static void on_usage(void *data, const union node_any *record, int *fd, const st
 	(void)fd;
 	if (came_back_late(r))
 		return;
-	if (!why && places_oom(&r->reactor->berthd->places, r->sandbox, record->usage.oom_kills))
+	if (!why && record->usage.oom_kills > r->oom_kills &&
+	    places_oom(&r->reactor->berthd->places, r->sandbox,
+		       record->usage.oom_kills - r->oom_kills, r->oom_told))
 		r->exit.kind = EXEC_OOM;
 	r->told = true;
 	end(r);
@@ -643,6 +647,10 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 	r->fd = take_fd(way->fd);
 	memcpy(r->sandbox, way->sandbox, sizeof(r->sandbox));
 	r->generation = way->generation;
+	r->oom_kills = way->before.oom_kills;
+	r->oom_told = places_oom_told(&r->reactor->berthd->places, r->sandbox);
+	r->beside = true;
+	places_beside(&r->reactor->berthd->places, r->sandbox, 1);
 	if (r->ask.verb == CONTEXT_END)
 		return talk(r);
 	r->pending++;

@@ -65,6 +65,8 @@ struct code_run {
 	struct context_record context;
 	char sandbox[SANDBOX_ID_SIZE];
 	uint64_t generation;
+	uint64_t oom_kills, oom_told; /* as it began; see places_oom() */
+	bool beside;                  /* it is counted among what runs in the sandbox */
 
 	struct job job; /* for the database: one at a time */
 	int fd;         /* to init, until the pipe has it */

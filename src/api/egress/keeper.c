@@ -166,7 +166,12 @@ void egress_tell(struct egress_keeper *k, const char *sandbox, struct reactor *f
 	pthread_mutex_unlock(&k->lock);
 	if (!t->address)
 		return finish(t); /* it runs nowhere: told when it does */
-	t->job = (struct job){ .reactor = k->reactor, .run = read_row, .done = on_read };
+	t->job = (struct job){
+		.reactor = k->reactor,
+		.run = read_row,
+		.done = on_read,
+		.background = !from, /* thousands at once, when berth-egress is back */
+	};
 	worker_submit(&k->reactor->berthd->workers, &t->job);
 }
 

@@ -73,8 +73,7 @@ static int status_json(struct request *rq, const struct network_row *row, struct
 	return 0;
 }
 
-/* Of one without a row: nothing is allowed, and that is version 1. */
-static int get_row(struct store *s, const char *sandbox, struct network_row *row, struct err *e)
+int network_row_get(struct store *s, const char *sandbox, struct network_row *row, struct err *e)
 {
 	if (store_network_get(s, sandbox, row, e) == 0)
 		return 0;
@@ -99,7 +98,7 @@ int network_get(struct request *rq, struct store *s, struct buf *reply, struct e
 	cleanup(free_ptr) struct network_row *row = xcalloc(1, sizeof(*row));
 	struct sandbox sb = { 0 };
 
-	if (find(rq, s, &sb, e) < 0 || get_row(s, sb.id, row, e) < 0)
+	if (find(rq, s, &sb, e) < 0 || network_row_get(s, sb.id, row, e) < 0)
 		return -1;
 	return status_json(rq, row, reply, e);
 }

@@ -3,6 +3,7 @@
 
 #include "api/request.h"
 #include "core/network.h"
+#include "store/network.h"
 
 int network_get(struct request *rq, struct store *s, struct buf *reply, struct err *e);
 void network_put(struct request *rq);
@@ -13,3 +14,7 @@ void network_lock(struct request *rq);
  * allow.
  */
 must_check int network_check(const struct key *key, const char *text, size_t len, struct err *e);
+
+/* On a worker. Of one without a row: nothing is allowed, and that is version 1. */
+must_check int network_row_get(struct store *s, const char *sandbox, struct network_row *row,
+			       struct err *e);

@@ -164,6 +164,7 @@ void security_forget(struct security *s, uint64_t now_ms)
 	s->forgot_ms = now_ms;
 	job = xcalloc(1, sizeof(*job));
 	*job = (struct job){ .reactor = s->reactor, .run = forget, .done = on_forgotten };
+	job->background = true;
 	worker_submit(&s->reactor->berthd->workers, job);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/berthd.h"
+#include "api/exec/tell.h"
 #include "api/init-way.h"
 #include "lib/crash.h"
 #include "lib/id.h"
@@ -59,6 +60,7 @@ static void exec_close(struct exec *x)
 		pthread_mutex_unlock(&x->journal->lock);
 	}
 	x->ended = true;
+	tellings_look(x);
 	line_close(take_ptr(x->line));
 	uv_close((uv_handle_t *)&x->deadline, on_handle_closed);
 	uv_close((uv_handle_t *)&x->retry, on_handle_closed);
@@ -179,7 +181,8 @@ static void on_usage(void *data, const union node_any *record, int *fd, const st
 		return;
 	x->measured = true;
 	uv_timer_stop(&x->deadline);
-	if (!why && is_doubtful(x) && places_oom(&b->places, x->sandbox, record->usage.oom_kills))
+	if (!why && is_doubtful(x) &&
+	    places_oom(&b->places, x->sandbox, exec_use_oom_kills(x, &record->usage), x->oom_told))
 		x->exit.kind = EXEC_OOM;
 	if (!why)
 		exec_use_end(x, &record->usage);
@@ -210,6 +213,7 @@ static void settle(struct exec *x)
 {
 	uv_timer_stop(&x->retry);
 	uv_timer_stop(&x->watch);
+	tellings_look(x);
 	if (x->line)
 		line_pause(x->line);
 	uv_timer_start(&x->deadline, on_usage_late, USAGE_MS, 0);
@@ -286,17 +290,16 @@ static void acknowledge(struct exec *x)
 {
 	cleanup(buf_done) struct buf out = buf_make(64);
 	struct exec_ack ack = { 0 };
-	struct journal_view v;
+	const struct journal_slot *slot = &x->journal->slot; /* only we change it */
+	uint64_t end = slot->offset[0] + slot->offset[1];
 	struct err ignored;
 
-	journal_look(x->journal, &v);
-	if (journal_view_end(&v) - x->acked < ACK_STEP || !x->line ||
-	    journal_save(x->journal, &ignored) < 0)
+	if (end - x->acked < ACK_STEP || !x->line || journal_save(x->journal, &ignored) < 0)
 		return;
-	memcpy(ack.offset, v.slot.offset, sizeof(ack.offset));
+	memcpy(ack.offset, slot->offset, sizeof(ack.offset));
 	exec_ack_encode(&out, &ack);
 	line_send(x->line, FRAME_ACK, out.data, out.len);
-	x->acked = journal_view_end(&v);
+	x->acked = end;
 }
 
 /* ---- from init ---- */
@@ -387,6 +390,7 @@ static void on_started(struct exec *x, uint32_t pid)
 	if (first && x->client)
 		tail_start(x->client, pid);
 	tails_wake(x->journal);
+	tellings_look(x);
 }
 
 static void on_init_error(struct exec *x, const struct frame *f)
@@ -451,7 +455,9 @@ static void on_frame(void *data, const struct frame *f)
 		return on_started(x, n);
 	if (f->type == FRAME_TAKEN && x->started && frame_u32(f, &n, &e) == 0) {
 		x->stdin_out -= n < x->stdin_out ? n : x->stdin_out;
-		return;
+		if (x->client && x->client->events->taken)
+			x->client->events->taken(x->client, n);
+		return tellings_look(x);
 	}
 	if (f->type == FRAME_SIGNALLED && x->started && frame_u32(f, &n, &e) == 0)
 		return signals_back(x, n < x->signals_sent ? n : x->signals_sent, NULL);
@@ -482,7 +488,8 @@ static void on_sent(void *data)
 	struct exec *x = data;
 
 	if (x->leaving)
-		leave(x);
+		return leave(x);
+	tellings_look(x);
 }
 
 static const struct line_events line_events = { on_output, on_frame, on_gone, on_sent };
@@ -710,7 +717,7 @@ void exec_begin(struct request *rq, struct exec_begin *b, struct tail *t)
 		return begin(x, rq, b);
 	t->exec = NULL;
 	if (request_owner(rq) && strcmp(request_owner(rq), j->head.owner) != 0)
-		err_set(&e, ERR_NOT_FOUND, "there is no sandbox %s", b->sandbox);
+		err_set(&e, ERR_NOT_FOUND, "no sandbox %s", b->sandbox);
 	else if (check_replay(&x->head, j, &e) == 0) {
 		replay(x, j);
 		journal_unref(j);

@@ -38,6 +38,8 @@ struct exec {
 	struct errand *signals, **signals_last; /* init has not said yet that it did them */
 	size_t signals_sent;                    /* so many of them it has heard of */
 	uint64_t stdin_out;                     /* bytes init has not passed on yet */
+	struct telling *tellings;               /* that wait for room; see tell.h */
+	size_t telling_count;
 	uint64_t acked;
 	uint64_t retry_ms;
 	uv_timer_t deadline; /* to be started, then to end: past it, it is lost */
@@ -48,6 +50,7 @@ struct exec {
 	bool measured; /* its use is known, or nobody waits for it any more */
 	struct exec_use use;
 	struct limits limits; /* as they were last */
+	uint64_t oom_told;    /* see places_oom(); as it began */
 	bool alone;           /* nothing ran beside it, so far, */
 	uint64_t begun;       /* when this was how many had begun */
 };

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,23 @@
 #include "lib/time.h"
 #include "proto/frame.h"
 
-#define NAME_SIZE  (SANDBOX_ID_SIZE + EXEC_ID_SIZE)
-#define WALK_BLOCK ((size_t)256 * 1024)
+#define NAME_SIZE      (SANDBOX_ID_SIZE + EXEC_ID_SIZE)
+#define WALK_BLOCK     ((size_t)256 * 1024)
+/* Out of everybody's sight, and not unlinked yet: no sandbox's id begins like this. */
+#define REMOVED_PREFIX ".removed-"
+#define REMOVED_SIZE   (sizeof(REMOVED_PREFIX) + 24)
+
+/* What a berthd that died had not unlinked yet. */
+static void unlink_removed(int dir)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup(dir_closep) DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *ent;
+
+	while (d && (ent = readdir(d)))
+		if (strncmp(ent->d_name, REMOVED_PREFIX, strlen(REMOVED_PREFIX)) == 0)
+			(void)unlinkat(dir, ent->d_name, 0);
+}
 
 int journals_open(struct journals *js, const char *state_dir, uint64_t cap, struct err *e)
 {
@@ -29,6 +45,7 @@ int journals_open(struct journals *js, const char *state_dir, uint64_t cap, stru
 		return -1;
 	if (dir_open(state, "journal", 0700, &js->dir, e) < 0)
 		return -1;
+	unlink_removed(js->dir);
 	spares_open(&js->spares, js->dir);
 	return 0;
 }
@@ -75,22 +92,44 @@ static struct journal *journal_new(struct journals *js, int fd)
 	return j;
 }
 
-/* The one that is there already, if somebody was faster; then `j` is freed. */
-static struct journal *hold(struct journals *js, struct journal *j)
+static void name_of(char to[NAME_SIZE], const char *sandbox, const char *id)
+{
+	snprintf(to, NAME_SIZE, "%s/%s", sandbox, id);
+}
+
+/* Is this file still the one of its name? It may have been removed since it was opened. */
+static bool is_named(struct journals *js, const struct journal *j)
+{
+	struct stat mine, named;
+	char name[NAME_SIZE];
+
+	name_of(name, j->head.sandbox, j->head.ask.id);
+	return fstat(j->fd, &mine) == 0 &&
+	       fstatat(js->dir, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
+}
+
+/*
+ * The one that is there already, if somebody was faster; then `j` is freed. NULL
+ * if one that was `opened` was removed meanwhile.
+ */
+static struct journal *hold(struct journals *js, struct journal *j, bool opened)
 {
 	struct journal **at, *other;
+	bool named;
 
 	pthread_mutex_lock(&js->lock);
 	other = held(js, j->head.sandbox, j->head.ask.id);
+	named = other || !opened || is_named(js, j);
 	if (other) {
 		other->refs++;
-	} else {
+	} else if (named) {
 		at = bucket(js, j->head.sandbox, j->head.ask.id);
 		j->next = *at;
 		*at = j;
 	}
 	pthread_mutex_unlock(&js->lock);
-	if (!other)
+	if (!other && named)
 		return j;
 	journal_free(j);
 	return other;
@@ -128,11 +167,6 @@ void journal_unref(struct journal *j)
 }
 
 /* ---- the file ---- */
-
-static void name_of(char to[NAME_SIZE], const char *sandbox, const char *id)
-{
-	snprintf(to, NAME_SIZE, "%s/%s", sandbox, id);
-}
 
 /* Under its name, whole: whoever finds it finds all of its head. */
 static int give_name(struct journals *js, int fd, const char *name)
@@ -197,7 +231,7 @@ int journal_create(struct journals *js, struct journal_head *h, struct journal *
 	j->head = *h;
 	*h = (struct journal_head){ 0 };
 	j->frames_at = j->written = out.len;
-	*ret = hold(js, j);
+	*ret = hold(js, j, false);
 	return 0;
 }
 
@@ -244,6 +278,11 @@ static int load(struct journal *j, struct err *e)
 	return 0;
 }
 
+static int no_exec(const char *sandbox, const char *id, struct err *e)
+{
+	return err_set(e, ERR_NOT_FOUND, "there is no exec %s in %s", id, sandbox);
+}
+
 int journal_find(struct journals *js, const char *sandbox, const char *id, struct journal **ret,
 		 struct err *e)
 {
@@ -265,22 +304,22 @@ int journal_find(struct journals *js, const char *sandbox, const char *id, struc
 	name_of(name, sandbox, id);
 	fd = openat(js->dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
-		return err_set(e, ERR_NOT_FOUND, "there is no exec %s in %s", id, sandbox);
+		return no_exec(sandbox, id, e);
 	j = journal_new(js, fd);
 	if (load(j, e) < 0 || strcmp(j->head.sandbox, sandbox) != 0 ||
 	    strcmp(j->head.ask.id, id) != 0) {
 		journal_free(j);
 		return err_set(e, ERR_INTERNAL, "the journal %s cannot be read", name);
 	}
-	*ret = hold(js, j);
-	return 0;
+	*ret = hold(js, j, true);
+	return *ret ? 0 : no_exec(sandbox, id, e);
 }
 
 void journal_remove(struct journal *j)
 {
 	struct journals *js = j->all;
 	struct journal **at;
-	char name[NAME_SIZE];
+	char name[NAME_SIZE], removed[REMOVED_SIZE] = "";
 
 	name_of(name, j->head.sandbox, j->head.ask.id);
 	pthread_mutex_lock(&js->lock);
@@ -289,10 +328,15 @@ void journal_remove(struct journal *j)
 		at = &(*at)->next;
 	if (*at) { /* else it was removed before, and the name may be another's */
 		*at = j->next;
-		(void)unlinkat(js->dir, name, 0);
+		snprintf(removed, sizeof(removed), REMOVED_PREFIX "%" PRIu64, ++js->removed);
+		if (renameat(js->dir, name, js->dir, removed) < 0)
+			removed[0] = '\0';
 		(void)unlinkat(js->dir, j->head.sandbox, AT_REMOVEDIR); /* if it was the last */
 	}
 	pthread_mutex_unlock(&js->lock);
+	/* Hundreds of megabytes take their time, and every loop needs the lock. */
+	if (removed[0])
+		(void)unlinkat(js->dir, removed, 0);
 }
 
 /* ---- what is in it ---- */
@@ -302,6 +346,19 @@ void journal_look(struct journal *j, struct journal_view *ret)
 	pthread_mutex_lock(&j->lock);
 	ret->slot = j->slot;
 	ret->written = j->written;
+	pthread_mutex_unlock(&j->lock);
+}
+
+void journal_glance(struct journal *j, struct journal_glance *ret)
+{
+	const struct journal_slot *s = &j->slot;
+
+	pthread_mutex_lock(&j->lock);
+	*ret = (struct journal_glance){ .state = s->state,
+					.pid = s->pid,
+					.offset = { s->offset[0], s->offset[1] },
+					.recorded = s->recorded,
+					.written = j->written };
 	pthread_mutex_unlock(&j->lock);
 }
 
@@ -354,6 +411,10 @@ bool journal_append(struct journal *j, int stream, const void *data, size_t len,
 	return recorded;
 }
 
+/*
+ * Under the lock, like the change it writes: any thread may write these bytes, and
+ * a stale one that came last would take back what another had written.
+ */
 static int write_slot(struct journal *j, struct err *e)
 {
 	cleanup(buf_done) struct buf out = buf_make(JOURNAL_SLOT + 1);
@@ -366,14 +427,18 @@ static int write_slot(struct journal *j, struct err *e)
 
 int journal_save(struct journal *j, struct err *e)
 {
-	return j->full ? write_slot(j, e) : 0;
+	int n;
+
+	pthread_mutex_lock(&j->lock);
+	n = j->full ? write_slot(j, e) : 0;
+	pthread_mutex_unlock(&j->lock);
+	return n;
 }
 
 void journal_resize(struct journal *j, const struct exec_size *size)
 {
 	struct err ignored;
 
-	/* All of it under the lock: who records the end writes the same bytes. */
 	pthread_mutex_lock(&j->lock);
 	j->slot.size = *size;
 	(void)!write_slot(j, &ignored); /* it says what a client sees, and decides nothing */
@@ -384,7 +449,7 @@ void journal_gone(struct journal *j)
 {
 	struct err ignored;
 
-	pthread_mutex_lock(&j->lock); /* all of it, as in journal_resize() */
+	pthread_mutex_lock(&j->lock);
 	j->slot.gone = true;
 	(void)!write_slot(j, &ignored); /* then it stays in doubt, which is no lie */
 	pthread_mutex_unlock(&j->lock);
@@ -401,14 +466,17 @@ bool journal_is_doubt(struct journal *j)
 int journal_end(struct journal *j, const struct exec_exit *exit, const struct exec_use *use,
 		bool gone, struct err *e)
 {
+	int n;
+
 	pthread_mutex_lock(&j->lock);
 	j->slot.exit = *exit;
 	j->slot.use = *use;
 	j->slot.gone |= gone;
 	j->slot.state = JOURNAL_ENDED;
 	j->slot.ended_ms = time_wall_ms();
+	n = write_slot(j, e);
 	pthread_mutex_unlock(&j->lock);
-	return write_slot(j, e);
+	return n;
 }
 
 void journal_settle(struct journal *j)
@@ -417,9 +485,9 @@ void journal_settle(struct journal *j)
 
 	pthread_mutex_lock(&j->lock);
 	j->slot.state = JOURNAL_SETTLED;
-	pthread_mutex_unlock(&j->lock);
 	/* If it is not written, the next berthd asks init once more, and no harm is done. */
 	(void)!write_slot(j, &ignored);
+	pthread_mutex_unlock(&j->lock);
 }
 
 /* ---- after a restart ---- */

@@ -27,6 +27,7 @@ struct journals {
 	struct spares spares;
 	uint64_t cap;                              /* of one exec's output, in bytes */
 	struct journal *buckets[JOURNALS_BUCKETS]; /* those that somebody holds */
+	uint64_t removed;                          /* so far: their files have such names */
 };
 
 struct journal {
@@ -55,6 +56,13 @@ struct journal_view {
 	uint64_t written;
 };
 
+/* The part of it that changes while it runs, for those that look often. */
+struct journal_glance {
+	enum journal_state state;
+	uint32_t pid;
+	uint64_t offset[2], recorded, written;
+};
+
 must_check int journals_open(struct journals *js, const char *state_dir, uint64_t cap,
 			     struct err *e);
 void journals_close(struct journals *js);
@@ -70,6 +78,7 @@ struct journal *journal_ref(struct journal *j);
 void journal_unref(struct journal *j);
 
 void journal_look(struct journal *j, struct journal_view *ret);
+void journal_glance(struct journal *j, struct journal_glance *ret);
 uint64_t journal_view_end(const struct journal_view *v); /* the position behind everything */
 
 /*

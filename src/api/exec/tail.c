@@ -8,6 +8,7 @@
 #include "api/exec/exec.h"
 
 #define BLOCK     ((size_t)256 * 1024) /* read from the file at once */
+#define BLOCK_MIN ((size_t)32 * 1024)  /* the same for a client that takes little at once */
 #define ROUND_MAX 8                    /* of them, before others have their turn */
 #define GAP_STEP  (1U << 20)           /* a gap that still grows is told in steps */
 
@@ -18,6 +19,7 @@ struct tail *tail_new(struct reactor *r, const struct tail_events *events, void 
 	t->reactor = r;
 	t->events = events;
 	t->data = data;
+	t->ahead = BLOCK;
 	return t;
 }
 
@@ -50,12 +52,12 @@ void tail_follow(struct tail *t, struct journal *j, uint64_t from)
 
 void tail_resume(struct tail *t)
 {
-	struct journal_view v;
+	struct journal_glance v;
 
 	t->full = false;
 	if (!t->journal || t->closed)
 		return;
-	journal_look(t->journal, &v);
+	journal_glance(t->journal, &v);
 	if (t->exec && t->at == v.written) {
 		exec_caught_up(t->exec);
 		return;
@@ -131,45 +133,68 @@ static size_t take_block(struct tail *t, uint8_t *data, size_t len)
 	return used;
 }
 
+/* What a full client did not take is read again: the next block is about what it took. */
+static void set_ahead(struct tail *t, size_t used)
+{
+	t->ahead = t->full ? used : 2 * t->ahead;
+	if (t->ahead < BLOCK_MIN)
+		t->ahead = BLOCK_MIN;
+	if (t->ahead > BLOCK)
+		t->ahead = BLOCK;
+}
+
 /* True if there may be more to do now. */
-static bool read_more(struct tail *t, const struct journal_view *v)
+static bool read_more(struct tail *t, const struct journal_glance *v)
 {
 	uint8_t *block = (uint8_t *)t->reactor->read_buffer + FRAME_HEAD;
 	uint64_t size = v->written - t->at;
+	size_t used;
 	ssize_t n;
 
 	if (t->at >= v->written)
 		return false;
-	if (size > BLOCK - FRAME_HEAD)
-		size = BLOCK - FRAME_HEAD;
+	if (size > t->ahead - FRAME_HEAD)
+		size = t->ahead - FRAME_HEAD;
 	n = pread(t->journal->fd, block, (size_t)size, (off_t)t->at);
-	return n > 0 && take_block(t, block, (size_t)n) > 0;
+	if (n <= 0)
+		return false;
+	used = take_block(t, block, (size_t)n);
+	set_ahead(t, used);
+	return used > 0;
 }
 
 /* ---- the pace ---- */
 
-static void say_gap(struct tail *t, const struct journal_view *v)
+static void say_gap(struct tail *t, const struct journal_glance *v)
 {
-	uint64_t end = journal_view_end(v);
+	uint64_t end = v->offset[0] + v->offset[1];
 	uint64_t bytes = end > t->position ? end - t->position : 0;
 
-	if (bytes == 0 || (v->slot.state == JOURNAL_RUNNING && bytes < GAP_STEP))
+	if (bytes == 0 || (v->state == JOURNAL_RUNNING && bytes < GAP_STEP))
 		return;
 	if (t->events->gap)
 		t->events->gap(t, bytes);
 	t->position = end;
 }
 
+static void tell_end(struct tail *t)
+{
+	struct journal_view v;
+
+	journal_look(t->journal, &v);
+	t->events->finished(t, &v.slot.exit, NULL);
+}
+
 /* One turn. True if it wants another one soon. */
 static bool turn(struct tail *t)
 {
-	struct journal_view v;
+	struct journal_glance v;
 	int rounds = 0;
 
-	journal_look(t->journal, &v);
+	journal_glance(t->journal, &v);
 	/* After a restart its pid is not known before init was reached, but it did run. */
-	if (v.slot.pid || v.slot.state != JOURNAL_RUNNING || v.slot.recorded > 0)
-		tail_start(t, v.slot.pid);
+	if (v.pid || v.state != JOURNAL_RUNNING || v.recorded > 0)
+		tail_start(t, v.pid);
 	while (!t->blind && !t->closed && !t->full && rounds < ROUND_MAX && read_more(t, &v))
 		rounds++;
 	if (t->closed || t->full || rounds == ROUND_MAX)
@@ -182,8 +207,8 @@ static bool turn(struct tail *t)
 		say_gap(t, &v);
 	if (t->closed)
 		return false;
-	if (v.slot.state != JOURNAL_RUNNING)
-		t->events->finished(t, &v.slot.exit, NULL);
+	if (v.state != JOURNAL_RUNNING)
+		tell_end(t);
 	else if (t->events->idle)
 		t->events->idle(t);
 	return false;

@@ -35,6 +35,12 @@ struct tail_events {
 
 	/* The end, exactly once: the record, or why there is none. It must close the tail. */
 	void (*finished)(struct tail *t, const struct exec_exit *exit, const struct err *why);
+
+	/* So many more bytes of its standard input are out of our hands. */
+	void (*taken)(struct tail *t, uint32_t bytes);
+
+	/* Of whom it was begun for: the command reads, there may be room for more input. */
+	void (*room)(struct tail *t);
 };
 
 struct tail {
@@ -50,6 +56,7 @@ struct tail {
 	uint64_t at;        /* in the file */
 	uint32_t left;      /* of the frame it is in */
 	int stream;         /* of that frame */
+	size_t ahead;       /* so much is read at once */
 	bool full, told, closed, listed, counted;
 	bool blind; /* wants to know of the end and nothing else */
 	struct tail *next;

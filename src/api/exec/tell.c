@@ -5,8 +5,8 @@
 #include "api/exec/exec.h"
 #include "lib/loop.h"
 
-#define INPUT_MARK (512UL * 1024) /* waiting for a command that does not read */
-#define LOOK_MS    5              /* between looks whether it reads again */
+#define INPUT_MARK  (512UL * 1024) /* waiting for a command that does not read */
+#define WAITING_MAX 2048           /* pieces that wait for one exec */
 
 struct telling {
 	struct job job;
@@ -17,8 +17,7 @@ struct telling {
 	exec_tell_fn done;
 	void *data;
 	bool delivered;
-	uv_timer_t again; /* on the exec's loop */
-	bool timing;
+	struct telling *next; /* in the exec's queue */
 };
 
 static void on_told(struct job *job)
@@ -31,24 +30,18 @@ static void on_told(struct job *job)
 	free(t);
 }
 
-static void answer(struct telling *t)
+static void answer(struct telling *t, bool delivered)
 {
+	t->delivered = delivered;
 	t->job = (struct job){ .reactor = t->from, .done = on_told };
 	reactor_post(t->from, &t->job);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
-{
-	answer(handle->data);
-}
+/* ---- on the exec's loop ---- */
 
-static void finish(struct telling *t, bool delivered)
+static bool is_over(const struct exec *x)
 {
-	t->delivered = delivered;
-	if (t->timing)
-		uv_close((uv_handle_t *)&t->again, on_timer_closed);
-	else
-		answer(t);
+	return x->ended || x->exit.kind != EXEC_NONE;
 }
 
 static bool must_wait(const struct telling *t, const struct exec *x)
@@ -58,50 +51,104 @@ static bool must_wait(const struct telling *t, const struct exec *x)
 	return t->type == FRAME_STDIN && exec_send_backlog(x) > INPUT_MARK;
 }
 
-static void try_it(struct telling *t);
-
-static void on_again(uv_timer_t *timer)
+static void deliver(struct telling *t, struct exec *x)
 {
-	try_it(timer->data);
-}
-
-static void wait_for_it(struct telling *t, struct exec *x)
-{
-	if (!t->timing)
-		uv_timer_init(&x->reactor->loop, &t->again);
-	t->again.data = t;
-	t->timing = true;
-	uv_timer_start(&t->again, on_again, LOOK_MS, 0);
-}
-
-static void try_it(struct telling *t)
-{
-	struct exec *x = t->journal->exec; /* changes on this loop only */
 	uint32_t signum = 0;
 
-	if (!x || x->exit.kind != EXEC_NONE)
-		return finish(t, false);
-	if (must_wait(t, x))
-		return wait_for_it(t, x);
 	for (size_t i = 0; t->type == FRAME_SIGNAL && i < t->payload.len; i++)
 		signum = signum << 8 | (uint8_t)t->payload.data[i];
 	if (t->type == FRAME_SIGNAL)
 		exec_signal(x, signum, NULL);
 	else
 		exec_send(x, t->type, t->payload.data, t->payload.len);
-	finish(t, true);
+	answer(t, true);
+}
+
+void tellings_look(struct exec *x)
+{
+	struct telling **at = &x->tellings;
+
+	while (*at) {
+		struct telling *t = *at;
+
+		if (!is_over(x) && must_wait(t, x)) {
+			at = &t->next;
+			continue;
+		}
+		*at = t->next;
+		x->telling_count--;
+		if (is_over(x))
+			answer(t, false);
+		else
+			deliver(t, x);
+	}
+	if (!is_over(x) && x->client && x->client->events->room)
+		x->client->events->room(x->client);
 }
 
 static void on_there(struct job *job)
 {
-	try_it(container_of(job, struct telling, job));
+	struct telling *t = container_of(job, struct telling, job), **last;
+	struct exec *x = t->journal->exec; /* changes on this loop only */
+
+	if (!x || is_over(x))
+		return answer(t, false);
+	if (!must_wait(t, x))
+		return deliver(t, x);
+	if (x->telling_count == WAITING_MAX)
+		return answer(t, false);
+	for (last = &x->tellings; *last; last = &(*last)->next)
+		;
+	t->next = NULL;
+	*last = t;
+	x->telling_count++;
+}
+
+struct drop {
+	struct job job;
+	struct reactor *from;
+	struct journal *journal;
+	void *data;
+};
+
+/* What was told before is here before: it waits, or it was answered. */
+static void on_drop(struct job *job)
+{
+	cleanup(free_ptr) struct drop *d = container_of(job, struct drop, job);
+	struct exec *x = d->journal->exec;
+	struct telling **at = x ? &x->tellings : NULL;
+
+	while (at && *at) {
+		struct telling *t = *at;
+
+		if (t->from != d->from || t->data != d->data) {
+			at = &t->next;
+			continue;
+		}
+		*at = t->next;
+		x->telling_count--;
+		answer(t, false);
+	}
+	journal_unref(d->journal);
+}
+
+/* ---- on the loop it comes from ---- */
+
+static struct reactor *loop_of(struct journal *j)
+{
+	struct reactor *there;
+
+	pthread_mutex_lock(&j->lock);
+	there = j->exec ? j->reactor : NULL;
+	pthread_mutex_unlock(&j->lock);
+	return there;
 }
 
 void exec_tell(struct reactor *from, struct journal *j, enum frame_type type,
 	       const struct buf *payload, exec_tell_fn done, void *data)
 {
 	struct telling *t = xcalloc(1, sizeof(*t));
-	struct reactor *to;
+	struct reactor *to = loop_of(j);
 
 	t->from = from;
 	t->journal = journal_ref(j);
@@ -110,11 +157,21 @@ void exec_tell(struct reactor *from, struct journal *j, enum frame_type type,
 	buf_add(&t->payload, payload->data, payload->len);
 	t->done = done;
 	t->data = data;
-	pthread_mutex_lock(&j->lock);
-	to = j->exec ? j->reactor : NULL;
-	pthread_mutex_unlock(&j->lock);
 	if (!to)
-		return answer(t);
+		return answer(t, false);
 	t->job = (struct job){ .reactor = to, .done = on_there };
 	reactor_post(to, &t->job);
+}
+
+void exec_tell_drop(struct reactor *from, struct journal *j, void *data)
+{
+	struct reactor *to = loop_of(j);
+	struct drop *d;
+
+	if (!to)
+		return; /* its end answered what waited */
+	d = xcalloc(1, sizeof(*d));
+	*d = (struct drop){ .from = from, .journal = journal_ref(j), .data = data };
+	d->job = (struct job){ .reactor = to, .done = on_drop };
+	reactor_post(to, &d->job);
 }

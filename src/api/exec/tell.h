@@ -8,7 +8,9 @@
 #include "api/reactor.h"
 #include "proto/frame.h"
 
-/* `delivered`: on its way to init. Otherwise the exec has ended. */
+struct exec;
+
+/* `delivered`: on its way to init. Otherwise the exec has ended, or too many wait for it. */
 typedef void (*exec_tell_fn)(void *data, bool delivered);
 
 /*
@@ -18,3 +20,9 @@ typedef void (*exec_tell_fn)(void *data, bool delivered);
  */
 void exec_tell(struct reactor *from, struct journal *j, enum frame_type type,
 	       const struct buf *payload, exec_tell_fn done, void *data);
+
+/* What still waits of all that was told with this `data` is dropped; done() follows for each. */
+void exec_tell_drop(struct reactor *from, struct journal *j, void *data);
+
+/* For the exec, on its own loop: there may be room, or it is over. */
+void tellings_look(struct exec *x);

@@ -16,8 +16,17 @@
 
 struct one {
 	char sandbox[SANDBOX_ID_SIZE], id[EXEC_ID_SIZE];
+	size_t owner; /* its place in all.owners */
 	uint64_t bytes;
 	struct timespec changed;
+};
+
+/* What one owner has, and how far its journals were looked through, from the oldest on. */
+struct share {
+	char name[SANDBOX_OWNER_SIZE];
+	uint64_t bytes;
+	size_t next;
+	bool through; /* nothing of it can be removed any more */
 };
 
 struct all {
@@ -25,7 +34,37 @@ struct all {
 	struct one *items;
 	size_t count;
 	uint64_t bytes;
+	struct share *owners;
+	size_t owner_count;
 };
+
+static size_t share_of(struct all *a, const char *name)
+{
+	for (size_t i = 0; i < a->owner_count; i++)
+		if (strcmp(a->owners[i].name, name) == 0)
+			return i;
+	a->owners = xrealloc(a->owners, (a->owner_count + 1) * sizeof(*a->owners));
+	a->owners[a->owner_count] = (struct share){ 0 };
+	snprintf(a->owners[a->owner_count].name, SANDBOX_OWNER_SIZE, "%s", name);
+	return a->owner_count++;
+}
+
+/* A sandbox has one owner, and its journals come one after the other: one of them is read. */
+static size_t owner_of(struct all *a, const char *sandbox, const char *id)
+{
+	const struct one *before = a->count ? &a->items[a->count - 1] : NULL;
+	struct journal *j;
+	struct err ignored;
+	size_t found;
+
+	if (before && strcmp(before->sandbox, sandbox) == 0)
+		return before->owner;
+	if (journal_find(a->js, sandbox, id, &j, &ignored) < 0)
+		return share_of(a, ""); /* it cannot be read, and so is not removed */
+	found = share_of(a, j->head.owner);
+	journal_unref(j);
+	return found;
+}
 
 static int add_one(void *data, const char *sandbox, const char *id)
 {
@@ -33,17 +72,24 @@ static int add_one(void *data, const char *sandbox, const char *id)
 	char name[SANDBOX_ID_SIZE + EXEC_ID_SIZE];
 	struct stat st;
 	struct one *o;
+	size_t owner;
 
 	snprintf(name, sizeof(name), "%s/%s", sandbox, id);
 	if (fstatat(a->js->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
+	owner = owner_of(a, sandbox, id);
 	if ((a->count & (a->count - 1)) == 0)
 		a->items = xrealloc(a->items, (a->count ? 2 * a->count : 1) * sizeof(*a->items));
 	o = &a->items[a->count++];
-	*o = (struct one){ .bytes = (uint64_t)st.st_blocks * 512, .changed = st.st_mtim };
+	*o = (struct one){
+		.owner = owner,
+		.bytes = (uint64_t)st.st_blocks * 512,
+		.changed = st.st_mtim,
+	};
 	snprintf(o->sandbox, sizeof(o->sandbox), "%s", sandbox);
 	snprintf(o->id, sizeof(o->id), "%s", id);
 	a->bytes += o->bytes;
+	a->owners[owner].bytes += o->bytes;
 	return 0;
 }
 
@@ -74,20 +120,50 @@ static bool remove_ended(struct journals *js, const struct one *o)
 	return over;
 }
 
+/* The one that holds most, of those of which something may still be removed. */
+static struct share *largest(struct all *a)
+{
+	struct share *most = NULL;
+
+	for (size_t i = 0; i < a->owner_count; i++)
+		if (!a->owners[i].through && (!most || a->owners[i].bytes > most->bytes))
+			most = &a->owners[i];
+	return most;
+}
+
+/* Its oldest that has ended. */
+static bool remove_oldest(struct all *a, struct share *of)
+{
+	size_t owner = (size_t)(of - a->owners);
+
+	for (; of->next < a->count; of->next++) {
+		const struct one *o = &a->items[of->next];
+
+		if (o->owner != owner || !remove_ended(a->js, o))
+			continue;
+		a->bytes -= o->bytes;
+		of->bytes -= o->bytes;
+		of->next++;
+		return true;
+	}
+	of->through = true;
+	return false;
+}
+
+/* Whoever holds most makes room: one owner's output never costs another its own, if it is less. */
 size_t journals_trim(struct journals *js, uint64_t limit)
 {
 	struct all a = { .js = js };
+	struct share *of;
 	size_t removed = 0;
 
 	journals_each(js, NULL, add_one, &a);
 	if (a.bytes > limit)
 		qsort(a.items, a.count, sizeof(*a.items), by_age);
-	for (size_t i = 0; i < a.count && a.bytes > limit; i++)
-		if (remove_ended(js, &a.items[i])) {
-			a.bytes -= a.items[i].bytes;
-			removed++;
-		}
+	while (a.bytes > limit && (of = largest(&a)))
+		removed += remove_oldest(&a, of);
 	free(a.items);
+	free(a.owners);
 	return removed;
 }
 
@@ -132,6 +208,7 @@ static void on_time(uv_timer_t *timer)
 		return;
 	t->working = true;
 	t->job = (struct job){ .reactor = t->reactor, .run = run, .done = on_done };
+	t->job.background = true;
 	worker_submit(&t->reactor->berthd->workers, &t->job);
 }
 

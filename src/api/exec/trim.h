@@ -1,6 +1,7 @@
 /*
- * All journals of the host together have a limit: past it the oldest that have
- * ended are removed, on a worker, from time to time. What runs is never touched.
+ * All journals of the host together have a limit: past it, of the owner that holds
+ * most, the oldest that have ended are removed, on a worker, from time to time.
+ * What runs is never touched.
  */
 #pragma once
 

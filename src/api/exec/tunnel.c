@@ -1,7 +1,8 @@
 /*
  * Frames both ways on an upgraded connection. The client sends EXEC, STDIN,
  * STDIN_END, SIGNAL and RESIZE; it gets STARTED, STDOUT, STDERR and then EXITED or
- * ERROR. A client that closes early wants the whole tree killed.
+ * ERROR. A client that closes early wants the whole tree killed. One that named its
+ * exec gets TAKEN, too: should we be killed, it knows what of its input arrived.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +10,8 @@
 #include "api/exec/sinks.h"
 #include "http/tunnel.h"
 
-#define IN_MAX     (FRAME_HEAD + FRAME_PAYLOAD_MAX + 64 * 1024)
-#define SEND_MARK  (512 * 1024) /* waiting for a command that does not read its input */
-#define SEND_CHECK 5            /* ms between looks whether it reads again */
+#define IN_MAX    (FRAME_HEAD + FRAME_PAYLOAD_MAX + 64 * 1024)
+#define SEND_MARK (512 * 1024) /* waiting for a command that does not read its input */
 
 struct tunnel {
 	struct http_tunnel *t; /* NULL: closed */
@@ -19,13 +19,16 @@ struct tunnel {
 	struct tail *tail; /* NULL: over */
 	struct buf in;
 	bool asked, started; /* what comes in between waits */
-	uv_timer_t unblock;
+	bool named;          /* its client knows what to ask for if we are killed */
+	bool held;           /* the command does not read what it was given */
+	bool over;
+	unsigned inside; /* in take_frames(): the memory stays until that is through */
 };
 
-static void on_timer_closed(uv_handle_t *handle)
+static void tunnel_free(struct tunnel *u)
 {
-	struct tunnel *u = handle->data;
-
+	if (!u->over || u->inside > 0)
+		return;
 	buf_done(&u->in);
 	free(u);
 }
@@ -35,7 +38,8 @@ static void tunnel_end(struct tunnel *u, int status)
 	if (u->t)
 		http_tunnel_close(take_ptr(u->t));
 	request_end(u->rq, status);
-	uv_close((uv_handle_t *)&u->unblock, on_timer_closed);
+	u->over = true;
+	tunnel_free(u);
 }
 
 static void send_frame(struct tunnel *u, enum frame_type type, const struct buf *payload)
@@ -81,6 +85,16 @@ static bool on_output(struct tail *t, enum frame_type type, uint8_t *data, size_
 	return http_tunnel_write(u->t, data - FRAME_HEAD, len + FRAME_HEAD);
 }
 
+static void on_taken(struct tail *t, uint32_t bytes)
+{
+	struct tunnel *u = t->data;
+	cleanup(buf_done) struct buf out = buf_make(64);
+
+	frame_add_u32(&out, FRAME_TAKEN, bytes);
+	if (u->named && u->t)
+		(void)http_tunnel_write(u->t, out.data, out.len);
+}
+
 static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
 {
 	struct tunnel *u = t->data;
@@ -96,11 +110,28 @@ static void on_finished(struct tail *t, const struct exec_exit *exit, const stru
 	tunnel_end(u, 101);
 }
 
+static size_t backlog(const struct tunnel *u)
+{
+	return u->tail && u->tail->exec ? exec_send_backlog(u->tail->exec) : 0;
+}
+
+static void on_room(struct tail *t)
+{
+	struct tunnel *u = t->data;
+
+	if (!u->held || backlog(u) > SEND_MARK)
+		return;
+	u->held = false;
+	http_tunnel_resume(u->t);
+}
+
 /* Its client sets the pace past the cap, so there is no gap; see exec.c. */
 static const struct tail_events sink = {
 	.started = on_started,
 	.output = on_output,
 	.finished = on_finished,
+	.taken = on_taken,
+	.room = on_room,
 };
 
 static void give_up(struct tunnel *u)
@@ -127,6 +158,7 @@ static int begin(struct tunnel *u, const struct frame *f, struct err *e)
 	if (exec_request_decode(f->payload, &b.ask, e) < 0)
 		return -1;
 	u->asked = true;
+	u->named = b.ask.id[0];
 	b.keep = b.ask.flags & EXEC_KEEP;
 	exec_begin(u->rq, &b, u->tail);
 	return 0;
@@ -144,34 +176,17 @@ static int take_frame(struct tunnel *u, const struct frame *f, struct err *e)
 	return 0;
 }
 
-static size_t backlog(const struct tunnel *u)
-{
-	return u->tail && u->tail->exec ? exec_send_backlog(u->tail->exec) : 0;
-}
-
-static void on_unblock(uv_timer_t *timer)
-{
-	struct tunnel *u = timer->data;
-
-	if (backlog(u) > SEND_MARK) {
-		uv_timer_start(timer, on_unblock, SEND_CHECK, 0);
-		return;
-	}
-	if (u->t)
-		http_tunnel_resume(u->t);
-}
-
 /* No more from the client than the command takes. */
 static void hold_back(struct tunnel *u)
 {
 	if (backlog(u) <= SEND_MARK)
 		return;
+	u->held = true;
 	http_tunnel_pause(u->t);
-	uv_timer_start(&u->unblock, on_unblock, SEND_CHECK, 0);
 }
 
 /* Frames are passed on as they become whole; what is left waits for the rest. */
-static void take_frames(struct tunnel *u)
+static void take_whole_frames(struct tunnel *u)
 {
 	size_t used = 0;
 	struct frame f;
@@ -198,12 +213,22 @@ static void take_frames(struct tunnel *u)
 	hold_back(u);
 }
 
-static void on_data(void *data, const char *bytes, size_t len)
+static void take_frames(struct tunnel *u)
+{
+	u->inside++;
+	take_whole_frames(u);
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): `inside` above holds it until here */
+	u->inside--;
+	tunnel_free(u);
+}
+
+static size_t on_data(void *data, const char *bytes, size_t len)
 {
 	struct tunnel *u = data;
 
 	buf_add(&u->in, bytes, len);
 	take_frames(u);
+	return len;
 }
 
 static void on_drain(void *data)
@@ -232,8 +257,6 @@ void exec_tunnel(struct request *rq)
 	u->rq = rq;
 	u->tail = tail_new(rq->reactor, &sink, u);
 	u->in = buf_make(IN_MAX);
-	uv_timer_init(&rq->reactor->loop, &u->unblock);
-	u->unblock.data = u;
 	rq->on_gone = NULL;
 	u->t = http_upgrade(take_ptr(rq->x), "berth-exec", &tunnel_events, u);
 }

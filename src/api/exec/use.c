@@ -91,9 +91,17 @@ void exec_use_begin(struct exec *x, const struct node_usage *before)
 		.pids_refused = before->pids_refused,
 		.oom_kills = before->oom_kills,
 	};
+	x->oom_told = places_oom_told(&x->reactor->berthd->places, x->sandbox);
 	x->head.walled = wall && (ask->timeout_ms == 0 || ask->timeout_ms > wall);
 	if (x->head.walled)
 		ask->timeout_ms = wall;
+}
+
+uint64_t exec_use_oom_kills(const struct exec *x, const struct node_usage *now)
+{
+	uint64_t before = x->journal->head.before.oom_kills;
+
+	return now->oom_kills > before ? now->oom_kills - before : 0;
 }
 
 /* ---- CPU time ---- */

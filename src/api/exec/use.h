@@ -1,6 +1,8 @@
 /*
  * What a command used and which limit it met, as the host saw it. The host counts
- * a sandbox, not a command: what ran beside it is in the numbers, and they say so.
+ * a sandbox, not a command: what ran beside it is in the numbers, and they say so
+ * of other commands and of code in contexts. What an earlier command left running
+ * is in them, too, and is not seen.
  *
  * The kernel holds memory, processes, disk and files. Time it only counts: a command
  * that runs too long is ended by init, and one that computes too much by us, who
@@ -23,7 +25,7 @@ struct exec_before {
 
 struct exec_use {
 	bool known; /* the host was asked, and knew */
-	bool alone; /* no other command ran in the sandbox meanwhile */
+	bool alone; /* no other command and no code ran in the sandbox meanwhile */
 	uint64_t cpu_us;
 	uint64_t memory_bytes, memory_peak_bytes, disk_bytes, pids_peak;
 	bool hit; /* a limit was, this one: */
@@ -40,6 +42,9 @@ void exec_use_json(struct buf *out, const struct exec_use *u);
 
 /* Before it is sent: it may not run longer than its sandbox's commands may. */
 void exec_use_begin(struct exec *x, const struct node_usage *before);
+
+/* OOM kills of the sandbox since it began. */
+uint64_t exec_use_oom_kills(const struct exec *x, const struct node_usage *now);
 
 /* It runs: look after its CPU time, if that has a limit. */
 void exec_use_watch(struct exec *x);

@@ -147,6 +147,12 @@ static void on_made(void *data, const union node_any *record_, int *fd, const st
 
 	(void)fd;
 	crash_point("image.made");
+	if (why && why->code == ERR_LIMIT) { /* of berth-node: its pool has no room */
+		struct err full = *why;
+
+		err_reason(&full, "no_space", 507);
+		return work_fail(w, &full);
+	}
 	if (why)
 		return work_fail(w, why);
 	memcpy(w->image.digest, record_->image.digest, sizeof(w->image.digest));

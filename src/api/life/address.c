@@ -47,7 +47,8 @@ static bool recall(struct addresses *a, struct places *places, struct request *r
 	found = entry->until_ms > time_mono_ms() && is_of(entry, rq);
 	memcpy(id, entry->id, sizeof(id));
 	pthread_mutex_unlock(&a->lock);
-	if (!found || !places_get(places, id, &place) || place.state == SANDBOX_DELETING)
+	if (!found || !places_get(places, id, &place) || place.state == SANDBOX_DELETING ||
+	    place.state == SANDBOX_FAILED) /* its name may be another's by now */
 		return false;
 	memcpy(rq->param, id, sizeof(id));
 	return true;

@@ -14,7 +14,6 @@ struct alarm_rules alarm_rules_of(const struct berthd *b)
 
 	return (struct alarm_rules){
 		.divisor = divisor,
-		.max_age_ms = b->settings.max_age_s * 1000 / divisor,
 		.unwritten_ms = 2 * constant_ms(CONSTANT_USED_FLUSH, divisor),
 	};
 }
@@ -64,7 +63,7 @@ void alarm_ring(struct change *c, change_fn *done)
 	log_event(LOG_INFO, "alarm", "sandbox", c->sb.id, "why", alarm_name(due.kind), NULL);
 	crash_point("life.alarm-rang");
 	if (due.kind == ALARM_AGE) {
-		err_set(&c->why, ERR_TIMEOUT, "older than a sandbox may get");
+		err_set(&c->why, ERR_TIMEOUT, "its lifetime is over");
 		return deletion_ask(c, done);
 	}
 	change_event(c, EV_SLEEP,

@@ -44,6 +44,7 @@ static void unmark(struct change *c)
 void change_free(struct change *c)
 {
 	unmark(c);
+	free(c->asked);
 	free(c->network);
 	free(c);
 }
@@ -328,7 +329,8 @@ static bool still_at_it(struct change *c, const struct err *why)
 {
 	struct pause *p;
 
-	if (why->code != ERR_BUSY || !c->reactor->node.up || c->pauses == PAUSES_MAX)
+	if (why->code != ERR_BUSY || node_unanswered(why) || !c->reactor->node.up ||
+	    c->pauses == PAUSES_MAX)
 		return false;
 	c->pauses++;
 	p = xcalloc(1, sizeof(*p));
@@ -383,7 +385,6 @@ static void on_started(void *data, const union node_any *record, int *fd, const 
 		return broken(c, why);
 	crash_point("life.started");
 	c->seen = record->observation;
-	places_oom(&b->places, c->sb.id, c->seen.used.oom_kills);
 	if (network_address_read(c->seen.address, &address))
 		egress_put(b->egress, c->sb.id, c->sb.generation, address, false);
 	egress_tell(b->egress, c->sb.id, c->reactor, on_egress_told, c);

@@ -8,6 +8,7 @@
 
 #include "api/reactor.h"
 #include "core/lifecycle.h"
+#include "core/sandbox-asked.h"
 #include "proto/node.h"
 #include "store/sandbox.h"
 
@@ -34,6 +35,7 @@ struct change {
 	struct sandbox_spec spec;        /* of a new one */
 	struct intent_identity who;      /* of a new one */
 	char *network;                   /* of a new one: what it may reach; NULL: nothing */
+	struct sandbox_asked *asked;     /* of a new one: what was said, and nothing else */
 	struct placement_host room;      /* of a new one: what its host has */
 	bool full;                       /* of a new one: its host has no room for it */
 	bool cleared;                    /* of a new one: leftovers were looked for already */

@@ -19,6 +19,24 @@ static bool is_printable(const char *s)
 	return true;
 }
 
+/*
+ * Which request it is: its method and its whole target, as they came if that fits,
+ * as a hash otherwise. No target begins like the hash does.
+ */
+static void name_request(const struct request *rq, char out[IDEMPOTENCY_REQUEST_SIZE])
+{
+	cleanup(buf_done) struct buf target = buf_make(REQUEST_TARGET_MAX);
+	char hash[HASH_HEX_SIZE];
+
+	buf_addf(&target, "%s%s%s", rq->path, rq->query[0] ? "?" : "", rq->query);
+	if (target.len < IDEMPOTENCY_REQUEST_SIZE - sizeof(rq->method) - 1) {
+		snprintf(out, IDEMPOTENCY_REQUEST_SIZE, "%s %s", rq->method, buf_str(&target));
+		return;
+	}
+	hash_hex(target.data, target.len, hash);
+	snprintf(out, IDEMPOTENCY_REQUEST_SIZE, "%s sha256:%s", rq->method, hash);
+}
+
 int idempotency_read(const struct request *rq, struct idempotency_use *ret, struct err *e)
 {
 	const char *key = rq->x ? http_header(rq->x, "Idempotency-Key") : NULL;
@@ -32,7 +50,7 @@ int idempotency_read(const struct request *rq, struct idempotency_use *ret, stru
 		return err_set(e, ERR_INVALID,
 			       "Idempotency-Key must have 1 to %d printable ASCII characters",
 			       IDEMPOTENCY_KEY_SIZE - 1);
-	snprintf(use.request, sizeof(use.request), "%s %s", rq->method, rq->path);
+	name_request(rq, use.request);
 	memcpy(use.owner, rq->key.owner, sizeof(use.owner));
 	hash_hex(buf_str(&rq->body), rq->body.len, use.body_hash);
 	*ret = use;

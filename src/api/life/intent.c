@@ -11,7 +11,6 @@
 #include "lib/crash.h"
 #include "lib/json.h"
 #include "lib/str.h"
-#include "store/network.h"
 #include "store/policy.h"
 #include "store/profile.h"
 
@@ -35,6 +34,7 @@ static const struct json_field body_fields[] = {
 	SPEC_FIELD(JSON_STR, name),
 	SPEC_FIELD(JSON_INT, sleep_after_ms),
 	SPEC_FIELD(JSON_BOOL, keep_alive),
+	SPEC_FIELD(JSON_INT, lifetime_ms),
 	SPEC_FIELD(JSON_STR, profile),
 	JSON_FIELD_MAP(body, labels),
 	JSON_FIELD_MAP(body, env),
@@ -107,30 +107,50 @@ static int check_spec(const struct sandbox_spec *spec, struct err *e)
 {
 	struct sandbox_spec filled = *spec;
 
-	if (filled.sleep_after_ms == INTENT_OPEN)
+	if (filled.sleep_after_ms == SANDBOX_OPEN)
 		filled.sleep_after_ms = 0;
+	if (filled.lifetime_ms == SANDBOX_OPEN)
+		filled.lifetime_ms = 0;
 	return sandbox_spec_check(&filled, e);
 }
 
-int intent_read(const struct request *rq, struct sandbox_spec *spec, struct intent_identity *who,
-		char **network, struct err *e)
+/* What was said, as long as nothing is filled in. An empty map is not none. */
+static int keep_asked(const struct request *rq, struct change *c, struct err *e)
+{
+	cleanup(json_free) struct json *root = NULL;
+
+	if (json_parse(buf_str(&rq->body), rq->body.len, &root, e) < 0)
+		return -1;
+	c->asked = xcalloc(1, sizeof(*c->asked));
+	*c->asked = (struct sandbox_asked){
+		.spec = c->spec,
+		.labels = json_get(root, "labels") != NULL,
+		.env = json_get(root, "env") != NULL,
+		.keep_alive = json_get(root, "keep_alive") != NULL,
+		.network = c->network,
+	};
+	return 0;
+}
+
+int intent_read(const struct request *rq, struct change *c, struct err *e)
 {
 	cleanup(body_done) struct body b = { 0 };
 
 	b.spec.limits = limits_open();
-	b.spec.sleep_after_ms = INTENT_OPEN;
+	b.spec.sleep_after_ms = b.spec.lifetime_ms = SANDBOX_OPEN;
 	if (json_read(buf_str(&rq->body), rq->body.len, body_fields, &b, e) < 0 ||
 	    intent_labels(&b.labels, b.spec.labels, e) < 0 ||
 	    intent_env(&b.env, b.spec.env, e) < 0 ||
-	    (b.identity && read_identity(b.identity, who, e) < 0) || check_spec(&b.spec, e) < 0)
+	    (b.identity && read_identity(b.identity, &c->who, e) < 0) ||
+	    check_spec(&b.spec, e) < 0)
 		return -1;
 	if (b.network && network_check(&rq->key, b.network, strlen(b.network), e) < 0)
 		return err_wrap(e, "network");
 	if (b.identity && b.spec.name[0])
 		return err_set(e, ERR_INVALID, "give either identity or name, and not both");
-	*spec = b.spec;
-	*network = take_ptr(b.network);
-	return 0;
+	c->spec = b.spec;
+	c->network = take_ptr(b.network);
+	return keep_asked(rq, c, e);
 }
 
 /* ---- on a worker ---- */
@@ -229,6 +249,19 @@ static int fill_limits(struct sandbox_spec *spec, struct store *s, struct err *e
 	return limits_check(&spec->limits, false, e);
 }
 
+/* Nothing ends by its age unless somebody asked: the request, or this server's operator. */
+static void fill_lifetime(struct change *c)
+{
+	const struct berthd_settings *set = &c->reactor->berthd->settings;
+	struct sandbox_spec *spec = &c->spec;
+
+	if (spec->lifetime_ms != SANDBOX_OPEN)
+		return;
+	spec->lifetime_ms = 0;
+	if (!spec->keep_alive && set->max_age_s)
+		spec->lifetime_ms = (int64_t)(set->max_age_s * 1000 / set->timer_divisor);
+}
+
 static int decide(struct change *c, struct store *s, struct err *e)
 {
 	const struct intent_identity *who = &c->who;
@@ -257,9 +290,10 @@ static int decide(struct change *c, struct store *s, struct err *e)
 	if (fill_limits(spec, s, e) < 0)
 		return -1;
 	/* Who is found again by an identity may sleep; who is not stays as it is. */
-	if (spec->sleep_after_ms == INTENT_OPEN)
+	if (spec->sleep_after_ms == SANDBOX_OPEN)
 		spec->sleep_after_ms =
 			who->given ? (int64_t)constant_ms(CONSTANT_SLEEP_AFTER, divisor) : 0;
+	fill_lifetime(c);
 	return 0;
 }
 
@@ -283,8 +317,23 @@ static int find(struct change *c, struct store *s, struct err *e)
 		q.legacy = legacy;
 	if (store_sandbox_find(s, &q, &got, e) < 0)
 		return e->code == ERR_NOT_FOUND ? 0 : -1;
+	if (!sandbox_holds_name(&got))
+		return 0;
 	c->sb = got;
 	return 1;
+}
+
+/* What was said and is not so is told, and not left out in silence. */
+static int check_found(struct change *c, struct store *s, struct err *e)
+{
+	cleanup(free_ptr) struct network_row *row = NULL;
+
+	if (c->network) {
+		row = xcalloc(1, sizeof(*row));
+		if (network_row_get(s, c->sb.id, row, e) < 0)
+			return -1;
+	}
+	return sandbox_asked_check(c->asked, &c->sb, row ? row->policy : NULL, e);
 }
 
 /* The key, if there is one, is from here on that of the sandbox that was found. */
@@ -306,20 +355,6 @@ static int used_before(struct change *c, struct store *s, struct err *e)
 	return err_set(e, ERR_CONFLICT, "this Idempotency-Key was used before");
 }
 
-/* Before the sandbox's own record: one that is there is never without what it was asked for. */
-static int write_network(struct change *c, struct store *s, struct err *e)
-{
-	cleanup(free_ptr) struct network_row *row = xcalloc(1, sizeof(*row));
-	struct network_put put = { c->sb.id, c->sb.owner, c->network, false };
-
-	if (!c->network)
-		return 0;
-	if (store_network_put(s, &put, row, e) < 0)
-		return -1;
-	crash_point("life.network-written");
-	return 0;
-}
-
 int intent_write(struct change *c, struct store *s, struct err *e)
 {
 	struct sandbox_intent intent = {
@@ -329,6 +364,7 @@ int intent_write(struct change *c, struct store *s, struct err *e)
 		.spec = &c->spec,
 		.room = &c->room,
 		.full = &c->full,
+		.network = c->network,
 		.use = c->use.key[0] ? &c->use : NULL,
 	};
 	unsigned divisor = (unsigned)c->reactor->berthd->settings.timer_divisor;
@@ -348,13 +384,11 @@ int intent_write(struct change *c, struct store *s, struct err *e)
 			return -1;
 		c->found = n == 1;
 		if (c->found)
-			return take_key(c, s, e);
+			return check_found(c, s, e) < 0 ? -1 : take_key(c, s, e);
 		if (c->nowhere) {
 			*e = *c->nowhere;
 			return -1;
 		}
-		if (write_network(c, s, e) < 0)
-			return -1;
 		n = store_sandbox_insert(s, &intent, &c->sb, e);
 		c->wrote = n == 0;
 		c->used_before = n == 1;

@@ -8,16 +8,13 @@
 #include "api/life/change.h"
 #include "api/request.h"
 
-/* Members of the body that a number cannot leave open. */
-#define INTENT_OPEN INT64_MIN
+/* The body, checked as far as that is possible without the database, and as it was said. */
+must_check int intent_read(const struct request *rq, struct change *c, struct err *e);
 
-/* The body, checked as far as that is possible without the database. */
-/* `*network` is the policy it asks for, the caller's to free; NULL: none. */
-must_check int intent_read(const struct request *rq, struct sandbox_spec *spec,
-			   struct intent_identity *who, char **network,
-			   struct err *e);
-
-/* On a worker: decide, find or insert. c->sb is the record; c->found: it was there before. */
+/*
+ * On a worker: decide, find or insert. c->sb is the record; c->found: it was there before.
+ * One that is there and has other options than were asked for is ERR_CONFLICT.
+ */
 must_check int intent_write(struct change *c, struct store *s, struct err *e);
 
 /* Labels or variables as the record has them. */

@@ -17,7 +17,7 @@
 
 struct patch_body {
 	struct strv labels, env;
-	int64_t sleep_after_ms;
+	int64_t sleep_after_ms, lifetime_ms;
 	bool keep_alive;
 	char profile[POLICY_WORD_SIZE];
 	struct limits limits;
@@ -28,17 +28,35 @@ static const struct json_field patch_fields[] = {
 	JSON_FIELD_MAP(patch_body, env),
 	JSON_FIELD_INT(patch_body, sleep_after_ms),
 	JSON_FIELD_BOOL(patch_body, keep_alive),
+	JSON_FIELD_INT(patch_body, lifetime_ms),
 	JSON_FIELD_STR(patch_body, profile),
 	LIMITS_FIELDS(patch_body, limits),
 	JSON_FIELD_END
+};
+
+enum member {
+	MEMBER_LABELS,
+	MEMBER_ENV,
+	MEMBER_SLEEP,
+	MEMBER_KEEP,
+	MEMBER_LIFETIME,
+	MEMBER_COUNT
+};
+
+static const char *const members[MEMBER_COUNT] = {
+	[MEMBER_LABELS] = "labels",
+	[MEMBER_ENV] = "env",
+	[MEMBER_SLEEP] = "sleep_after_ms",
+	[MEMBER_KEEP] = "keep_alive",
+	[MEMBER_LIFETIME] = "lifetime_ms",
 };
 
 struct patching {
 	struct job job;
 	struct request *rq;
 	struct patch_body body;
-	bool has[4]; /* labels, env, sleep_after_ms, keep_alive: an empty map is not none */
-	bool limits; /* at least one is given, or a profile */
+	bool has[MEMBER_COUNT]; /* an empty map is not none */
+	bool limits;            /* at least one is given, or a profile */
 	char labels[SANDBOX_LABELS_SIZE], env[SANDBOX_ENV_SIZE];
 	struct placement_host room;
 	struct sandbox was, sb;
@@ -72,13 +90,12 @@ static void answer(struct patching *p, const struct err *why)
 
 static int read_members(struct patching *p, struct err *e)
 {
-	static const char *const names[] = { "labels", "env", "sleep_after_ms", "keep_alive" };
 	cleanup(json_free) struct json *root = NULL;
 
 	if (json_parse(buf_str(&p->rq->body), p->rq->body.len, &root, e) < 0)
 		return -1;
-	for (size_t i = 0; i < array_len(names); i++)
-		p->has[i] = json_get(root, names[i]) != NULL;
+	for (int i = 0; i < MEMBER_COUNT; i++)
+		p->has[i] = json_get(root, members[i]) != NULL;
 	p->limits = p->body.profile[0];
 	for (int i = 0; i < LIMIT_COUNT; i++)
 		p->limits |= p->body.limits.of[i] != LIMIT_OPEN;
@@ -95,7 +112,8 @@ static int read_body(struct patching *p, struct err *e)
 	    read_members(p, e) < 0 || intent_labels(&b->labels, p->labels, e) < 0 ||
 	    intent_env(&b->env, p->env, e) < 0)
 		return -1;
-	if (sandbox_sleep_check(b->sleep_after_ms, e) < 0)
+	if (sandbox_sleep_check(b->sleep_after_ms, e) < 0 ||
+	    sandbox_lifetime_check(b->lifetime_ms, e) < 0)
 		return -1;
 	return limits_check(&b->limits, true, e);
 }
@@ -133,11 +151,13 @@ static int patch_once(struct patching *p, struct store *s, struct err *e)
 	struct change c = { .reactor = p->rq->reactor };
 	struct sandbox *sb = &c.sb;
 	uint64_t sleep_after = (uint64_t)p->body.sleep_after_ms, deadline;
+	uint64_t lifetime = (uint64_t)p->body.lifetime_ms;
 	struct sandbox_patch patch = {
-		.labels = p->has[0] ? p->labels : NULL,
-		.env = p->has[1] ? p->env : NULL,
-		.sleep_after_ms = p->has[2] ? &sleep_after : NULL,
-		.keep_alive = p->has[3] ? &p->body.keep_alive : NULL,
+		.labels = p->has[MEMBER_LABELS] ? p->labels : NULL,
+		.env = p->has[MEMBER_ENV] ? p->env : NULL,
+		.sleep_after_ms = p->has[MEMBER_SLEEP] ? &sleep_after : NULL,
+		.lifetime_ms = p->has[MEMBER_LIFETIME] ? &lifetime : NULL,
+		.keep_alive = p->has[MEMBER_KEEP] ? &p->body.keep_alive : NULL,
 		.limits = &sb->limits,
 		.profile = sb->profile,
 	};
@@ -148,10 +168,12 @@ static int patch_once(struct patching *p, struct store *s, struct err *e)
 	if (check_state(p, sb, e) < 0)
 		return -1;
 	p->was = *sb;
-	if (p->has[2])
+	if (p->has[MEMBER_SLEEP])
 		sb->sleep_after_ms = sleep_after;
-	if (p->has[3])
+	if (p->has[MEMBER_KEEP])
 		sb->keep_alive = p->body.keep_alive;
+	if (p->has[MEMBER_LIFETIME])
+		sb->expires_ms = lifetime ? moment_add(sb->read_ms, lifetime) : 0;
 	if (p->limits) {
 		if (new_limits(p, s, sb, e) < 0)
 			return -1;
@@ -242,9 +264,12 @@ static void on_patched(struct job *job)
 static void on_room(void *data, const struct placement_host *room, const struct err *why)
 {
 	struct patching *p = data;
+	struct err e;
 
 	if (why)
 		return answer(p, why);
+	if (limits_fit(&p->body.limits, &room->most, &e) < 0)
+		return answer(p, &e);
 	p->room = *room;
 	if (p->room.sandboxes_max < UINT32_MAX)
 		p->room.sandboxes_max++; /* it is there already */

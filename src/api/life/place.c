@@ -13,6 +13,8 @@ struct place_entry {
 	uint64_t used_ms, busy_ms; /* monotonic; 0: not */
 	unsigned busy;             /* how many commands run */
 	uint64_t begun;            /* how many ever did */
+	unsigned beside;           /* how many pieces of code run in contexts */
+	uint64_t oom_told;         /* OOM kills that commands were told of, ever */
 	bool dirty;                /* something of these is not in the record */
 	bool known;                /* not: forgotten, and only kept for what runs in it */
 	struct place_entry *next;
@@ -72,12 +74,21 @@ bool places_get(struct places *p, const char *id, struct place *ret)
 	return entry;
 }
 
-/* Full: any one goes, it costs one look at the database later. */
+/*
+ * Full: one goes, it costs a look at the database later. Never one in which
+ * something runs, or whose last use is not written yet: it would be put to sleep
+ * as if it were idle. If all are such, there is one more than the maximum.
+ */
 static void make_room(struct places *p)
 {
-	for (size_t i = 0; i < PLACES_BUCKETS && p->count >= PLACES_MAX; i++)
-		if (p->buckets[i])
-			remove_entry(p, &p->buckets[i]);
+	for (size_t i = 0; i < PLACES_BUCKETS && p->count >= PLACES_MAX; i++) {
+		struct place_entry **at = &p->buckets[i];
+
+		while (*at && ((*at)->busy || (*at)->dirty))
+			at = &(*at)->next;
+		if (*at)
+			remove_entry(p, at);
+	}
 }
 
 void places_put(struct places *p, const struct sandbox *sb)
@@ -122,20 +133,32 @@ void places_forget(struct places *p, const char *id)
 	pthread_mutex_unlock(&p->lock);
 }
 
-bool places_oom(struct places *p, const char *id, uint64_t oom_kills)
+uint64_t places_oom_told(struct places *p, const char *id)
 {
 	struct place_entry *entry;
-	bool more = false;
+	uint64_t told;
 
 	pthread_mutex_lock(&p->lock);
 	entry = *find(p, id);
-	if (entry) {
-		more = entry->place.oom_known && oom_kills > entry->place.oom_kills;
-		entry->place.oom_known = true;
-		entry->place.oom_kills = oom_kills;
-	}
+	told = entry ? entry->oom_told : 0;
 	pthread_mutex_unlock(&p->lock);
-	return more;
+	return told;
+}
+
+bool places_oom(struct places *p, const char *id, uint64_t kills, uint64_t told)
+{
+	struct place_entry *entry;
+	uint64_t others;
+	bool own;
+
+	pthread_mutex_lock(&p->lock);
+	entry = *find(p, id);
+	others = entry && entry->oom_told > told ? entry->oom_told - told : 0;
+	own = kills > others;
+	if (entry && own)
+		entry->oom_told++;
+	pthread_mutex_unlock(&p->lock);
+	return own;
 }
 
 static bool names(const struct strv *env, const char *item)
@@ -200,6 +223,21 @@ bool places_busy(struct places *p, const char *id, uint64_t now_ms, int more)
 	return entry;
 }
 
+void places_beside(struct places *p, const char *id, int more)
+{
+	struct place_entry *entry;
+
+	pthread_mutex_lock(&p->lock);
+	entry = *find(p, id);
+	if (entry && more > 0) {
+		entry->beside++;
+		entry->begun++;
+	}
+	if (entry && more < 0 && entry->beside > 0)
+		entry->beside--;
+	pthread_mutex_unlock(&p->lock);
+}
+
 uint64_t places_begun(struct places *p, const char *id, bool *alone)
 {
 	struct place_entry *entry;
@@ -209,7 +247,7 @@ uint64_t places_begun(struct places *p, const char *id, bool *alone)
 	entry = *find(p, id);
 	begun = entry ? entry->begun : 0;
 	if (alone)
-		*alone = entry && entry->busy == 1;
+		*alone = entry && entry->busy == 1 && entry->beside == 0;
 	pthread_mutex_unlock(&p->lock);
 	return begun;
 }

@@ -21,8 +21,6 @@ struct place {
 	char host[SANDBOX_HOST_SIZE];
 	uint64_t generation;
 	enum sandbox_state state;
-	bool oom_known; /* how many OOM kills there were before the command now running */
-	uint64_t oom_kills;
 	struct limits limits;
 };
 
@@ -35,7 +33,7 @@ struct places {
 void places_init(struct places *p);
 void places_done(struct places *p);
 must_check bool places_get(struct places *p, const char *id, struct place *ret);
-void places_put(struct places *p, const struct sandbox *sb); /* keeps the OOM count */
+void places_put(struct places *p, const struct sandbox *sb); /* keeps what was told of OOM kills */
 void places_forget(struct places *p, const char *id);
 
 /*
@@ -47,6 +45,9 @@ void places_env(struct places *p, const char *id, struct strv *env);
 /* It was used now; with more or less running in it, it is busy. False: it is not known. */
 void places_use(struct places *p, const char *id, uint64_t now_ms);
 bool places_busy(struct places *p, const char *id, uint64_t now_ms, int more);
+
+/* Code begins (1) or ends (-1) in a context of it: no command is alone meanwhile. */
+void places_beside(struct places *p, const char *id, int more);
 
 /* How many commands ever began in it; whether the one that runs now is alone (may be NULL). */
 uint64_t places_begun(struct places *p, const char *id, bool *alone);
@@ -68,5 +69,10 @@ void places_used(struct places *p, const char *id, uint64_t *last_ms, uint64_t *
 /* What was used since this was asked last, or is busy: at most `max`. */
 size_t places_take_used(struct places *p, uint64_t now_ms, struct sandbox_used *ret, size_t max);
 
-/* The count is now this; true if it was known before and is higher. */
-bool places_oom(struct places *p, const char *id, uint64_t oom_kills);
+/*
+ * The kernel counts OOM kills of a sandbox, not of a command. A command remembers,
+ * when it begins, how many of them commands were told of so far; when it ends, and
+ * there were `kills` since, one of them is its own unless others were told of all.
+ */
+uint64_t places_oom_told(struct places *p, const char *id);
+bool places_oom(struct places *p, const char *id, uint64_t kills, uint64_t told);

@@ -13,6 +13,7 @@
 #include "lib/crash.h"
 #include "lib/log.h"
 #include "lib/strv.h"
+#include "lib/time.h"
 
 #define DUE_EVERY_MS   2000 /* divided like all times, but no more often than */
 #define DUE_LEAST_MS   20
@@ -49,6 +50,7 @@ struct reconcile {
 	_Atomic bool wanted, looking; /* somebody asked for a look at everything; it is under way */
 	uint64_t sweep_ms;            /* when the next sweep is due; 0: none was planned yet */
 	struct strv known;            /* all records when they were read: KNOWN_FORMAT; sorted */
+	struct strv read;             /* the next `known`, only the worker's until it is done */
 	struct queue found;           /* by the job, on its worker */
 	struct queue todo;
 	struct queue later; /* news of who is being changed */
@@ -159,7 +161,7 @@ static void on_ended(void *data, const union node_any *record, int *fd, const st
 	crash_point("life.rest-ended");
 	if (why || record->observation.process != PRESENCE_ABSENT)
 		return not_now(p); /* not seen gone */
-	change(p, EV_ABSENT, "its processes ended");
+	change(p, EV_ABSENT, sandbox_end_reason(&p->sb, time_booted_ms()));
 }
 
 static const struct node_call_events ended_events = { .on_done = on_ended };
@@ -201,7 +203,8 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 		return end_rest(p);
 	if (o->process == PRESENCE_PRESENT)
 		return change(p, EV_SEEN, NULL);
-	change(p, EV_ABSENT, p->sb.state == SANDBOX_READY ? "its processes ended" : NULL);
+	change(p, EV_ABSENT,
+	       p->sb.state == SANDBOX_READY ? sandbox_end_reason(&p->sb, time_booted_ms()) : NULL);
 }
 
 static const struct node_call_events observed_events = { .on_done = on_observed };
@@ -388,9 +391,18 @@ static void on_followed(void *data, const union node_any *part)
 	next(rc);
 }
 
+/* It never ends by itself: berth-node is gone or stuck, and what it told last may not hold. */
+static void on_follow_end(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct reconcile *rc = data;
+
+	rc->look_at_all = rc->follow = true;
+	on_list_end(data, record, fd, why);
+}
+
 static const struct node_call_events follow_events = {
 	.on_part = on_followed,
-	.on_done = on_list_end,
+	.on_done = on_follow_end,
 };
 
 static void next(struct reconcile *rc)
@@ -419,7 +431,7 @@ static void take_row(const struct sandbox *sb, void *arg)
 
 	places_put(&rc->reactor->berthd->places, sb);
 	/* They come in the order of strcmp(), and the dot is before all that is in an id. */
-	strv_addf(&rc->known, KNOWN_FORMAT, sb->id, sb->generation);
+	strv_addf(&rc->read, KNOWN_FORMAT, sb->id, sb->generation);
 	if (sb->state != SANDBOX_DELETING)
 		add(rc, &rc->found, sb, look);
 	else if (sb->stop.state == STOP_STOPPING)
@@ -448,13 +460,17 @@ static int read_records(struct job *job, struct store *s, struct err *e)
 				   .limit = DUE_AT_ONCE,
 				   .again_ms = DUE_AGAIN_MS };
 
-	if (rc->reads_all) {
-		strv_done(&rc->known);
-		rc->known = (struct strv){ 0 };
-	}
 	if (rc->reads_all && store_sandboxes_of_host(s, host, take_row, rc, e) < 0)
 		return -1;
 	return store_sandboxes_due(s, &due, take_due, rc, e);
+}
+
+/* On the loop, which alone looks into `known`: a list may be arriving meanwhile. */
+static void take_known(struct reconcile *rc)
+{
+	strv_done(&rc->known);
+	rc->known = rc->read;
+	rc->read = (struct strv){ 0 };
 }
 
 static void on_records(struct job *job)
@@ -465,7 +481,11 @@ static void on_records(struct job *job)
 	crash_point("life.records-read");
 	rc->asking = false;
 	move_all(&rc->todo, &rc->found);
-	if (!job->failed && rc->reads_all) {
+	if (job->failed) {
+		strv_done(&rc->read);
+		rc->read = (struct strv){ 0 };
+	} else if (rc->reads_all) {
+		take_known(rc);
 		rc->look_at_all = false;
 		rc->listing = true;
 		if (rc->follow)
@@ -512,7 +532,7 @@ static void on_timer(uv_timer_t *timer)
 	if (rc->look_at_all && rc->at_work > 0)
 		return;
 	rc->asking = true;
-	rc->reads_all = rc->look_at_all;
+	rc->reads_all = rc->look_at_all && !rc->listing; /* one list at a time */
 	rc->job = (struct job){ .reactor = rc->reactor, .run = read_records, .done = on_records };
 	worker_submit(&rc->reactor->berthd->workers, &rc->job);
 }
@@ -566,6 +586,7 @@ static void on_timer_closed(uv_handle_t *handle)
 	while ((p = take(&rc->todo)))
 		free(p);
 	strv_done(&rc->known);
+	strv_done(&rc->read);
 	free(rc);
 }
 

@@ -52,7 +52,32 @@ static struct placement_host room_of(const struct berthd *b, const struct node_c
 	h.total.of[RESOURCE_DISK_MB] = promisable(disk_mb, set->overcommit_disk);
 	h.total.of[RESOURCE_CPU_MILLI] = promisable(c->cpus * 1000UL, set->overcommit_cpu);
 	h.total.of[RESOURCE_PIDS] = UNLIMITED_MB;
+	h.most.of[LIMIT_MEMORY_MB] = (int64_t)(c->memory_total / MB);
+	h.most.of[LIMIT_DISK_MB] = (int64_t)disk_mb;
+	h.most.of[LIMIT_PIDS] = c->pids;
+	h.most.of[LIMIT_OPEN_FILES] = c->open_files;
 	return h;
+}
+
+struct host_capacity room_capacity_of(const struct node_capacity *c)
+{
+	struct host_capacity of = {
+		.cpus = c->cpus,
+		.memory_mb = c->memory_total / MB,
+		.memory_free_mb = c->memory_available / MB,
+		.disk_mb = c->disk_total / MB,
+		.disk_free_mb = c->disk_available / MB,
+	};
+
+	(void)!str_copy(of.runtimes, sizeof(of.runtimes), c->runtimes);
+	return of;
+}
+
+void room_capacity(struct berthd *b, struct host_capacity *ret)
+{
+	pthread_mutex_lock(&b->room.lock);
+	*ret = b->room.capacity;
+	pthread_mutex_unlock(&b->room.lock);
 }
 
 /* One that lives and has room for anything, but whose disk nobody could look at. */
@@ -80,6 +105,8 @@ static void on_capacity(void *data, const union node_any *record, int *fd, const
 	room = why ? unknown_room() : room_of(b, &record->capacity);
 	pthread_mutex_lock(&b->room.lock);
 	b->room.host = room;
+	if (!why)
+		b->room.capacity = room_capacity_of(&record->capacity);
 	b->room.measured_ms = time_mono_ms();
 	b->room.asking = b->room.asking && m->done != on_tick_measured;
 	pthread_mutex_unlock(&b->room.lock);

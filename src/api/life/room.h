@@ -7,6 +7,7 @@
 #pragma once
 
 #include "api/life/change.h"
+#include "store/host.h"
 
 typedef void room_fn(void *data, const struct placement_host *room, const struct err *why);
 
@@ -20,6 +21,12 @@ void room_end(struct reactor *r);
  * the first measure of all. `done` may be called from within.
  */
 void room_measure(struct reactor *r, const char *request, room_fn *done, void *data);
+
+/* The same as figures for people, from any thread; as it was measured last. */
+void room_capacity(struct berthd *b, struct host_capacity *ret);
+
+/* What berth-node says of the host, in the units of a host's row. */
+struct host_capacity room_capacity_of(const struct node_capacity *c);
 
 /* Have leftovers looked for and removed, then measure again. */
 void room_clear(struct reactor *r, const char *request, room_fn *done, void *data);

@@ -22,6 +22,23 @@
 #define LIST_DEFAULT  100
 #define SELECTOR_SIZE 1024
 
+/* What it lost; it stays when it was woken. */
+static void failure_json(struct buf *out, const struct sandbox *sb)
+{
+	char when[TIME_TEXT_SIZE];
+
+	if (sb->failed_ms == 0)
+		return;
+	time_text(sb->failed_ms, when);
+	json_key(out, "last_failure");
+	json_open(out, '{');
+	json_str(out, "at", when);
+	json_str(out, "why", sb->failed_why);
+	json_str(out, "lost", sb->files_kept ? "processes and memory" : "everything");
+	json_bool(out, "files_kept", sb->files_kept);
+	buf_adds(out, "}");
+}
+
 void sandbox_json(struct buf *out, const struct sandbox *sb)
 {
 	char when[TIME_TEXT_SIZE];
@@ -38,6 +55,7 @@ void sandbox_json(struct buf *out, const struct sandbox *sb)
 	json_bool(out, "limits_in_force", !sb->limits_pending);
 	json_str(out, "created_at", when);
 	json_str(out, "reason", sb->reason);
+	failure_json(out, sb);
 	json_str(out, "name", sb->name);
 	json_str(out, "identity_key", sb->identity_key);
 	json_str(out, "isolation", policy_isolation_name(sb->isolation));
@@ -48,6 +66,10 @@ void sandbox_json(struct buf *out, const struct sandbox *sb)
 	buf_adds(out, sb->env);
 	json_int(out, "sleep_after_ms", (int64_t)sb->sleep_after_ms);
 	json_bool(out, "keep_alive", sb->keep_alive);
+	when[0] = '\0';
+	if (sb->expires_ms)
+		time_text(sb->expires_ms, when);
+	json_str(out, "expires_at", when);
 	time_text(sb->last_used_ms, when);
 	json_str(out, "last_used_at", when);
 	buf_adds(out, "}");
@@ -66,12 +88,15 @@ static void on_found(void *data, const struct sandbox *sb, const struct err *why
 		sandbox_json(&body, sb);
 		return request_reply(rq, 200, &body);
 	}
+	if (sb->state == SANDBOX_FAILED) {
+		(void)sandbox_failed_error(sb, &e);
+		err_wrap(&e, "this %s is taken", sb->name[0] ? "name" : "identity");
+		return request_fail(rq, &e);
+	}
 	err_set(&e, ERR_CONFLICT, "%s, which has this %s, is %s%s%s", sb->id,
 		sb->name[0] ? "name" : "identity", sandbox_state_name(sb->state),
 		sb->reason[0] ? ": " : "", sb->reason);
-	err_fix(&e, sb->state == SANDBOX_FAILED
-			    ? "Wake it (POST .../wake) if its files matter, or delete it."
-			    : "Once it is gone, the same request makes a new one.");
+	err_fix(&e, "Send the same request again: it makes a new one.");
 	request_fail(rq, &e);
 }
 
@@ -134,9 +159,13 @@ static void on_created(struct change *c, const struct err *why)
 static void on_room(void *data, const struct placement_host *room, const struct err *why)
 {
 	struct change *c = data;
+	struct err e;
 
 	if (why)
 		return on_created(c, why);
+	/* Only what was asked for; the second time what was usual is filled in. */
+	if (!c->cleared && limits_fit(&c->spec.limits, &room->most, &e) < 0)
+		return on_created(c, &e);
 	c->room = *room;
 	change_create(c, on_created);
 }
@@ -147,8 +176,7 @@ static void create_here(struct request *rq)
 	char random[ID_RANDOM_CHARS + 1];
 	struct err e;
 
-	if (intent_read(rq, &c->spec, &c->who, &c->network, &e) < 0 ||
-	    idempotency_read(rq, &c->use, &e) < 0) {
+	if (intent_read(rq, c, &e) < 0 || idempotency_read(rq, &c->use, &e) < 0) {
 		change_free(c);
 		return request_fail(rq, &e);
 	}

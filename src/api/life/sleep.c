@@ -149,6 +149,8 @@ static int read_owned(struct job *job, struct store *s, struct err *e)
 		return -1;
 	if (o->sb.state == SANDBOX_GONE)
 		return err_set(e, ERR_NOT_FOUND, "sandbox %s was deleted", o->sb.id);
+	if (o->sb.state == SANDBOX_FAILED && !o->sb.files_kept)
+		return sandbox_failed_error(&o->sb, e);
 	return 0;
 }
 

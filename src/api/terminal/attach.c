@@ -14,14 +14,21 @@
 #include "lib/json.h"
 #include "lib/str.h"
 
-#define PIECE_MAX (64UL * 1024) /* of output in one message */
+#define PIECE_MAX     (64UL * 1024) /* of output in one message */
+#define VIEWERS_MAX   64            /* of one terminal */
+
+/* What of one viewer may be on its way to a command that does not read. */
+#define TELLING_MAX   16
+#define TELLING_BYTES (64UL * 1024)
 
 struct viewer {
 	struct request *rq;
 	struct websocket *socket; /* NULL: closed */
 	struct tail *tail;        /* NULL: it has ended */
 	struct journal *journal;
-	unsigned telling; /* words on their way to the command */
+	unsigned telling;     /* words on their way to the command, */
+	size_t telling_bytes; /* with so many bytes since there were none */
+	bool choked;          /* it does not read our answers */
 };
 
 static void viewer_free(struct viewer *v)
@@ -44,6 +51,8 @@ static void hang_up(struct viewer *v, enum ws_close code)
 {
 	if (v->socket)
 		websocket_close(take_ptr(v->socket), code);
+	if (v->telling > 0)
+		exec_tell_drop(v->rq->reactor, v->journal, v);
 	stop_listening(v);
 	viewer_free(v);
 }
@@ -61,7 +70,9 @@ static void say_wrong(struct viewer *v, const struct err *why)
 	json_str(&json, "type", "error");
 	json_str(&json, "message", why->msg);
 	buf_adds(&json, "}");
-	(void)say(v, &json);
+	v->choked = say(v, &json);
+	if (v->choked)
+		websocket_pause(v->socket); /* who is told off must also listen */
 }
 
 /* ---- from the terminal ---- */
@@ -115,22 +126,31 @@ static const struct tail_events tail_events = {
 
 /* ---- from the viewer ---- */
 
-/* It takes no more keys than the command does; what it has sent is not lost. */
+static void read_on(struct viewer *v)
+{
+	if (v->socket && v->telling == 0 && !v->choked)
+		websocket_resume(v->socket);
+}
+
+/* It takes no more keys than the command does; what a viewer that stays has sent is not lost. */
 static void on_told(void *data, bool delivered)
 {
 	struct viewer *v = data;
 
 	(void)delivered; /* if it has ended, the tail says so */
 	v->telling--;
-	if (v->socket && v->telling == 0)
-		websocket_resume(v->socket);
+	if (v->telling == 0)
+		v->telling_bytes = 0;
+	read_on(v);
 	viewer_free(v);
 }
 
 static void tell(struct viewer *v, enum frame_type type, const struct buf *payload)
 {
 	v->telling++;
-	websocket_pause(v->socket);
+	v->telling_bytes += payload->len;
+	if (v->telling >= TELLING_MAX || v->telling_bytes >= TELLING_BYTES)
+		websocket_pause(v->socket);
 	exec_tell(v->rq->reactor, v->journal, type, payload, on_told, v);
 }
 
@@ -182,6 +202,8 @@ static void on_drain(void *data)
 {
 	struct viewer *v = data;
 
+	v->choked = false;
+	read_on(v);
 	if (v->tail)
 		tail_resume(v->tail);
 }
@@ -242,10 +264,16 @@ void terminals_attach(struct request *rq)
 		journal_unref(j);
 		return request_fail(rq, &e);
 	}
+	if (atomic_fetch_add(&j->viewers, 1) >= VIEWERS_MAX) {
+		atomic_fetch_sub(&j->viewers, 1);
+		journal_unref(j);
+		err_set(&e, ERR_LIMIT, "terminal %s has %d viewers already", rq->sub, VIEWERS_MAX);
+		err_fix(&e, "Detach one of them first.");
+		return request_fail(rq, &e);
+	}
 	v = xcalloc(1, sizeof(*v));
 	v->rq = rq;
 	v->journal = j;
-	atomic_fetch_add(&j->viewers, 1);
 	v->tail = tail_new(rq->reactor, &tail_events, v);
 	rq->on_gone = NULL;
 	v->socket = websocket_accept(take_ptr(rq->x), &socket_events, v);

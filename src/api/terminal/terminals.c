@@ -340,7 +340,7 @@ static void on_resized(void *data, bool delivered)
 	free(r);
 	if (delivered)
 		return request_reply(rq, 200, &json);
-	err_set(&e, ERR_CONFLICT, "terminal %s has ended", rq->sub);
+	err_set(&e, ERR_CONFLICT, "terminal %s has ended, or does not answer", rq->sub);
 	request_fail(rq, &e);
 }
 

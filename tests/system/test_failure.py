@@ -1,0 +1,110 @@
+"""A failed sandbox is not a lost one, and one that cannot be deleted locks its owner out of nothing."""
+import contextlib
+import os
+
+from client import ApiError
+from marks import limit
+from server import wait_until
+from test_check import sql
+from test_deletion import held
+
+SMALL = {"image": "base", "memory_mb": 64, "disk_mb": 64}
+
+
+def record(s, ident):
+    return s.api.get("/v1/sandboxes/" + ident)
+
+
+def refused(s, body):
+    try:
+        s.api.call("POST", "/v1/sandboxes", body)
+    except ApiError as e:
+        return e
+    raise AssertionError("it was made")
+
+
+@contextlib.contextmanager
+def nothing_in_the_image(s):
+    """Its files are away: every create fails, at the same step, and nothing is raced against."""
+    digest = next(i for i in s.api.get("/v1/images")["images"] if i["name"] == "base")["digest"].removeprefix("sha256:")
+    files = f"/proc/{s.pid('berth-node')}/root{s.dir}/node/pool/images/{digest}/rootfs"
+    os.rename(files, files + ".away")
+    try:
+        yield
+    finally:
+        os.rename(files + ".away", files)
+
+
+@limit(180)
+def test_a_failed_sandbox_says_what_was_lost_and_comes_back_with_its_files(s):
+    box = s.api.create(**SMALL, name="keepme")
+    assert "last_failure" not in record(s, box)
+    s.api.exec(box, "echo kept > /root/f")
+    os.kill(s.init_pid(box), 9)
+    wait_until(lambda: record(s, box)["state"] == "failed", 60, "failed")
+    lost = record(s, box)["last_failure"]
+    assert (lost["why"], lost["lost"], lost["files_kept"]) == ("its processes ended", "processes and memory", True), lost
+    code, _, err = s.berth("exec", "keepme", "--", "cat", "/root/f")
+    assert code == 125 and b"its files are kept" in err and b"berth wake " + box.encode() in err, err
+    assert "its files are kept" in str(refused(s, {**SMALL, "name": "keepme"}))
+    code, _, err = s.berth("wake", "keepme")
+    assert code == 0, err
+    assert s.api.exec(box, "cat /root/f").out == b"kept\n"
+    assert record(s, box)["last_failure"] == lost, "that something was lost is still told"
+    code, _, err = s.berth("sleep", "keepme")
+    assert code == 0 and record(s, box)["state"] == "asleep", err
+    code, _, err = s.berth("wake", "keepme", "nosuchbox")
+    assert code == 125 and b"nosuchbox" in err and record(s, box)["state"] == "ready", err
+    s.api.delete(box)
+
+
+@limit(180)
+def test_a_restarted_host_is_told_as_the_reason(s):
+    box = s.api.create(**SMALL)
+    s.api.exec(box, "echo kept > /root/f")
+    s.kill("berthd")  # what it remembers of uses is written down, or gone
+    s.wait_healthy()
+    sql(s, f"UPDATE sandbox SET last_used_at = to_timestamp(0) WHERE id = '{box}'")  # before this machine's start
+    os.kill(s.init_pid(box), 9)
+    wait_until(lambda: record(s, box)["state"] == "failed", 60, "failed")
+    assert record(s, box)["last_failure"]["why"] == "its host was restarted", record(s, box)
+    assert s.api.call("POST", f"/v1/sandboxes/{box}/wake")["state"] == "ready"
+    assert s.api.exec(box, "cat /root/f").out == b"kept\n"
+    s.api.delete(box)
+
+
+@limit(180)
+def test_what_cannot_be_deleted_frees_its_name_and_identity(s):
+    who = {"org": "o", "user": "u", "session": "s-held"}
+    model = s.api.call("POST", "/v1/sandboxes", {**SMALL, "identity": who})
+    s.api.delete(model["id"])
+    with held(s) as (ident, _):
+        sql(s, f"UPDATE sandbox SET name = 'taken', identity_key = '{model['identity_key']}' WHERE id = '{ident}'")
+        assert s.api.delete(ident)["state"] == "deleting"
+        assert record(s, "taken")["id"] == ident, "as long as there is no other one"
+        named = s.api.create(**SMALL, name="taken")
+        again = s.api.call("POST", "/v1/sandboxes", {**SMALL, "identity": who})
+        assert len({ident, named, again["id"]}) == 3, (ident, named, again)
+        assert record(s, "taken")["id"] == named and record(s, ident)["state"] == "deleting"
+        assert s.api.exec("taken", "echo new").out == b"new\n"
+        for box in (named, again["id"]):
+            assert s.api.delete(box)["state"] == "gone"
+
+
+@limit(180)
+def test_a_create_that_failed_keeps_nothing_and_frees_its_name(s):
+    with nothing_in_the_image(s):
+        refused(s, {**SMALL, "name": "again"})
+    old = record(s, "again")
+    assert (old["state"], old["last_failure"]["files_kept"]) == ("failed", False), old
+    for use in (lambda: s.api.exec(old["id"], "true"), lambda: s.api.call("POST", f"/v1/sandboxes/{old['id']}/wake")):
+        try:
+            use()
+        except ApiError as e:
+            assert e.status == 409 and "nothing of it was kept" in str(e), e
+        else:
+            raise AssertionError("it was used")
+    new = s.api.create(**SMALL, name="again")
+    assert record(s, "again")["id"] == new != old["id"]
+    for box in (old["id"], new):
+        s.api.delete(box)

@@ -1,0 +1,62 @@
+/* Which job a worker takes: what somebody waits for first, and the rest all the same. */
+#include "api/worker.h"
+
+#include "test.h"
+
+#define MANY 10000
+
+static struct workers w;
+static struct job jobs[MANY], asked[100];
+
+static void fill(size_t workers)
+{
+	w.count = workers;
+	for (size_t i = 0; i < MANY; i++) {
+		jobs[i].background = true;
+		worker_submit(&w, &jobs[i]);
+	}
+}
+
+TEST(a_request_does_not_wait_for_the_background)
+{
+	fill(4);
+	CHECK(workers_next(&w) == &jobs[0]);
+	worker_submit(&w, &asked[0]);
+	worker_submit(&w, &asked[1]);
+	CHECK(workers_next(&w) == &asked[0]);
+	CHECK(workers_next(&w) == &asked[1]);
+	CHECK(workers_next(&w) == &jobs[1]);
+}
+
+TEST(the_last_free_worker_is_kept_for_requests)
+{
+	fill(4);
+	for (int i = 0; i < 3; i++)
+		CHECK(workers_next(&w) == &jobs[i]);
+	CHECK(!workers_next(&w));
+	worker_submit(&w, &asked[0]);
+	CHECK(workers_next(&w) == &asked[0]);
+	w.at_background--;
+	CHECK(workers_next(&w) == &jobs[3]);
+}
+
+TEST(one_worker_alone_does_both)
+{
+	fill(1);
+	CHECK(workers_next(&w) == &jobs[0]);
+	worker_submit(&w, &asked[0]);
+	CHECK(workers_next(&w) == &asked[0]);
+	CHECK(workers_next(&w) == &jobs[1]);
+}
+
+TEST(the_background_gets_on_however_many_requests_there_are)
+{
+	size_t taken = 0;
+
+	fill(4);
+	for (size_t i = 0; i < array_len(asked); i++)
+		worker_submit(&w, &asked[i]);
+	for (size_t i = 0; i < array_len(asked); i++)
+		taken += workers_next(&w)->background;
+	CHECK_INT(taken, array_len(asked) / (WORKER_FAIR + 1));
+}
