@@ -1,10 +1,13 @@
 # The one page of commands. The build itself is meson's; this only names the
 # things a developer does.
-.PHONY: all test asan fuzz system attack attack-guards egress cell bench sdk soak crash random guards vm vm-slice check \
+.PHONY: all clang test asan fuzz system attack attack-guards egress cell bench sdk soak crash random guards vm vm-slice check \
 	mutants cover tidy format format-check valgrind clean
 
 all: build/build.ninja
 	ninja -C build
+
+clang: build-clang/build.ninja		# the second compiler sees other mistakes
+	ninja -C build-clang
 
 test: build/build.ninja			# unit, corpus replay, lint
 	meson test -C build --print-errorlogs

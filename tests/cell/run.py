@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The cell suite: several hosts on this machine, each in a network namespace of its own.
 
-usage: run.py [--build DIR] [--once] [NAME...]
+usage: run.py [--build DIR] [NAME...]
 
 A NAME is a part of a file's or a test's name. Each file has a cell of its own (CELL in the
 file says how many hosts). After every test the records are compared with what is alive on
@@ -24,12 +24,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import cell as cells  # noqa: E402  (it also finds tests/system)
-from marks import Skip, TestTimeout, limit_of  # noqa: E402
+from marks import Skip, limit_of, watchdog  # noqa: E402
 from server import build_rootfs  # noqa: E402
-
-
-def on_alarm(signum, frame):
-    raise TestTimeout("the test took too long")
 
 
 def on_stop(signum, frame):
@@ -39,7 +35,7 @@ def on_stop(signum, frame):
 class Run:
     def __init__(self, args):
         self.args = args
-        self.passed, self.failed, self.flaky = 0, [], []
+        self.passed, self.failed = 0, []
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="berth-cell-"))
         self.work.chmod(0o711)
 
@@ -52,10 +48,10 @@ class Run:
 
     def attempt(self, test, c):
         """None, or why it failed. Records and hosts must agree afterwards, whatever the test was about."""
-        signal.alarm(limit_of(test))
+        watchdog(limit_of(test))
         try:
             test(c)
-            signal.alarm(120)
+            watchdog(120)
             c.check()
         except KeyboardInterrupt:
             raise
@@ -64,25 +60,18 @@ class Run:
         except BaseException:
             return traceback.format_exc()
         finally:
-            signal.alarm(0)
+            watchdog(0)
         return None
 
     def one(self, name, test, c):
         start = time.monotonic()
-        for again in (False, True):
-            why = self.attempt(test, c)
-            signal.alarm(240)
-            c.tidy()
-            signal.alarm(0)
-            if why is None:
-                break
+        why = self.attempt(test, c)
+        watchdog(240)
+        c.tidy()
+        watchdog(0)
+        if why is not None:
             self.fail(name, why + c.said())
-            if self.args.once or again:
-                return
-        if again:
-            self.failed.remove(name)
-            self.flaky.append(name)
-            self.say(f"FLAKY {name}")
+            return
         self.passed += 1
         self.say(f"ok    {name} ({time.monotonic() - start:.1f} s)")
 
@@ -92,10 +81,10 @@ class Run:
         c = getattr(module, "make_cell", cells.Cell)(self.args.build, directory, **getattr(module, "CELL", {}))
         c.rootfs = self.work / "rootfs.tar"
         try:
-            signal.alarm(180)
+            watchdog(180)
             c.start()
             c.import_image()
-            signal.alarm(0)
+            watchdog(0)
             for name, test in tests:
                 self.one(name, test, c)
             left = c.stop()
@@ -104,7 +93,7 @@ class Run:
         except KeyboardInterrupt:
             raise
         except BaseException:
-            signal.alarm(0)
+            watchdog(0)
             self.fail(f"{stem}: the cell", traceback.format_exc() + c.said())
         finally:
             self.sweep(stem, c, directory)
@@ -140,8 +129,6 @@ class Run:
             os.close(guard)
             if not os.environ.get("BERTH_KEEP"):
                 shutil.rmtree(self.work, ignore_errors=True)
-        for name in self.flaky:
-            self.say(f"flaky: {name}")
         for name in self.failed:
             self.say(f"failed: {name}")
         self.say(f"cell: {time.monotonic() - start:.0f} s")
@@ -187,13 +174,11 @@ def find(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", default="build")
-    parser.add_argument("--once", action="store_true", help="a test that fails is not tried again")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     if not os.environ.get("BERTH_CELL_INSIDE"):
         # A network of its own, for it and everything it starts.
         os.execvpe("unshare", ["unshare", "--net", sys.executable, *sys.argv], {**os.environ, "BERTH_CELL_INSIDE": "1"})
-    signal.signal(signal.SIGALRM, on_alarm)
     signal.signal(signal.SIGTERM, on_stop)
     signal.signal(signal.SIGINT, on_stop)
     return Run(args).all()

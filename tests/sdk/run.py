@@ -38,24 +38,14 @@ def run(s, *argv, cwd=TOP):
         return False
 
 
-def twice(name, once):
-    """As tests/system does: a failure is told and tried once more."""
-    if once():
-        return name, True
-    print(f"FAIL  {name}", flush=True)
-    ok = once()
-    print(f"FLAKY {name}" if ok else f"FAIL  {name}, again", flush=True)
-    return name, ok
-
-
 def typescript(s, work):
     tests = sorted(TYPESCRIPT.glob("test/*.test.mjs"))
-    return [twice(t.name, lambda: run(s, "node", "--test", t)) for t in tests]
+    return [(t.name, run(s, "node", "--test", t)) for t in tests]
 
 
 def python(s, work):
     tests = sorted(PYTHON.glob("tests/test_*.py"))
-    return [twice(t.name, lambda: run(s, SYSTEM_PYTHON, "-m", "unittest", "-q", t.stem, cwd=t.parent)) for t in tests]
+    return [(t.name, run(s, SYSTEM_PYTHON, "-m", "unittest", "-q", t.stem, cwd=t.parent)) for t in tests]
 
 
 def examples(s, work):

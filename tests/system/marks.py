@@ -1,5 +1,6 @@
 """What a test may say about itself."""
 import os
+import signal
 
 SLOW = int(os.environ.get("BERTH_TEST_SLOW", "1"))  # times slower than a machine: an emulated one
 
@@ -10,6 +11,17 @@ class TestTimeout(BaseException):  # not to be caught by a test's own `except Ex
 
 class Skip(Exception):
     pass
+
+
+def on_alarm(signum, frame):
+    raise TestTimeout("the test took too long")
+
+
+def watchdog(seconds):
+    """TestTimeout after that time, and every 10 s from then on, until it is set to 0: what a test has in its
+    `finally` can hang as well as the test."""
+    signal.signal(signal.SIGALRM, on_alarm)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 10 if seconds else 0)
 
 
 def only(*runtimes):

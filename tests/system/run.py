@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The system suite: real engines, a real PostgreSQL, one `berth dev` per test file.
 
-usage: run.py [--build DIR] [--runtime crun|runsc] [--once] [--self-test] [NAME...]
+usage: run.py [--build DIR] [--runtime crun|runsc] [--self-test] [NAME...]
 
 A NAME is a part of a file's or a test's name. Every server must leave nothing
 behind; what it left is a failure, and is removed by force, also when the run is
@@ -24,14 +24,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import server as servers  # noqa: E402
-from marks import SLOW, Skip, TestTimeout, limit_of, runtimes_of  # noqa: E402
+from marks import SLOW, Skip, TestTimeout, limit_of, runtimes_of, watchdog  # noqa: E402
 
 
-FLAKY_MAX = 3
-
-
-def on_alarm(signum, frame):
-    raise TestTimeout("the test took too long")
+TIMEOUTS_MAX = 3  # in one file: a server that hangs would take a minute of every test that is left
 
 
 def on_stop(signum, frame):
@@ -41,7 +37,7 @@ def on_stop(signum, frame):
 class Run:
     def __init__(self, args):
         self.args = args
-        self.passed, self.failed, self.skipped, self.flaky = 0, [], 0, []
+        self.passed, self.failed, self.skipped = 0, [], 0
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="berth-"))
         self.work.chmod(0o711)  # the service account must get through
 
@@ -60,10 +56,9 @@ class Run:
             subprocess.run(["musl-gcc", "-static", "-O1", "-Wall", "-Werror", "-o", probe, HERE / "probe.c"], check=True)
         servers.build_rootfs(self.work / "rootfs.tar", probe)
 
-    def one(self, name, test, s, again=False):
-        """A failure is told and tried once more: what passes then is FLAKY, and too many of those fail."""
+    def one(self, name, test, s):
         start = time.monotonic()
-        signal.alarm(limit_of(test))
+        watchdog(limit_of(test))
         try:
             test(s)
         except Skip as why:
@@ -71,28 +66,20 @@ class Run:
             self.say(f"skip  {name}: {why}")
         except KeyboardInterrupt:
             raise
-        except BaseException:
-            signal.alarm(0)
-            if again:
-                self.failed.remove(name)  # it is one failure
-            self.fail(name, traceback.format_exc())
-            signal.alarm(60 * SLOW)
+        except BaseException as why:
+            watchdog(0)
+            self.timeouts += isinstance(why, TestTimeout)
+            self.fail(name, traceback.format_exc() + s.said())
+            watchdog(60 * SLOW)
             try:
                 s.tidy()
             except TestTimeout:
                 pass
-            signal.alarm(0)
-            if not again and not self.args.once and self.one(name, test, s, again=True):
-                self.failed.remove(name)
-                self.flaky.append(name)
-                self.say(f"FLAKY {name}")
-            return False
         else:
             self.passed += 1
             self.say(f"ok    {name} ({time.monotonic() - start:.1f} s)")
-            return True
         finally:
-            signal.alarm(0)
+            watchdog(0)
 
     def open(self, module, stem):
         options = getattr(module, "DEV_OPTIONS", [])
@@ -105,19 +92,23 @@ class Run:
         module = sys.modules[stem]
         getattr(module, "set_up", lambda: None)()
         s = self.open(module, stem.removeprefix("test_"))
+        self.timeouts = 0
         try:
-            signal.alarm(120 * SLOW)
+            watchdog(120 * SLOW)
             s.start()
             code, _, err = s.berth("image", "import", "base", str(s.rootfs))
             assert code == 0, err
-            signal.alarm(0)
+            watchdog(0)
             for name, test in tests:
-                self.one(name, test, s)
+                if self.timeouts < TIMEOUTS_MAX:
+                    self.one(name, test, s)
+                else:
+                    self.fail(name, f"not run: {TIMEOUTS_MAX} tests of this server took too long")
             self.end(stem, s)
         except KeyboardInterrupt:
             raise
         except BaseException:
-            signal.alarm(0)
+            watchdog(0)
             self.fail(f"{stem}: the server", traceback.format_exc() + s.said())
         finally:
             self.sweep(stem, s)
@@ -159,10 +150,6 @@ class Run:
             self.fail("interrupted", "")
         finally:
             self.finish()
-        for name in self.flaky:
-            self.say(f"flaky: {name}")
-        if len(self.flaky) > FLAKY_MAX:
-            self.fail("the suite", f"{len(self.flaky)} tests passed only the second time")
         for name in self.failed:
             self.say(f"failed: {name}")
         self.say(f"{self.args.runtime}: {self.skipped} skipped, {time.monotonic() - start:.0f} s")
@@ -193,16 +180,13 @@ def main():
     parser.add_argument("--build", default="build")
     parser.add_argument("--runtime", default="crun", choices=["crun", "runsc"])
     parser.add_argument("--self-test", action="store_true", help="does the suite itself see what goes wrong?")
-    parser.add_argument("--once", action="store_true", help="a test that fails is not tried again")
     parser.add_argument("--probe", help="tests/system/probe.c, built already")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
-    signal.signal(signal.SIGALRM, on_alarm)
     signal.signal(signal.SIGTERM, on_stop)
     signal.signal(signal.SIGINT, on_stop)
     if args.self_test:
         import selftest
-        args.once = True
         return selftest.main(args, Run)
     return Run(args).all()
 

@@ -24,7 +24,10 @@ def leave_a_mess(s):
 @limit(2)
 def hang(s):
     s.api.create()
-    time.sleep(60)
+    try:
+        time.sleep(60)
+    finally:
+        time.sleep(600)  # what cleans up after a test hangs as well
 
 
 def interrupt(s):
