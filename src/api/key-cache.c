@@ -51,7 +51,7 @@ static enum key_cache_answer look(struct key_cache *c, const char *hash, uint64_
 	}
 	if (is_of(unknown, hash) && now_ms < unknown->until_ms)
 		return KEY_CACHE_UNKNOWN;
-	/* Whose key was good before does not stand in line with strangers. */
+	/* A key that was good before does not wait in line with unknown ones. */
 	if (!is_of(known, hash) && c->lookups >= KEY_LOOKUPS_MAX)
 		return KEY_CACHE_BUSY;
 	return KEY_CACHE_ASK;

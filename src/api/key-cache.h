@@ -11,21 +11,21 @@
 
 #define KEY_CACHE_MS      5000
 #define KEY_CACHE_BUCKETS 1024 /* one key each: a newcomer takes the place */
-#define KEY_LOOKUPS_MAX   64   /* of keys nobody knew before, at once */
+#define KEY_LOOKUPS_MAX   64   /* of keys not seen before, at once */
 
 struct key_cache {
 	pthread_mutex_t lock;
 	struct key_entry *entries;
 	struct key_entry *unknown; /* by themselves: they push no key out */
 	uint64_t cleared;          /* how often */
-	size_t lookups;            /* of keys nobody knew before */
+	size_t lookups;            /* of keys not seen before */
 };
 
 enum key_cache_answer {
 	KEY_CACHE_ASK,     /* the database */
 	KEY_CACHE_KNOWN,   /* it is in *ret */
 	KEY_CACHE_UNKNOWN, /* there was none a moment ago */
-	KEY_CACHE_BUSY,    /* too many are being asked for that nobody ever saw */
+	KEY_CACHE_BUSY,    /* too many unknown keys are being looked up */
 };
 
 /* One question to the database. */

@@ -25,7 +25,7 @@ static struct job *pop(struct job_queue *q)
 	return job;
 }
 
-/* One worker is always left for those who wait, if there are several. */
+/* One worker is always left for requests, if there are several. */
 static bool may_take_background(const struct workers *w)
 {
 	if (!w->background.first || (w->count > 1 && w->at_background + 1 >= w->count))

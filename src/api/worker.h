@@ -3,7 +3,7 @@
  * PostgreSQL. A loop hands a job over and is told when it is done, on its own
  * thread; no loop ever waits for the database.
  *
- * What nobody waits for is in the background: it is taken when nothing else is
+ * A job without a waiting request is in the background: it is taken when nothing else is
  * there (and one after every so many others, so that it gets on), and never by
  * the last free worker.
  */
@@ -24,7 +24,7 @@ struct job {
 	struct reactor *reactor;
 	int (*run)(struct job *job, struct store *store, struct err *e); /* on a worker */
 	void (*done)(struct job *job);                                   /* back on the reactor */
-	bool background;                                                 /* nobody waits for it */
+	bool background;                                                 /* no request waits */
 	bool failed;
 	struct err e; /* if it failed */
 	struct job *next;

@@ -35,4 +35,4 @@ struct follow {
 must_check int follow_once(struct follow *f, const struct context *c, struct err *e);
 void follow_done(struct follow *f);
 
-void follow_pause(void); /* between two attempts: a server that comes back tells nobody */
+void follow_pause(void); /* between two attempts: a server that comes back does not say so */

@@ -8,7 +8,7 @@
 
 #include "cli/command.h"
 
-#define KEEPER_LIFETIME_MS 300000 /* of a sandbox nobody renews any more */
+#define KEEPER_LIFETIME_MS 300000 /* of a sandbox that is not renewed any more */
 
 struct keeper {
 	pid_t pid; /* 0: none */

@@ -400,7 +400,7 @@ static void be_raw(struct conn *c)
 		conn_dial(c);
 }
 
-/* Where nobody must look into it, the server may have the first word. */
+/* Where the bytes need not be looked at, the server may have the first word. */
 static bool may_be_raw(const struct conn *c)
 {
 	return c->port != PORT_HTTP && c->port != PORT_HTTPS && !must_see_requests(c);

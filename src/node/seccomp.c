@@ -118,8 +118,8 @@ static const uint32_t requests[] = {
 
 /*
  * Every limit may be set but RLIMIT_CORE, 4, which is told as done: 0 in place of our 1 would let
- * a dump go to the host's core_pattern, and who sets one wants none made. Of the low four bits one
- * is not as in 4; the higher ones must not be looked at, for the kernel does not.
+ * a dump go to the host's core_pattern, and a guest that sets one wants none made. Of the low four
+ * bits one is not as in 4; the higher ones must not be looked at, for the kernel does not.
  */
 #define NOT_DONE (-1)
 #define LIMIT(name, arg, mask, value) \

@@ -1,4 +1,4 @@
-/* ioctl(): what a file system, a terminal or a socket would do for whoever asks. */
+/* ioctl(): what a file system, a terminal or a socket would do for any caller. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #define NAME_2    56            /* and in the second version of it */
 #define HIGH_BITS (0x5aL << 32) /* the kernel does not look at them */
 
-/* A subvolume of our own in the root: it would have no quota, and nobody to remove it. */
+/* A subvolume of our own in the root: it would have no quota, and would not be removed. */
 static long try_subvolume(struct attempt *a)
 {
 	int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

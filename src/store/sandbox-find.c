@@ -4,7 +4,7 @@
 #include "store/sandbox-row.h"
 
 /* clang-format off */
-/* Who holds the name comes first; behind it those that are going, or have nothing left. */
+/* The sandbox that holds the name comes first, then those that are going or have nothing left. */
 #define BEST \
 	" AND ($2::text IS NULL OR owner = $2) ORDER BY owner = $3 DESC, " \
 	"(state <> 'deleting' AND files_kept) DESC, created_at DESC, id LIMIT 2"

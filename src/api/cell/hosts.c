@@ -160,7 +160,7 @@ static void write_receipt(const struct request *rq, struct buf *out)
 }
 
 /*
- * Records are erased for what nobody saw end. That takes more than a wish: a
+ * Records are erased for sandboxes whose end was not seen. That takes more than a wish: a
  * statement, by which the host runs nothing, and which the receipts keep.
  */
 static int check_statement(const struct request *rq, struct store *s, struct err *e)

@@ -19,7 +19,7 @@
 
 #define NAME_SIZE      (SANDBOX_ID_SIZE + EXEC_ID_SIZE)
 #define WALK_BLOCK     ((size_t)256 * 1024)
-/* Out of everybody's sight, and not unlinked yet: no sandbox's id begins like this. */
+/* Out of sight, and not unlinked yet: no sandbox's id begins like this. */
 #define REMOVED_PREFIX ".removed-"
 #define REMOVED_SIZE   (sizeof(REMOVED_PREFIX) + 24)
 
@@ -110,7 +110,7 @@ static bool is_named(struct journals *js, const struct journal *j)
 }
 
 /*
- * The one that is there already, if somebody was faster; then `j` is freed. NULL
+ * The one that is there already, if another caller was faster; then `j` is freed. NULL
  * if one that was `opened` was removed meanwhile.
  */
 static struct journal *hold(struct journals *js, struct journal *j, bool opened)

@@ -39,7 +39,7 @@ struct tail_events {
 	/* So many more bytes of its standard input are out of our hands. */
 	void (*taken)(struct tail *t, uint32_t bytes);
 
-	/* Of whom it was begun for: the command reads, there may be room for more input. */
+	/* For the caller it was begun for: the command reads, there may be room for more input. */
 	void (*room)(struct tail *t);
 };
 

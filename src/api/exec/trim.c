@@ -49,21 +49,29 @@ static size_t share_of(struct all *a, const char *name)
 	return a->owner_count++;
 }
 
-/* A sandbox has one owner, and its journals come one after the other: one of them is read. */
-static size_t owner_of(struct all *a, const char *sandbox, const char *id)
+static size_t owner_of(struct all *a, const struct one *o)
 {
-	const struct one *before = a->count ? &a->items[a->count - 1] : NULL;
 	struct journal *j;
 	struct err ignored;
 	size_t found;
 
-	if (before && strcmp(before->sandbox, sandbox) == 0)
-		return before->owner;
-	if (journal_find(a->js, sandbox, id, &j, &ignored) < 0)
+	if (journal_find(a->js, o->sandbox, o->id, &j, &ignored) < 0)
 		return share_of(a, ""); /* it cannot be read, and so is not removed */
 	found = share_of(a, j->head.owner);
 	journal_unref(j);
 	return found;
+}
+
+/* A sandbox has one owner, and its journals come one after the other: one of them is read. */
+static void find_owners(struct all *a)
+{
+	for (size_t i = 0; i < a->count; i++) {
+		struct one *o = &a->items[i];
+		bool same = i > 0 && strcmp(o[-1].sandbox, o->sandbox) == 0;
+
+		o->owner = same ? o[-1].owner : owner_of(a, o);
+		a->owners[o->owner].bytes += o->bytes;
+	}
 }
 
 static int add_one(void *data, const char *sandbox, const char *id)
@@ -72,24 +80,20 @@ static int add_one(void *data, const char *sandbox, const char *id)
 	char name[SANDBOX_ID_SIZE + EXEC_ID_SIZE];
 	struct stat st;
 	struct one *o;
-	size_t owner;
 
 	snprintf(name, sizeof(name), "%s/%s", sandbox, id);
 	if (fstatat(a->js->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
-	owner = owner_of(a, sandbox, id);
 	if ((a->count & (a->count - 1)) == 0)
 		a->items = xrealloc(a->items, (a->count ? 2 * a->count : 1) * sizeof(*a->items));
 	o = &a->items[a->count++];
 	*o = (struct one){
-		.owner = owner,
 		.bytes = (uint64_t)st.st_blocks * 512,
 		.changed = st.st_mtim,
 	};
 	snprintf(o->sandbox, sizeof(o->sandbox), "%s", sandbox);
 	snprintf(o->id, sizeof(o->id), "%s", id);
 	a->bytes += o->bytes;
-	a->owners[owner].bytes += o->bytes;
 	return 0;
 }
 
@@ -150,7 +154,7 @@ static bool remove_oldest(struct all *a, struct share *of)
 	return false;
 }
 
-/* Whoever holds most makes room: one owner's output never costs another its own, if it is less. */
+/* The owner that holds most makes room: output never costs another owner its own, if it is less. */
 size_t journals_trim(struct journals *js, uint64_t limit)
 {
 	struct all a = { .js = js };
@@ -158,8 +162,10 @@ size_t journals_trim(struct journals *js, uint64_t limit)
 	size_t removed = 0;
 
 	journals_each(js, NULL, add_one, &a);
-	if (a.bytes > limit)
+	if (a.bytes > limit) {
+		find_owners(&a);
 		qsort(a.items, a.count, sizeof(*a.items), by_age);
+	}
 	while (a.bytes > limit && (of = largest(&a)))
 		removed += remove_oldest(&a, of);
 	free(a.items);

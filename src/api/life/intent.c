@@ -249,7 +249,7 @@ static int fill_limits(struct sandbox_spec *spec, struct store *s, struct err *e
 	return limits_check(&spec->limits, false, e);
 }
 
-/* Nothing ends by its age unless somebody asked: the request, or this server's operator. */
+/* Nothing ends by its age unless asked for: by the request, or by this server's operator. */
 static void fill_lifetime(struct change *c)
 {
 	const struct berthd_settings *set = &c->reactor->berthd->settings;

@@ -72,7 +72,7 @@ static void say_wrong(struct viewer *v, const struct err *why)
 	buf_adds(&json, "}");
 	v->choked = say(v, &json);
 	if (v->choked)
-		websocket_pause(v->socket); /* who is told off must also listen */
+		websocket_pause(v->socket); /* no more is read until the refusal is sent */
 }
 
 /* ---- from the terminal ---- */
