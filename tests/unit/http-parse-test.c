@@ -52,7 +52,8 @@ TEST(a_request_is_its_method_target_and_fields)
 	const char *name, *value;
 
 	begin(&p);
-	take_head(&p, "PATCH /a?b=c HTTP/1.1\r\n" HOST "X-One: 1 \t \r\nx-none:\r\nX-ONE: 2\r\n\r\n");
+	take_head(&p, "PATCH /a?b=c HTTP/1.1\r\n" HOST
+		      "X-One: 1 \t \r\nx-none:\r\nX-ONE: 2\r\n\r\n");
 	CHECK_STR(http_parser_method(&p), "PATCH");
 	CHECK_STR(http_parser_target(&p), "/a?b=c");
 	CHECK(!http_parser_is_1_0(&p));

@@ -4,7 +4,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,13 +21,20 @@
 static struct journals js;
 static char dir[] = "journal-test-XXXXXX";
 
+static void remove_dir(void)
+{
+	struct err ignored;
+
+	(void)!file_remove_tree(AT_FDCWD, dir, &ignored);
+}
+
 static void open_all(uint64_t cap)
 {
 	static bool made;
 	struct err e;
 
 	if (!made)
-		CHECK(mkdtemp(dir));
+		CHECK(mkdtemp(dir) && atexit(remove_dir) == 0);
 	made = true;
 	CHECK_OK(journals_open(&js, dir, cap, &e), &e);
 }
@@ -112,7 +121,7 @@ TEST(what_is_beyond_the_cap_is_counted_exactly)
 	j = make("capped");
 	CHECK(journal_append(j, 0, "0123456789", 10, false));
 	CHECK(journal_is_full(j));
-	CHECK(journal_append(j, 0, "late", 4, true)); /* somebody has not read it yet */
+	CHECK(journal_append(j, 0, "late", 4, true)); /* a reader has not got it yet */
 	CHECK(!journal_append(j, 1, "gone", 4, false));
 	CHECK(!journal_append(j, 0, "gone too", 8, true)); /* no hole in the middle */
 	CHECK_OK(journal_save(j, &e), &e);
@@ -129,6 +138,147 @@ TEST(what_is_beyond_the_cap_is_counted_exactly)
 	CHECK(!journal_append(j, 1, "x", 1, false));
 	journal_remove(j);
 	journal_unref(j);
+	journals_close(&js);
+}
+
+TEST(nothing_is_recorded_from_the_cap_on)
+{
+	struct journal *j;
+
+	open_all(10);
+	j = make("exact");
+	CHECK(journal_append(j, 0, "012345678", 9, false));
+	CHECK(!journal_is_full(j));
+	CHECK(journal_append(j, 0, "9+", 2, false));
+	CHECK(!journal_append(j, 0, "x", 1, false));
+	journal_remove(j);
+	journal_unref(j);
+
+	j = make("full");
+	CHECK(journal_append(j, 0, "0123456789", 10, false));
+	CHECK(!journal_append(j, 0, "x", 1, false)); /* at the cap, and not past it */
+	journal_remove(j);
+	journal_unref(j);
+	journals_close(&js);
+}
+
+static void cut(const char *id, off_t size)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/journal/%s/%s", dir, SANDBOX, id);
+	CHECK_INT(truncate(path, size), 0);
+}
+
+/* A crash of the host may leave a file of any length. */
+TEST(a_journal_cut_in_its_head_is_told_and_one_cut_later_has_its_whole_frames)
+{
+	static const struct {
+		int stream;
+		const char *text;
+	} frames[] = { { 0, "one" }, { 1, "three" }, { 0, "x" } };
+	uint64_t ends[3], head, at;
+	struct journal_view v;
+	struct journal *j;
+	struct err e;
+
+	open_all(1 << 20);
+	j = make("cut");
+	head = j->written;
+	for (size_t i = 0; i < 3; i++) {
+		CHECK(journal_append(j, frames[i].stream, frames[i].text, strlen(frames[i].text),
+				     false));
+		ends[i] = j->written;
+	}
+	journal_unref(j);
+	for (at = ends[2]; at >= head; at--) {
+		uint64_t offset[2] = { 0 };
+
+		cut("cut", (off_t)at);
+		for (size_t i = 0; i < 3 && ends[i] <= at; i++)
+			offset[frames[i].stream] += strlen(frames[i].text);
+		j = find("cut");
+		CHECK_OK(journal_recover(j, &e), &e);
+		journal_look(j, &v);
+		CHECK_INT(v.slot.offset[0], offset[0]);
+		CHECK_INT(v.slot.offset[1], offset[1]);
+		CHECK_INT(v.slot.recorded, offset[0] + offset[1]);
+		journal_unref(j);
+	}
+	for (; at > 0; at--) {
+		cut("cut", (off_t)at);
+		CHECK_ERR(journal_find(&js, SANDBOX, "cut", &j, &e), &e, ERR_INTERNAL);
+	}
+	journals_close(&js);
+}
+
+/* The name of a sandbox whose journal of that id is in the same bucket as SANDBOX's. */
+static void neighbour_of(const char *id, char *to, size_t size)
+{
+	uint32_t want = (str_hash(SANDBOX) * 31 + str_hash(id)) % JOURNALS_BUCKETS;
+
+	for (int i = 0; i < 1000000; i++) {
+		snprintf(to, size, "sb_c1_%020d", i);
+		if ((str_hash(to) * 31 + str_hash(id)) % JOURNALS_BUCKETS == want)
+			return;
+	}
+	CHECK(!"found");
+}
+
+TEST(one_id_in_two_sandboxes_is_two_journals)
+{
+	char other[SANDBOX_ID_SIZE];
+	struct journal *a, *b, *found;
+	struct err e;
+
+	open_all(100);
+	neighbour_of("same", other, sizeof(other));
+	a = make("same");
+	b = make_of("me", other, "same");
+	CHECK(a != b);
+	CHECK(find("same") == a);
+	journal_unref(a);
+	CHECK_OK(journal_find(&js, other, "same", &found, &e), &e);
+	CHECK(found == b);
+	journal_unref(b);
+	journal_unref(a);
+	journal_unref(b);
+	journals_close(&js);
+}
+
+TEST(journals_are_for_their_user_alone)
+{
+	struct stat st;
+	char path[128];
+
+	open_all(100);
+	snprintf(path, sizeof(path), "%s/journal", dir);
+	CHECK_INT(stat(path, &st), 0);
+	CHECK_INT(st.st_mode & 07777, 0700);
+	journals_close(&js);
+	CHECK_INT(js.dir, -1);
+}
+
+/* Not ENOSPC, which is told in words of its own. */
+TEST(a_journal_that_cannot_be_written_is_an_error_of_the_host)
+{
+	struct journal_head h = { .sandbox = SANDBOX };
+	struct rlimit none = { 0, RLIM_INFINITY };
+	struct journal *j;
+	struct err e = { 0 };
+
+	open_all(100);
+	spares_close(&js.spares);
+	CHECK(str_copy(h.ask.id, sizeof(h.ask.id), "never"));
+	strv_add(&h.ask.argv, "true");
+	signal(SIGXFSZ, SIG_IGN);
+	CHECK_INT(getrlimit(RLIMIT_FSIZE, &none), 0);
+	none.rlim_cur = 0;
+	CHECK_INT(setrlimit(RLIMIT_FSIZE, &none), 0);
+	CHECK(journal_create(&js, &h, &j, &e) < 0);
+	CHECK_STR(e.reason ? e.reason : "", "");
+	CHECK(strstr(e.msg, "never"));
+	journal_head_done(&h);
 	journals_close(&js);
 }
 
@@ -201,7 +351,6 @@ TEST(the_oldest_that_have_ended_go_first)
 	journal_unref(find("new"));
 	CHECK_INT(journals_trim(&js, 0), 1);
 	journal_unref(find("runs"));
-	CHECK_OK(file_remove_tree(AT_FDCWD, dir, &e), &e);
 	journals_close(&js);
 }
 
