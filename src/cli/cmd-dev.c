@@ -86,7 +86,9 @@ static int check(struct dev *dev, const struct dev_options *o, struct err *e)
 	if (o->runtime && strcmp(o->runtime, "crun") != 0 && strcmp(o->runtime, "runsc") != 0)
 		return err_set(e, ERR_INVALID, "--runtime is crun or runsc, not %.40s", o->runtime);
 	snprintf(dev->url, sizeof(dev->url), "http://%s", o->listen);
-	return account_find(&dev->account, e);
+	if (account_find(&dev->account, e) < 0)
+		return -1;
+	return account_find_egress(&dev->egress, e);
 }
 
 static int stop_stale(struct dev *dev, struct err *e)

@@ -24,6 +24,7 @@
 #define BACKOFF_MAX_MS 10000
 #define KILL_WAIT_MS   5000
 #define CMDLINE_MAX    (64UL * 1024)
+#define SPARE_ID       65533 /* Debian reserves it and gives it to no account */
 
 int account_find(struct account *ret, struct err *e)
 {
@@ -41,6 +42,26 @@ int account_find(struct account *ret, struct err *e)
 	}
 	err_set(e, ERR_NOT_FOUND, "there is neither a user berth nor a user nobody");
 	return err_fix(e, "Add one: useradd --system --shell /usr/sbin/nologin berth");
+}
+
+int account_find_egress(struct account *ret, struct err *e)
+{
+	static const char name[] = "berth-egress";
+	const struct passwd *pw = getpwnam(name);
+
+	if (pw && pw->pw_uid != 0) {
+		*ret = (struct account){ .uid = pw->pw_uid, .gid = pw->pw_gid };
+		(void)!str_copy(ret->name, sizeof(ret->name), name); /* it fits */
+		return 0;
+	}
+	if (getpwuid(SPARE_ID) || getgrgid(SPARE_ID)) {
+		err_set(e, ERR_NOT_FOUND, "there is no user %s, and the id %d is taken", name,
+			SPARE_ID);
+		return err_fix(e, "Add one: useradd --system --shell /usr/sbin/nologin %s", name);
+	}
+	*ret = (struct account){ .uid = SPARE_ID, .gid = SPARE_ID };
+	snprintf(ret->name, sizeof(ret->name), "%d", SPARE_ID);
+	return 0;
 }
 
 int account_become(const struct account *a)

@@ -26,6 +26,9 @@ struct account {
 /* The unprivileged account of the house: berth if there is one, else nobody. */
 must_check int account_find(struct account *ret, struct err *e);
 
+/* The account of berth-egress: berth-egress if there is one, else a number without a name. */
+must_check int account_find_egress(struct account *ret, struct err *e);
+
 /* In a child: become that account for good, without groups, capabilities or a way back. */
 must_check int account_become(const struct account *a); /* -1 with errno */
 

@@ -76,33 +76,39 @@ static int resolve(struct dev *dev, struct err *e)
 static const struct {
 	const char *name;
 	unsigned mode;
-	bool service;	/* belongs to the service account */
+	enum { ROOT, SERVICE, EGRESS } owner;
+	bool service;	/* its group is the service account's */
 } dirs[] = {
-	{ "run",	0711, false },
-	{ "run/pg",	0700, true },
-	{ "run/egress",	0700, true },
-	{ "log",	0700, false },
-	{ "node",	0700, false },
-	{ "state",	0700, true },
+	{ "run",	0711, ROOT,	false },
+	{ "run/pg",	0700, SERVICE,	true },
+	{ "run/egress",	0710, EGRESS,	true },
+	{ "log",	0700, ROOT,	false },
+	{ "node",	0700, ROOT,	false },
+	{ "state",	0700, SERVICE,	true },
 };
 /* clang-format on */
 
 static int make_dir(struct dev *dev, size_t i, struct err *e)
 {
 	cleanup(close_fd) int fd = -1;
-	uid_t uid = dirs[i].service ? dev->account.uid : 0;
+	const uid_t owners[] = {
+		[ROOT] = 0,
+		[SERVICE] = dev->account.uid,
+		[EGRESS] = dev->egress.uid,
+	};
 	gid_t gid = dirs[i].service ? dev->account.gid : 0;
 
 	if (dir_open(dev->dirfd, dirs[i].name, dirs[i].mode, &fd, e) < 0)
 		return -1;
-	if (fchmod(fd, dirs[i].mode) < 0 || fchown(fd, uid, gid) < 0)
+	if (fchmod(fd, dirs[i].mode) < 0 || fchown(fd, owners[dirs[i].owner], gid) < 0)
 		return err_sys(e, errno, "set up %s/%s", dev->dir, dirs[i].name);
 	return 0;
 }
 
 int dev_layout(struct dev *dev, struct err *e)
 {
-	if (resolve(dev, e) < 0 || check_reachable(dev->dir, &dev->account, e) < 0)
+	if (resolve(dev, e) < 0 || check_reachable(dev->dir, &dev->account, e) < 0 ||
+	    check_reachable(dev->dir, &dev->egress, e) < 0)
 		return -1;
 	dev->dirfd = open(dev->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dev->dirfd < 0 || fchmod(dev->dirfd, 0711) < 0)
@@ -133,12 +139,13 @@ int dev_lock(struct dev *dev, struct err *e)
 	return err_fix(e, "Use that one (`. %s/env`), stop it, or give another --dir.", dev->dir);
 }
 
-/* A file that the service account may read and only root may write. */
-static int write_conf(struct dev *dev, const char *name, const struct buf *text, struct err *e)
+/* A file that this account may read and only root may write. */
+static int write_conf(struct dev *dev, const char *name, const struct account *reader,
+		      const struct buf *text, struct err *e)
 {
 	if (file_replace(dev->dirfd, name, buf_str(text), text->len, e) < 0)
 		return err_wrap(e, "%s", dev->dir);
-	if (fchownat(dev->dirfd, name, 0, dev->account.gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+	if (fchownat(dev->dirfd, name, 0, reader->gid, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    fchmodat(dev->dirfd, name, 0640, 0) < 0)
 		return err_sys(e, errno, "set up %s/%s", dev->dir, name);
 	return 0;
@@ -165,7 +172,7 @@ static int configure_berthd(struct dev *dev, struct err *e)
 		buf_addf(&conf, "timer_divisor = %" PRIu64 "\n", n);
 	if (getenv("BERTH_LEASE")) /* for tests only: one host needs none */
 		buf_adds(&conf, "lease = on\n");
-	return write_conf(dev, "berthd.conf", &conf, e);
+	return write_conf(dev, "berthd.conf", &dev->account, &conf, e);
 }
 
 static int configure_node(struct dev *dev, struct err *e)
@@ -181,7 +188,7 @@ static int configure_node(struct dev *dev, struct err *e)
 	buf_addf(&conf, "socket = %s/run/node.sock\n", dev->dir);
 	buf_addf(&conf, "socket_user = %s\n", dev->account.name);
 	buf_addf(&conf, "egress_socket = %s/run/egress.sock\n", dev->dir);
-	buf_addf(&conf, "egress_user = %s\n", dev->account.name);
+	buf_addf(&conf, "egress_user = %s\n", dev->egress.name);
 	buf_addf(&conf, "run_dir = %s/node\n", dev->dir);
 	buf_addf(&conf, "pool = %s/pool.img\n", dev->dir);
 	buf_addf(&conf, "pool_size = %s\n", dev->options->pool_size);
@@ -190,7 +197,7 @@ static int configure_node(struct dev *dev, struct err *e)
 		buf_addf(&conf, "%s%s%s", i ? "," : "insecure_registries = ",
 			 dev->options->insecure.items[i],
 			 i + 1 == dev->options->insecure.len ? "\n" : "");
-	return write_conf(dev, "node.conf", &conf, e);
+	return write_conf(dev, "node.conf", &dev->account, &conf, e);
 }
 
 static int configure_egress(struct dev *dev, struct err *e)
@@ -201,12 +208,13 @@ static int configure_egress(struct dev *dev, struct err *e)
 
 	buf_adds(&conf, "# Written by `berth dev` at every start.\n");
 	buf_addf(&conf, "socket = %s/run/egress/policy.sock\n", dev->dir);
+	buf_addf(&conf, "socket_user = %s\n", dev->account.name);
 	buf_addf(&conf, "node_socket = %s/run/egress.sock\n", dev->dir);
 	if (resolver)
 		buf_addf(&conf, "resolver = %s\n", resolver);
 	if (trust)
 		buf_addf(&conf, "trust_file = %s\n", trust);
-	return write_conf(dev, "egress.conf", &conf, e);
+	return write_conf(dev, "egress.conf", &dev->egress, &conf, e);
 }
 
 static struct daemon daemon_make(const char *name, int stop_signal, unsigned stop_ms)
@@ -234,12 +242,14 @@ static int make_daemons(struct dev *dev, struct err *e)
 	*node = daemon_make("berth-node", SIGTERM, 10000);
 	*berthd = daemon_make("berthd", SIGTERM, 10000);
 	*egress = daemon_make("berth-egress", SIGTERM, 10000);
-	pg->account = egress->account = berthd->account = &dev->account;
+	pg->account = berthd->account = &dev->account;
+	egress->account = &dev->egress;
 	if (program_find_postgres("postgres", pg->program, e) < 0 ||
 	    program_find("berth-node", node->program, e) < 0 ||
 	    program_find("berth-egress", egress->program, e) < 0 ||
 	    program_find("berthd", berthd->program, e) < 0 ||
-	    check_reachable(berthd->program, &dev->account, e) < 0)
+	    check_reachable(berthd->program, &dev->account, e) < 0 ||
+	    check_reachable(egress->program, &dev->egress, e) < 0)
 		return -1;
 	set_argv(pg, (const char *const[]){ pg->program, "-D", dev_path(dev, "/pg"),
 					    "-k", dev_path(dev, "/run/pg"),

@@ -47,7 +47,8 @@ struct dev {
 	char url[DEV_PATH_SIZE];
 	char key[DEV_KEY_SIZE]; /* the supervisor's own */
 	bool first_start;       /* DIR/key was made just now */
-	struct account account;
+	struct account account; /* of berthd and PostgreSQL */
+	struct account egress;  /* of berth-egress, which reads what strangers send */
 	int dirfd, runfd, logfd, lockfd, sigfd;
 	struct daemon_home home;
 	struct daemon daemons[DEV_DAEMONS];

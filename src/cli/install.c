@@ -52,21 +52,35 @@ int install_run(const char *const *argv, const struct account *as, struct err *e
 	return run_to(argv, as, STDERR_FILENO, e);
 }
 
-static bool user_done(struct install *i)
+/* What reads strangers' bytes has a user of its own, which owns nothing of berthd's. */
+static const struct {
+	const char *name, *home;
+} users[] = {
+	{ "berth", INSTALL_STATE },
+	{ "berth-egress", "/nonexistent" },
+};
+
+static bool users_done(struct install *i)
 {
+	for (size_t n = 0; n < array_len(users); n++)
+		if (!getpwnam(users[n].name))
+			return false;
 	return account_find(&i->account, &(struct err){ 0 }) == 0 &&
 	       strcmp(i->account.name, "berth") == 0;
 }
 
-static int user_act(struct install *i, struct err *e)
+static int users_act(struct install *i, struct err *e)
 {
-	static const char *const argv[] = { "useradd", "--system", "--user-group", "--home-dir",
-					    INSTALL_STATE, "--no-create-home", "--shell",
-					    "/usr/sbin/nologin", "berth", NULL };
+	for (size_t n = 0; n < array_len(users); n++) {
+		const char *const argv[] = { "useradd", "--system", "--user-group",
+					     "--home-dir", users[n].home, "--no-create-home",
+					     "--shell", "/usr/sbin/nologin",
+					     users[n].name, NULL };
 
-	if (install_run(argv, NULL, e) < 0)
-		return -1;
-	return user_done(i) ? 0 : err_set(e, ERR_INTERNAL, "the user berth is still not there");
+		if (!getpwnam(users[n].name) && install_run(argv, NULL, e) < 0)
+			return -1;
+	}
+	return users_done(i) ? 0 : err_set(e, ERR_INTERNAL, "the users are still not there");
 }
 
 /* clang-format off */
@@ -273,7 +287,7 @@ static int image_act(struct install *i, struct err *e)
 
 /* clang-format off */
 const struct install_step install_steps[] = {
-	{ "add the user berth",					user_done,	user_act },
+	{ "add the users berth and berth-egress",		users_done,	users_act },
 	{ "make " INSTALL_CONF " and " INSTALL_STATE,		dirs_done,	dirs_act },
 	{ "write the settings in " INSTALL_CONF,		conf_done,	conf_act },
 	{ "make a database in " INSTALL_STATE "/pg",		database_done,	database_act },

@@ -383,7 +383,7 @@ static void on_knock(uv_poll_t *poll, int status, int events)
 	if (fd < 0)
 		return;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 ||
-	    (peer.uid != 0 && peer.uid != geteuid())) {
+	    (peer.uid != 0 && peer.uid != g->peer_uid)) {
 		log_event(LOG_WARN, "refused a connection of another user", NULL);
 		return;
 	}
@@ -409,8 +409,9 @@ int control_open(struct egress *g, struct err *e)
 	if (!str_copy(at.sun_path, sizeof(at.sun_path), g->settings.socket))
 		return err_set(e, ERR_INVALID, "socket path too long: %s", g->settings.socket);
 	(void)unlink(at.sun_path); /* of an earlier one */
+	/* Its directory lets berthd through and keeps others from knocking; SO_PEERCRED decides. */
 	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, BACKLOG) < 0 ||
-	    chmod(at.sun_path, 0600) < 0)
+	    chmod(at.sun_path, 0666) < 0)
 		return err_sys(e, errno, "listen on %s", at.sun_path);
 	g->listen_fd = take_fd(fd);
 	uv_poll_init(&g->loop, &g->listener, g->listen_fd);

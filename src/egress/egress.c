@@ -9,11 +9,14 @@
 #include "lib/log.h"
 #include "lib/loop.h"
 #include "lib/time.h"
+#include "lib/user.h"
 
 /* clang-format off */
 const struct setting egress_settings_table[] = {
 	SETTING(CONFIG_STR, egress_settings, socket, "/run/berth-egress/policy.sock",
 		"The Unix socket berthd tells policies through."),
+	SETTING(CONFIG_STR, egress_settings, socket_user, "berth",
+		"The user berthd runs as; only that user and root are answered."),
 	SETTING(CONFIG_STR, egress_settings, node_socket, "/run/berth/egress.sock",
 		"The Unix socket of berth-node that hands over what sandboxes reach."),
 	SETTING(CONFIG_STR, egress_settings, resolver, "",
@@ -61,7 +64,8 @@ int egress_open(struct egress *g, struct err *e)
 		return err_uv(e, r, "loop");
 	g->listen_fd = -1;
 	g->read_buffer = xcalloc(1, SIDE_READ_SIZE);
-	if (trust_open(&g->trust, g->settings.trust_file, e) < 0 ||
+	if (user_find(g->settings.socket_user, "berthd", &g->peer_uid, e) < 0 ||
+	    trust_open(&g->trust, g->settings.trust_file, e) < 0 ||
 	    resolver_open(&g->resolver, &g->loop, g->settings.resolver, e) < 0 ||
 	    control_open(g, e) < 0 || watch_signals(g, e) < 0)
 		return -1;

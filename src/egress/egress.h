@@ -20,6 +20,7 @@
 
 struct egress_settings {
 	char socket[104];
+	char socket_user[64];
 	char node_socket[104];
 	char resolver[256];
 	char trust_file[256];
@@ -46,7 +47,8 @@ struct egress {
 	size_t conn_count;
 	char *read_buffer;
 
-	int listen_fd; /* for berthd */
+	uid_t peer_uid; /* berthd's */
+	int listen_fd;  /* for berthd */
 	uv_poll_t listener;
 	struct control *controls;
 	uv_timer_t tell; /* events and counts */

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include "lib/log.h"
 #include "lib/loop.h"
 #include "lib/str.h"
+#include "lib/user.h"
 #include "node/image.h"
 #include "node/link.h"
 #include "node/live.h"
@@ -57,33 +57,13 @@ const struct setting node_settings_table[] = {
 		"How gVisor catches system calls: ptrace (Debian's build) or systrap (newer)."),
 	SETTING(CONFIG_STR, node_settings, egress_socket, "/run/berth/egress.sock",
 		"The Unix socket where berth-egress gets the sockets it serves sandboxes by."),
-	SETTING(CONFIG_STR, node_settings, egress_user, "berth",
+	SETTING(CONFIG_STR, node_settings, egress_user, "berth-egress",
 		"The user berth-egress runs as; nobody else but root gets them."),
 	SETTING(CONFIG_INT, node_settings, warm_slots, "16",
 		"How many network namespaces with a link are made ahead."),
 	SETTING_END
 };
 /* clang-format on */
-
-/* By name or number. */
-static int find_user(const char *name, const char *who, uid_t *ret, struct err *e)
-{
-	const struct passwd *pw = NULL;
-	struct err ignored;
-	uint64_t uid;
-
-	if (str_u64(name, &uid, &ignored) == 0) {
-		*ret = (uid_t)uid;
-		return 0;
-	}
-	pw = getpwnam(name);
-	if (!pw) {
-		err_set(e, ERR_INVALID, "there is no user %s", name);
-		return err_fix(e, "Run 'berth init', or name the user %s runs as.", who);
-	}
-	*ret = pw->pw_uid;
-	return 0;
-}
 
 static int check_settings(struct node *n, struct err *e)
 {
@@ -99,9 +79,9 @@ static int check_settings(struct node *n, struct err *e)
 						    (uint64_t)SLOT_COUNT * USERNS_RANGE));
 	if (s->warm_slots > SLOT_WARM_MAX)
 		return err_set(e, ERR_INVALID, "warm_slots must be at most %d", SLOT_WARM_MAX);
-	if (find_user(s->socket_user, "berthd", &n->peer_uid, e) < 0)
+	if (user_find(s->socket_user, "berthd", &n->peer_uid, e) < 0)
 		return -1;
-	return find_user(s->egress_user, "berth-egress", &n->handout.user, e);
+	return user_find(s->egress_user, "berth-egress", &n->handout.user, e);
 }
 
 /* One berth-node per run directory: a second one would fight over the same sandboxes. */

@@ -25,6 +25,7 @@ NET = "10.77.0."
 PORT, PEER_PORT = 7070, 7071
 POSTGRES_BIN = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: int(p.parts[4]))[-1]
 DIVISOR = 10
+EGRESS_ID = 65533  # of berth-egress, as `berth dev` has it
 
 
 def run(*argv, check=True, **more):
@@ -35,8 +36,8 @@ def run(*argv, check=True, **more):
 
 
 def as_user(name):
-    user = pwd.getpwnam(name)
-    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", "--"]
+    uid, gid = (name, name) if isinstance(name, int) else pwd.getpwnam(name)[2:4]
+    return ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", "--"]
 
 
 def service_user():
@@ -174,26 +175,29 @@ class Host:
     def make(self):
         self.dir.mkdir(mode=0o711)
         for name, mode, service in (("run", 0o711, False), ("log", 0o700, False), ("node", 0o700, False),
-                                    ("state", 0o700, True), ("run/egress", 0o700, True)):
+                                    ("state", 0o700, True)):
             (self.dir / name).mkdir(mode=mode)
             (self.dir / name).chmod(mode)
             if service:
                 shutil.chown(self.dir / name, service_user())
+        (self.dir / "run/egress").mkdir()
+        (self.dir / "run/egress").chmod(0o710)
+        os.chown(self.dir / "run/egress", EGRESS_ID, pwd.getpwnam(service_user()).pw_gid)
         self.make_network()
         build = self.cell.build
         self.write("node.conf", {
             "instance": self.instance, "socket": self.dir / "run/node.sock", "socket_user": service_user(),
-            "egress_socket": self.dir / "run/egress.sock", "egress_user": service_user(),
+            "egress_socket": self.dir / "run/egress.sock", "egress_user": EGRESS_ID,
             "run_dir": self.dir / "node", "pool": self.dir / "pool.img", "pool_size": "4g",
             "init": build / "src/init/berth-init", "image_helper": build / "src/image/berth-image"})
         self.write("egress.conf", {
             "socket": self.dir / "run/egress/policy.sock", "node_socket": self.dir / "run/egress.sock",
-            **self.cell.egress_settings()})
+            "socket_user": service_user(), **self.cell.egress_settings()})
         self.configure()
         self.node = Daemon([build / "src/node/berth-node", "--config", self.dir / "node.conf"],
                            self.dir / "log/berth-node.log", self.namespace)
         self.egress = Daemon([build / "src/egress/berth-egress", "--config", self.dir / "egress.conf"],
-                             self.dir / "log/berth-egress.log", self.namespace, service_user())
+                             self.dir / "log/berth-egress.log", self.namespace, EGRESS_ID)
         self.berthd = Daemon([build / "src/api/berthd", "--config", self.dir / "berthd.conf"],
                              self.dir / "log/berthd.log", self.namespace, service_user())
         return self

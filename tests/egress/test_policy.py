@@ -1,7 +1,8 @@
 """Names, ports and addresses: what passes, and what every way around it gets."""
 import json
+import subprocess
 
-from world import OUTSIDE, encode
+from world import BERTHD, OUTSIDE, encode
 
 ALLOW = [("api.example.com", "443 80 7000 7001"), ("*.example.net", "443 80")]
 CONNECT = """
@@ -30,6 +31,33 @@ print(a[3] & 15, *([socket.inet_ntoa(a[-4:])] if n else []))
 """)
     assert out.returncode == 0, out.stderr
     return out.stdout.split()
+
+
+KNOCK = """
+import socket
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect({path!r})
+s.settimeout(10)
+try:
+    s.send({record!r})
+    print(len(s.recv(65536)))
+except OSError:
+    print(0)
+"""
+
+
+def test_only_the_user_of_berthd_tells_policies(w):
+    """Of those who reach the socket: not the user berth-egress itself has, nor any other."""
+    record = encode("drop", sandbox="sb_t1_unknown", generation=1)
+    knock = KNOCK.format(path=str(w.work / "run/egress.sock"), record=record)
+
+    def answer(uid):
+        done = subprocess.run(["/usr/bin/python3", "-c", knock], user=uid, group=uid, extra_groups=[], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return int(done.stdout)
+    assert answer(BERTHD) > 0 and answer(0) > 0
+    assert answer(65534) == 0, "the user it runs as"
+    assert answer(BERTHD + 1) == 0
 
 
 def test_allowed_names_work(w):

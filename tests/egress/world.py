@@ -17,6 +17,7 @@ ROOT = HERE.parent.parent
 OUTSIDE = "203.0.113.10"
 HOST = ["203.0.113.1", "203.0.113.3"]  # berth-egress's own public addresses
 BOX = "100.80.0.2"
+BERTHD = 12345  # a user id that is not in use, for who tells policies
 SECRET_SEED = "ab" * 32
 KINDS = ["none", "policy", "rule", "secret", "drop", "confirm", "event", "counts"]
 
@@ -188,7 +189,7 @@ class World:
         state.mkdir()
         shutil.chown(state, "nobody")
         (self.work / "egress.conf").write_text(
-            f"socket = {state}/egress.sock\nnode_socket = {self.work}/node.sock\nresolver = {OUTSIDE}:53\n"
+            f"socket = {state}/egress.sock\nsocket_user = {BERTHD}\nnode_socket = {self.work}/node.sock\nresolver = {OUTSIDE}:53\n"
             f"trust_file = {self.work}/ca.pem\n")
         self.log = open(self.work / "egress.log", "w")
         self.procs.append(subprocess.Popen(

@@ -109,6 +109,52 @@ def user(s, name="somebody"):
     return Api(s.port, s.api.call("POST", "/v1/keys", {"name": name, "role": "user"})["key"])
 
 
+def ids(s, daemon):
+    """(user, groups) of a daemon: all of its user ids are this one."""
+    told = dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{s.pid(daemon)}/status").read_text().split("\n") if ":\t" in line)
+    users, groups = {*told["Uid"].split()}, {*told["Gid"].split(), *told["Groups"].split()}
+    assert len(users) == 1, told["Uid"]
+    return int(users.pop()), {int(g) for g in groups}
+
+
+TRIES = """
+import socket, sys
+def try_it(what, path):
+    try:
+        if what == "connect":
+            socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).connect(path)
+        elif what == "stream":
+            socket.socket(socket.AF_UNIX).connect(path)
+        else:
+            open(path, "rb").close()
+        return "done"
+    except PermissionError:
+        return "refused"
+    except IsADirectoryError:
+        return "done"
+for tried in sys.argv[1:]:
+    print(try_it(*tried.split(":")))
+"""
+
+
+def tries(uid, gid, *what):
+    done = subprocess.run(["/usr/bin/python3", "-c", TRIES, *what], user=uid, group=gid, extra_groups=[], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return dict(zip(what, done.stdout.split()))
+
+
+def test_what_reads_strangers_bytes_is_another_user_than_berthd(s):
+    wait_until(lambda: s.pid("berthd") and s.pid("berth-egress"), 20, "both")
+    (berthd, groups), (egress, own) = ids(s, "berthd"), ids(s, "berth-egress")
+    assert len({0, berthd, egress}) == 3 and not groups & own and 0 not in own, (berthd, groups, egress, own)
+    gates = [f"connect:{s.dir}/run/node.sock", f"stream:{s.dir}/run/pg/.s.PGSQL.5432", f"open:{s.dir}/state/secret.key",
+             f"open:{s.dir}/berthd.conf", f"open:/proc/{s.pid('berthd')}/mem"]
+    assert set(tries(berthd, groups.pop(), *gates[:-1]).values()) == {"done"}, "what berthd has"
+    assert set(tries(egress, own.pop(), *gates, f"open:{s.dir}/key").values()) == {"refused"}
+    policies = f"connect:{s.dir}/run/egress/policy.sock"
+    assert tries(65532, 65532, policies) == {policies: "refused"}, "another user does not even reach it"
+
+
 def test_nothing_leaves_a_sandbox_that_names_nothing(s):
     box = make(s)
     got = s.api.get(f"/v1/sandboxes/{box}/network")

@@ -125,6 +125,27 @@ def an_image_and_a_command():
     assert berth("run", "--runtime", "crun", "base", "--", "sh", "-c", "exit 7").returncode == 7
 
 
+def uid(name):
+    return int(must(run("id", "-u", name)))
+
+
+@step
+def the_way_out_has_a_user_of_its_own():
+    users = {s: int(must(run("ps", "-o", "uid=", "-p", main_pid(s)))) for s in SERVICES}
+    assert users["berth-egress"] == uid("berth-egress") and users["berthd"] == uid("berth"), users
+    as_egress = ["setpriv", "--reuid=berth-egress", "--regid=berth-egress", "--clear-groups", "--"]
+    connect = ("import socket,sys\ntry:\n socket.socket(1, int(sys.argv[1])).connect(sys.argv[2])\n"
+               "except PermissionError:\n sys.exit(13)\n")
+    for kind, path in ((5, "/run/berth/node.sock"), (1, "/run/berth-postgres/.s.PGSQL.5432")):
+        assert run("test", "-S", path).returncode == 0, path
+        assert run(*as_egress, "python3", "-c", connect, kind, path).returncode == 13, path
+    stranger = ["setpriv", "--reuid=65532", "--regid=65532", "--clear-groups", "--"]
+    assert run(*stranger, "python3", "-c", connect, 5, "/run/berth-egress/policy.sock").returncode == 13
+    box = create()
+    until(lambda: api("GET", f"/v1/sandboxes/{box}/network")[1]["in_force"], 60, "berthd reaches it: a policy in force")
+    delete(box)
+
+
 @step
 def limits_stand_in_the_kernels_files():
     box = create(memory_mb=64, cpu_milli=500, pids=40)
