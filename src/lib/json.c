@@ -178,6 +178,8 @@ int json_read(const char *text, size_t len, const struct json_field *fields,
 			return unknown_member(fields, name, e);
 		if (field_read(f, value, record, e) < 0)
 			return -1;
+		if (f->given)
+			*(bool *)((char *)record + f->given) = true;
 	}
 	for (const struct json_field *f = fields; f->type != JSON_END; f++)
 		if (f->required && !json_object_get(root, f->name))

@@ -33,6 +33,7 @@ struct json_field {
 	size_t offset;
 	size_t size; /* JSON_STR, JSON_WORD: room with its NUL */
 	bool required;
+	size_t given; /* offset of a bool that is set if the member is there; 0: there is none */
 };
 
 /* clang-format off */
@@ -48,6 +49,8 @@ struct json_field {
 #define JSON_FIELD_MAP(record, member, ...)  JSON_FIELD(JSON_MAP, record, member, __VA_ARGS__)
 #define JSON_FIELD_RAW(record, member, ...)  JSON_FIELD(JSON_RAW, record, member, __VA_ARGS__)
 #define JSON_FIELD_LIST(record, member, ...) JSON_FIELD(JSON_LIST, record, member, __VA_ARGS__)
+/* Where it is kept that the member is there. Not in the first member of a record. */
+#define JSON_GIVEN(record, member) .given = offsetof(struct record, member)
 #define JSON_FIELD_END \
 	{ .type = JSON_END }
 /* clang-format on */

@@ -1,6 +1,7 @@
 #include "lib/json.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "test.h"
 
@@ -44,6 +45,54 @@ TEST(a_record_is_read_by_its_table)
 	CHECK_INT(s.list.len, 2);
 	CHECK_STR(s.list.items[1], "b");
 	CHECK_STR(s.map.items[0], "K=v=w");
+}
+
+struct partly {
+	int64_t count;
+	struct strv map;
+	bool on, has_count, has_map, has_on;
+};
+
+static const struct json_field partly_fields[] = {
+	JSON_FIELD_INT(partly, count, JSON_GIVEN(partly, has_count)),
+	JSON_FIELD_MAP(partly, map, JSON_GIVEN(partly, has_map)),
+	JSON_FIELD_BOOL(partly, on, JSON_GIVEN(partly, has_on)),
+	JSON_FIELD_END
+};
+
+TEST(what_is_given_is_told_from_what_is_not)
+{
+	static const struct {
+		const char *text;
+		bool count, map, on;
+	} cases[] = {
+		{ "{}", false, false, false },
+		{ "{\"count\":0}", true, false, false },
+		{ "{\"map\":{}}", false, true, false },
+		{ "{\"on\":false}", false, false, true },
+		{ "{\"on\":true,\"map\":{},\"count\":1}", true, true, true },
+	};
+
+	for (size_t i = 0; i < array_len(cases); i++) {
+		struct partly p = { 0 };
+		struct err e;
+
+		CHECK_OK(json_read(cases[i].text, strlen(cases[i].text), partly_fields, &p, &e),
+			 &e);
+		CHECK_INT(p.has_count, cases[i].count);
+		CHECK_INT(p.has_map, cases[i].map);
+		CHECK_INT(p.has_on, cases[i].on);
+		strv_done(&p.map);
+	}
+}
+
+TEST(what_is_no_value_is_not_given)
+{
+	struct partly p = { 0 };
+	struct err e;
+
+	CHECK(json_read("{\"count\":null}", 14, partly_fields, &p, &e) < 0);
+	CHECK(!p.has_count);
 }
 
 TEST(what_is_wrong_is_named)

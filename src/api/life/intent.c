@@ -20,6 +20,7 @@ struct body {
 	struct sandbox_spec spec;
 	struct strv labels, env;
 	char *identity, *network;
+	bool has_labels, has_env, has_keep_alive; /* an empty map is not none */
 };
 
 /* clang-format off */
@@ -33,11 +34,11 @@ static const struct json_field body_fields[] = {
 	LIMITS_FIELDS(body, spec.limits),
 	SPEC_FIELD(JSON_STR, name),
 	SPEC_FIELD(JSON_INT, sleep_after_ms),
-	SPEC_FIELD(JSON_BOOL, keep_alive),
+	SPEC_FIELD(JSON_BOOL, keep_alive, JSON_GIVEN(body, has_keep_alive)),
 	SPEC_FIELD(JSON_INT, lifetime_ms),
 	SPEC_FIELD(JSON_STR, profile),
-	JSON_FIELD_MAP(body, labels),
-	JSON_FIELD_MAP(body, env),
+	JSON_FIELD_MAP(body, labels, JSON_GIVEN(body, has_labels)),
+	JSON_FIELD_MAP(body, env, JSON_GIVEN(body, has_env)),
 	JSON_FIELD_RAW(body, identity),
 	JSON_FIELD_RAW(body, network),
 	JSON_FIELD_END
@@ -114,22 +115,17 @@ static int check_spec(const struct sandbox_spec *spec, struct err *e)
 	return sandbox_spec_check(&filled, e);
 }
 
-/* What was said, as long as nothing is filled in. An empty map is not none. */
-static int keep_asked(const struct request *rq, struct change *c, struct err *e)
+/* What was said, as long as nothing is filled in. */
+static void keep_asked(const struct body *b, struct change *c)
 {
-	cleanup(json_free) struct json *root = NULL;
-
-	if (json_parse(buf_str(&rq->body), rq->body.len, &root, e) < 0)
-		return -1;
 	c->asked = xcalloc(1, sizeof(*c->asked));
 	*c->asked = (struct sandbox_asked){
 		.spec = c->spec,
-		.labels = json_get(root, "labels") != NULL,
-		.env = json_get(root, "env") != NULL,
-		.keep_alive = json_get(root, "keep_alive") != NULL,
+		.labels = b->has_labels,
+		.env = b->has_env,
+		.keep_alive = b->has_keep_alive,
 		.network = c->network,
 	};
-	return 0;
 }
 
 int intent_read(const struct request *rq, struct change *c, struct err *e)
@@ -150,7 +146,8 @@ int intent_read(const struct request *rq, struct change *c, struct err *e)
 		return err_set(e, ERR_INVALID, "give either identity or name, and not both");
 	c->spec = b.spec;
 	c->network = take_ptr(b.network);
-	return keep_asked(rq, c, e);
+	keep_asked(&b, c);
+	return 0;
 }
 
 /* ---- on a worker ---- */

@@ -21,42 +21,25 @@ struct patch_body {
 	bool keep_alive;
 	char profile[POLICY_WORD_SIZE];
 	struct limits limits;
+	bool has_labels, has_env, has_sleep, has_keep, has_lifetime; /* an empty map is not none */
 };
 
 static const struct json_field patch_fields[] = {
-	JSON_FIELD_MAP(patch_body, labels),
-	JSON_FIELD_MAP(patch_body, env),
-	JSON_FIELD_INT(patch_body, sleep_after_ms),
-	JSON_FIELD_BOOL(patch_body, keep_alive),
-	JSON_FIELD_INT(patch_body, lifetime_ms),
+	JSON_FIELD_MAP(patch_body, labels, JSON_GIVEN(patch_body, has_labels)),
+	JSON_FIELD_MAP(patch_body, env, JSON_GIVEN(patch_body, has_env)),
+	JSON_FIELD_INT(patch_body, sleep_after_ms, JSON_GIVEN(patch_body, has_sleep)),
+	JSON_FIELD_BOOL(patch_body, keep_alive, JSON_GIVEN(patch_body, has_keep)),
+	JSON_FIELD_INT(patch_body, lifetime_ms, JSON_GIVEN(patch_body, has_lifetime)),
 	JSON_FIELD_STR(patch_body, profile),
 	LIMITS_FIELDS(patch_body, limits),
 	JSON_FIELD_END
-};
-
-enum member {
-	MEMBER_LABELS,
-	MEMBER_ENV,
-	MEMBER_SLEEP,
-	MEMBER_KEEP,
-	MEMBER_LIFETIME,
-	MEMBER_COUNT
-};
-
-static const char *const members[MEMBER_COUNT] = {
-	[MEMBER_LABELS] = "labels",
-	[MEMBER_ENV] = "env",
-	[MEMBER_SLEEP] = "sleep_after_ms",
-	[MEMBER_KEEP] = "keep_alive",
-	[MEMBER_LIFETIME] = "lifetime_ms",
 };
 
 struct patching {
 	struct job job;
 	struct request *rq;
 	struct patch_body body;
-	bool has[MEMBER_COUNT]; /* an empty map is not none */
-	bool limits;            /* at least one is given, or a profile */
+	bool limits; /* at least one is given, or a profile */
 	char labels[SANDBOX_LABELS_SIZE], env[SANDBOX_ENV_SIZE];
 	struct placement_host room;
 	struct sandbox was, sb;
@@ -88,18 +71,13 @@ static void answer(struct patching *p, const struct err *why)
 
 /* ---- the request ---- */
 
-static int read_members(struct patching *p, struct err *e)
+static bool names_limits(const struct patch_body *b)
 {
-	cleanup(json_free) struct json *root = NULL;
+	bool named = b->profile[0];
 
-	if (json_parse(buf_str(&p->rq->body), p->rq->body.len, &root, e) < 0)
-		return -1;
-	for (int i = 0; i < MEMBER_COUNT; i++)
-		p->has[i] = json_get(root, members[i]) != NULL;
-	p->limits = p->body.profile[0];
 	for (int i = 0; i < LIMIT_COUNT; i++)
-		p->limits |= p->body.limits.of[i] != LIMIT_OPEN;
-	return 0;
+		named |= b->limits.of[i] != LIMIT_OPEN;
+	return named;
 }
 
 static int read_body(struct patching *p, struct err *e)
@@ -109,12 +87,12 @@ static int read_body(struct patching *p, struct err *e)
 
 	b->limits = limits_open();
 	if (json_read(buf_str(text), text->len, patch_fields, b, e) < 0 ||
-	    read_members(p, e) < 0 || intent_labels(&b->labels, p->labels, e) < 0 ||
-	    intent_env(&b->env, p->env, e) < 0)
+	    intent_labels(&b->labels, p->labels, e) < 0 || intent_env(&b->env, p->env, e) < 0)
 		return -1;
 	if (sandbox_sleep_check(b->sleep_after_ms, e) < 0 ||
 	    sandbox_lifetime_check(b->lifetime_ms, e) < 0)
 		return -1;
+	p->limits = names_limits(b);
 	return limits_check(&b->limits, true, e);
 }
 
@@ -153,11 +131,11 @@ static int patch_once(struct patching *p, struct store *s, struct err *e)
 	uint64_t sleep_after = (uint64_t)p->body.sleep_after_ms, deadline;
 	uint64_t lifetime = (uint64_t)p->body.lifetime_ms;
 	struct sandbox_patch patch = {
-		.labels = p->has[MEMBER_LABELS] ? p->labels : NULL,
-		.env = p->has[MEMBER_ENV] ? p->env : NULL,
-		.sleep_after_ms = p->has[MEMBER_SLEEP] ? &sleep_after : NULL,
-		.lifetime_ms = p->has[MEMBER_LIFETIME] ? &lifetime : NULL,
-		.keep_alive = p->has[MEMBER_KEEP] ? &p->body.keep_alive : NULL,
+		.labels = p->body.has_labels ? p->labels : NULL,
+		.env = p->body.has_env ? p->env : NULL,
+		.sleep_after_ms = p->body.has_sleep ? &sleep_after : NULL,
+		.lifetime_ms = p->body.has_lifetime ? &lifetime : NULL,
+		.keep_alive = p->body.has_keep ? &p->body.keep_alive : NULL,
 		.limits = &sb->limits,
 		.profile = sb->profile,
 	};
@@ -168,11 +146,11 @@ static int patch_once(struct patching *p, struct store *s, struct err *e)
 	if (check_state(p, sb, e) < 0)
 		return -1;
 	p->was = *sb;
-	if (p->has[MEMBER_SLEEP])
+	if (p->body.has_sleep)
 		sb->sleep_after_ms = sleep_after;
-	if (p->has[MEMBER_KEEP])
+	if (p->body.has_keep)
 		sb->keep_alive = p->body.keep_alive;
-	if (p->has[MEMBER_LIFETIME])
+	if (p->body.has_lifetime)
 		sb->expires_ms = lifetime ? moment_add(sb->read_ms, lifetime) : 0;
 	if (p->limits) {
 		if (new_limits(p, s, sb, e) < 0)
