@@ -17,4 +17,5 @@ void err_file_reason(struct err *e, const char *name);
 #define REASON_CANNOT_RUN     "cannot_run"
 #define REASON_OPTIONS_DIFFER "options_differ"  /* a sandbox is there, and is another one */
 #define REASON_NOT_TAKEN      "input_not_taken" /* nothing of an exec's input was: send it again */
+#define REASON_NOT_REACHED    "not_reached"     /* it runs, and was not taken up again */
 void err_word_reason(struct err *e, const char *name);

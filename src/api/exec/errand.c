@@ -38,16 +38,32 @@ static void not_taken(struct errand *e, const char *because)
 	errand_back(e, &why);
 }
 
+void errand_ended(const struct journal *j, struct err *ret)
+{
+	err_set(ret, ERR_CONFLICT, "exec %s has ended", j->head.ask.id);
+}
+
 /* After a restart it may run and not be reached yet: its end is what its journal says. */
-static void not_there(struct errand *e)
+void errand_absent(struct journal *j, struct err *ret)
 {
 	struct journal_glance now;
+
+	journal_glance(j, &now);
+	if (now.state != JOURNAL_RUNNING)
+		return errand_ended(j, ret);
+	err_set(ret, ERR_BUSY, "exec %s runs, but berthd has not reached it since its restart",
+		j->head.ask.id);
+	err_fix(ret, "Nothing was done to it: send this again.");
+	err_reason(ret, REASON_NOT_REACHED, 0);
+}
+
+static void not_there(struct errand *e)
+{
 	struct err why;
 
-	journal_glance(e->journal, &now);
-	if (!e->signum && now.state == JOURNAL_RUNNING)
+	errand_absent(e->journal, &why);
+	if (!e->signum && why.code == ERR_BUSY)
 		return not_taken(e, "is not reached yet");
-	err_set(&why, ERR_CONFLICT, "exec %s has ended", e->journal->head.ask.id);
 	errand_back(e, &why);
 }
 
@@ -78,23 +94,21 @@ static void give_input(struct exec *x, struct errand *e)
 static void on_there(struct job *job)
 {
 	struct errand *e = container_of(job, struct errand, job);
-	struct exec *x;
+	struct exec *x = e->journal->exec; /* changes on this loop only */
+	struct err why;
 
-	pthread_mutex_lock(&e->journal->lock);
-	x = e->journal->exec;
-	pthread_mutex_unlock(&e->journal->lock);
-	if (x && x->exit.kind == EXEC_NONE)
+	if (!x)
+		return not_there(e);
+	if (x->exit.kind == EXEC_NONE)
 		return e->signum ? exec_signal(x, e->signum, e) : give_input(x, e);
-	not_there(e);
+	errand_ended(e->journal, &why); /* and its record is being written */
+	errand_back(e, &why);
 }
 
 void errand_send(struct errand *e)
 {
-	struct reactor *there;
+	struct reactor *there = journal_loop(e->journal);
 
-	pthread_mutex_lock(&e->journal->lock);
-	there = e->journal->exec ? e->journal->reactor : NULL;
-	pthread_mutex_unlock(&e->journal->lock);
 	if (!there)
 		return not_there(e);
 	e->job = (struct job){ .reactor = there, .done = on_there };

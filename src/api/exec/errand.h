@@ -29,5 +29,12 @@ struct errand {
 /* The memory is the caller's, and must last until done(). */
 void errand_send(struct errand *e);
 
+/*
+ * Why nothing can be done to an exec that no loop of berthd has. ERR_CONFLICT: it has ended.
+ * ERR_BUSY: it runs, and this berthd has not taken it up again since its start.
+ */
+void errand_absent(struct journal *j, struct err *ret);
+void errand_ended(const struct journal *j, struct err *ret);
+
 /* For the exec: it has been done, or will never be. */
 void errand_back(struct errand *e, const struct err *why);

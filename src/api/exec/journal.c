@@ -362,6 +362,16 @@ void journal_glance(struct journal *j, struct journal_glance *ret)
 	pthread_mutex_unlock(&j->lock);
 }
 
+struct reactor *journal_loop(struct journal *j)
+{
+	struct reactor *loop;
+
+	pthread_mutex_lock(&j->lock);
+	loop = j->exec ? j->reactor : NULL;
+	pthread_mutex_unlock(&j->lock);
+	return loop;
+}
+
 uint64_t journal_view_end(const struct journal_view *v)
 {
 	return v->slot.offset[0] + v->slot.offset[1];

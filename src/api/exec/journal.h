@@ -80,6 +80,8 @@ void journal_unref(struct journal *j);
 void journal_look(struct journal *j, struct journal_view *ret);
 void journal_glance(struct journal *j, struct journal_glance *ret);
 uint64_t journal_view_end(const struct journal_view *v); /* the position behind everything */
+/* The loop its exec lives on; NULL: it is over, or berthd has not taken it up again. */
+must_check struct reactor *journal_loop(struct journal *j);
 
 /*
  * Bytes of a stream, in whatever pieces of at most FRAME_PAYLOAD_MAX. Past the cap

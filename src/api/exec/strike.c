@@ -58,7 +58,9 @@ static void on_late(uv_timer_t *timer)
 	struct victim *v = timer->data;
 
 	v->failed = true;
-	err_set(&v->e, ERR_TIMEOUT, "exec %s was sent the signal, but its end was not seen",
+	err_set(&v->e, ERR_TIMEOUT,
+		v->sent ? "exec %s has not taken the signal yet: its sandbox does not answer"
+			: "exec %s was sent the signal, but its end was not seen",
 		v->errand.journal->head.ask.id);
 	victim_over(v);
 }
@@ -79,7 +81,7 @@ static void on_delivered(struct errand *errand, const struct err *why)
 	bool wait = errand->signum == SIGKILL || v->blow.grace_ms > 0;
 
 	v->sent = false;
-	/* That it has ended is what the tail will say; it is no failure. */
+	/* ERR_CONFLICT: it has ended. The tail will say how; that is no failure. */
 	if (!v->over && why && why->code != ERR_CONFLICT) {
 		v->failed = true;
 		v->e = *why;

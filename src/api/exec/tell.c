@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "api/exec/errand.h"
 #include "api/exec/exec.h"
 #include "lib/loop.h"
 
@@ -16,7 +17,8 @@ struct telling {
 	struct buf payload;
 	exec_tell_fn done;
 	void *data;
-	bool delivered;
+	bool failed;
+	struct err e;
 	struct telling *next; /* in the exec's queue */
 };
 
@@ -26,15 +28,43 @@ static void on_told(struct job *job)
 
 	journal_unref(t->journal);
 	buf_done(&t->payload);
-	t->done(t->data, t->delivered);
+	t->done(t->data, t->failed ? &t->e : NULL);
 	free(t);
 }
 
-static void answer(struct telling *t, bool delivered)
+static void answer(struct telling *t, const struct err *why)
 {
-	t->delivered = delivered;
+	t->failed = why;
+	if (why)
+		t->e = *why;
 	t->job = (struct job){ .reactor = t->from, .done = on_told };
 	reactor_post(t->from, &t->job);
+}
+
+static void answer_ended(struct telling *t)
+{
+	struct err why;
+
+	errand_ended(t->journal, &why);
+	answer(t, &why);
+}
+
+static void answer_absent(struct telling *t)
+{
+	struct err why;
+
+	errand_absent(t->journal, &why);
+	answer(t, &why);
+}
+
+static void answer_full(struct telling *t)
+{
+	struct err why;
+
+	err_set(&why, ERR_BUSY, "exec %s does not read what it was sent before",
+		t->journal->head.ask.id);
+	err_fix(&why, "Send it again, later.");
+	answer(t, &why);
 }
 
 /* ---- on the exec's loop ---- */
@@ -61,7 +91,7 @@ static void deliver(struct telling *t, struct exec *x)
 		exec_signal(x, signum, NULL);
 	else
 		exec_send(x, t->type, t->payload.data, t->payload.len);
-	answer(t, true);
+	answer(t, NULL);
 }
 
 void tellings_look(struct exec *x)
@@ -78,7 +108,7 @@ void tellings_look(struct exec *x)
 		*at = t->next;
 		x->telling_count--;
 		if (is_over(x))
-			answer(t, false);
+			answer_ended(t);
 		else
 			deliver(t, x);
 	}
@@ -91,12 +121,14 @@ static void on_there(struct job *job)
 	struct telling *t = container_of(job, struct telling, job), **last;
 	struct exec *x = t->journal->exec; /* changes on this loop only */
 
-	if (!x || is_over(x))
-		return answer(t, false);
+	if (!x)
+		return answer_absent(t);
+	if (is_over(x))
+		return answer_ended(t);
 	if (!must_wait(t, x))
 		return deliver(t, x);
 	if (x->telling_count == WAITING_MAX)
-		return answer(t, false);
+		return answer_full(t);
 	for (last = &x->tellings; *last; last = &(*last)->next)
 		;
 	t->next = NULL;
@@ -127,28 +159,18 @@ static void on_drop(struct job *job)
 		}
 		*at = t->next;
 		x->telling_count--;
-		answer(t, false);
+		answer_full(t);
 	}
 	journal_unref(d->journal);
 }
 
 /* ---- on the loop it comes from ---- */
 
-static struct reactor *loop_of(struct journal *j)
-{
-	struct reactor *there;
-
-	pthread_mutex_lock(&j->lock);
-	there = j->exec ? j->reactor : NULL;
-	pthread_mutex_unlock(&j->lock);
-	return there;
-}
-
 void exec_tell(struct reactor *from, struct journal *j, enum frame_type type,
 	       const struct buf *payload, exec_tell_fn done, void *data)
 {
 	struct telling *t = xcalloc(1, sizeof(*t));
-	struct reactor *to = loop_of(j);
+	struct reactor *to = journal_loop(j);
 
 	t->from = from;
 	t->journal = journal_ref(j);
@@ -158,14 +180,14 @@ void exec_tell(struct reactor *from, struct journal *j, enum frame_type type,
 	t->done = done;
 	t->data = data;
 	if (!to)
-		return answer(t, false);
+		return answer_absent(t);
 	t->job = (struct job){ .reactor = to, .done = on_there };
 	reactor_post(to, &t->job);
 }
 
 void exec_tell_drop(struct reactor *from, struct journal *j, void *data)
 {
-	struct reactor *to = loop_of(j);
+	struct reactor *to = journal_loop(j);
 	struct drop *d;
 
 	if (!to)

@@ -10,8 +10,11 @@
 
 struct exec;
 
-/* `delivered`: on its way to init. Otherwise the exec has ended, or too many wait for it. */
-typedef void (*exec_tell_fn)(void *data, bool delivered);
+/*
+ * NULL: on its way to init. ERR_CONFLICT: the exec has ended. ERR_BUSY: it runs, and nothing of
+ * this was done: berthd has not reached it since its start, or too much waits for it.
+ */
+typedef void (*exec_tell_fn)(void *data, const struct err *why);
 
 /*
  * FRAME_STDIN, FRAME_STDIN_END, FRAME_SIGNAL or FRAME_RESIZE, copied. `done` is

@@ -133,11 +133,11 @@ static void read_on(struct viewer *v)
 }
 
 /* It takes no more keys than the command does; what a viewer that stays has sent is not lost. */
-static void on_told(void *data, bool delivered)
+static void on_told(void *data, const struct err *why)
 {
 	struct viewer *v = data;
 
-	(void)delivered; /* if it has ended, the tail says so */
+	(void)why; /* if it has ended, the tail says so */
 	v->telling--;
 	if (v->telling == 0)
 		v->telling_bytes = 0;

@@ -1,11 +1,13 @@
 #include "api/terminal/terminals.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/berthd.h"
 #include "api/exec/exec.h"
 #include "api/exec/execs.h"
+#include "api/exec/strike.h"
 #include "api/exec/tell.h"
 #include "api/life/idempotency.h"
 #include "core/constants.h"
@@ -236,7 +238,6 @@ struct waiting {
 	struct request *rq;
 	struct tail *tail;
 	int status;
-	bool forget; /* its journal, in the end */
 };
 
 /* The request is the caller's to answer. */
@@ -255,19 +256,14 @@ static void answer(struct waiting *w)
 	int status = w->status;
 
 	terminal_json(&json, w->tail->journal);
-	if (w->forget)
-		journal_remove(w->tail->journal);
 	exec_abandon(w->tail);
 	request_reply(waiting_free(w), status, &json);
 }
 
 static void on_started(struct tail *t, uint32_t pid)
 {
-	struct waiting *w = t->data;
-
 	(void)pid;
-	if (!w->forget)
-		answer(w);
+	answer(t->data);
 }
 
 static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
@@ -325,23 +321,21 @@ struct resizing {
 	struct exec_size size;
 };
 
-static void on_resized(void *data, bool delivered)
+static void on_resized(void *data, const struct err *why)
 {
 	struct resizing *r = data;
 	struct request *rq = r->rq;
 	cleanup(buf_done) struct buf json = buf_make(REPLY_MAX);
-	struct err e;
 
-	if (delivered) {
+	if (!why) {
 		journal_resize(r->journal, &r->size);
 		terminal_json(&json, r->journal);
 	}
 	journal_unref(r->journal);
 	free(r);
-	if (delivered)
-		return request_reply(rq, 200, &json);
-	err_set(&e, ERR_CONFLICT, "terminal %s has ended, or does not answer", rq->sub);
-	request_fail(rq, &e);
+	if (why)
+		return request_fail(rq, why);
+	request_reply(rq, 200, &json);
 }
 
 struct size_body {
@@ -374,25 +368,36 @@ void terminals_resize(struct request *rq)
 
 /* ---- delete ---- */
 
-static void on_killed(void *data, bool delivered)
+struct ending {
+	struct request *rq;
+	struct journal *journal;
+};
+
+static void on_ended(void *data, const struct err *why)
 {
-	(void)data;
-	(void)delivered; /* the tail tells when it has ended */
+	cleanup(buf_done) struct buf json = buf_make(REPLY_MAX);
+	cleanup(free_ptr) struct ending *end = data;
+
+	if (!why) {
+		terminal_json(&json, end->journal);
+		journal_remove(end->journal);
+	}
+	journal_unref(end->journal);
+	if (why)
+		return request_fail(end->rq, why);
+	request_reply(end->rq, 200, &json);
 }
 
 void terminals_delete(struct request *rq)
 {
-	cleanup(buf_done) struct buf signal = buf_make(64);
-	struct waiting *w;
+	static const struct exec_blow blow = { .signum = SIGKILL };
+	struct ending *end;
 	struct journal *j;
 	struct err e;
 
 	if (terminals_find(rq, &j, &e) < 0)
 		return request_fail(rq, &e);
-	w = waiting_new(rq, 200);
-	w->forget = true;
-	writer_u32(&signal, 9);
-	exec_tell(rq->reactor, j, FRAME_SIGNAL, &signal, on_killed, NULL);
-	tail_follow(w->tail, j, UINT64_MAX); /* only its end */
-	journal_unref(j);
+	end = xcalloc(1, sizeof(*end));
+	*end = (struct ending){ rq, j };
+	exec_strike(rq->reactor, j, &blow, on_ended, end);
 }
