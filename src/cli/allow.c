@@ -26,10 +26,16 @@ static int add_rule(struct buf *out, const char *text, struct err *e)
 	return 0;
 }
 
-int allow_policy(struct buf *out, const struct strv *hosts, size_t first, struct err *e)
+int allow_policy(struct buf *out, const char *mode, const struct strv *hosts, size_t first,
+		 struct err *e)
 {
+	if (mode && hosts->len > first) {
+		err_set(e, ERR_INVALID, "%.40s and names of hosts cannot both be given", mode);
+		return err_fix(e, "Name hosts to reach only those, or say open and name none.");
+	}
 	json_open(out, '{');
-	json_str(out, "mode", hosts->len > first ? "allow" : "none");
+	json_str(out, "mode", mode ? mode : hosts->len > first ? "allow"
+							       : "none");
 	if (hosts->len > first) {
 		json_key(out, "rules");
 		json_open(out, '[');
@@ -40,4 +46,19 @@ int allow_policy(struct buf *out, const struct strv *hosts, size_t first, struct
 	}
 	buf_adds(out, "}");
 	return 0;
+}
+
+const char *allow_text(const char *mode)
+{
+	static const struct {
+		const char *mode, *text;
+	} rows[] = {
+		{ "allow", "only what is listed here" },
+		{ "open", "everything that is public" },
+	};
+
+	for (size_t i = 0; i < array_len(rows); i++)
+		if (strcmp(mode, rows[i].mode) == 0)
+			return rows[i].text;
+	return "nothing";
 }

@@ -5,6 +5,12 @@
 #include "lib/err.h"
 #include "lib/strv.h"
 
-/* As JSON: those from the `first` on are allowed; if there is none, nothing is. */
-must_check int allow_policy(struct buf *out, const struct strv *hosts, size_t first,
-			    struct err *e);
+/*
+ * As JSON: the hosts from the `first` on are allowed; if there is none, nothing is. `mode` is
+ * NULL, or a mode without hosts ("open", "none"): the server knows which there are.
+ */
+must_check int allow_policy(struct buf *out, const char *mode, const struct strv *hosts,
+			    size_t first, struct err *e);
+
+/* What a sandbox with that mode reaches, in words. */
+const char *allow_text(const char *mode);

@@ -12,11 +12,14 @@
 
 struct set_options {
 	const char *file;
+	bool open;
 };
 
 /* clang-format off */
 static const struct option_row set_options[] = {
 	OPTION(OPTION_TEXT, set_options, file, "file", 'f', "FILE", "a whole policy, as JSON"),
+	OPTION(OPTION_FLAG, set_options, open, "open", 0, NULL,
+	       "let it reach everything that is public, and no inner address"),
 	OPTION_ROWS_END
 };
 /* clang-format on */
@@ -66,11 +69,10 @@ static void caps_text(struct buf *out, const struct json *tree)
 /* What it amounts to, before the rules one by one. */
 static void summary_text(struct buf *out, const struct json *tree)
 {
-	bool allow = strcmp(json_get_str(tree, "mode"), "allow") == 0;
 	bool locked = strcmp(json_get_str(tree, "phase"), "locked") == 0;
 	bool on = json_get_bool(tree, "in_force");
 
-	buf_addf(out, "%-10s %s\n", "reaches", allow ? "only what is listed here" : "nothing");
+	buf_addf(out, "%-10s %s\n", "reaches", allow_text(json_get_str(tree, "mode")));
 	buf_addf(out, "%-10s %s\n", "locked",
 		 locked ? "yes: only an admin can change this" : "no: this can be changed");
 	buf_addf(out, "%-10s %s%s\n", "in force", on ? "yes" : "no: ",
@@ -126,14 +128,14 @@ static int set(const struct context *c, const void *given, const struct strv *ar
 	const struct set_options *o = given;
 	cleanup(buf_done) struct buf body = buf_make(POLICY_MAX);
 
-	if (o->file && args->len > 1)
+	if (o->file && (args->len > 1 || o->open))
 		return err_set(e, ERR_INVALID, "give either --file or rules, and not both");
 	if (o->file) {
 		if (file_read(AT_FDCWD, o->file, &body, e) < 0)
 			return -1;
 		return call(c, "PUT", args->items[0], "/network", buf_str(&body), e);
 	}
-	if (allow_policy(&body, args, 1, e) < 0)
+	if (allow_policy(&body, o->open ? "open" : NULL, args, 1, e) < 0)
 		return -1;
 	return call(c, "PUT", args->items[0], "/network", buf_str(&body), e);
 }

@@ -51,9 +51,9 @@ static int create_body(struct buf *out, const char *image, const struct sandbox_
 		json_key(out, "env");
 		json_map(out, &o->env);
 	}
-	if (o->allow.len) {
+	if (o->allow.len || o->network) {
 		json_key(out, "network");
-		if (allow_policy(out, &o->allow, 0, e) < 0)
+		if (allow_policy(out, o->network, &o->allow, 0, e) < 0)
 			return -1;
 	}
 	buf_adds(out, "}");

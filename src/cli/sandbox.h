@@ -14,9 +14,10 @@ struct sandbox_options {
 	uint64_t lifetime_ms;
 	bool lasts; /* no end, whatever the server's own rule is */
 	const char *name, *profile;
-	struct strv labels; /* NAME=VALUE */
-	struct strv env;    /* NAME=VALUE: of every command in it */
-	struct strv allow;  /* HOST or HOST:PORT,PORT */
+	struct strv labels;  /* NAME=VALUE */
+	struct strv env;     /* NAME=VALUE: of every command in it */
+	struct strv allow;   /* HOST or HOST:PORT,PORT */
+	const char *network; /* a mode: open, none */
 };
 
 /* clang-format off */
@@ -38,7 +39,9 @@ struct sandbox_options {
 	OPTION(OPTION_DURATION, record, sandbox.lifetime_ms, "lifetime", 0, "TIME", \
 	       "delete the sandbox after this: 10m, 8h; without it, it stays"), \
 	OPTION(OPTION_LIST, record, sandbox.allow, "allow", 0, "HOST[:PORT,...]", \
-	       "let it reach this name; may be repeated, and without it nothing is reached")
+	       "let it reach this name; may be repeated, and without it nothing is reached"), \
+	OPTION(OPTION_TEXT, record, sandbox.network, "network", 0, "MODE", \
+	       "open: let it reach everything that is public; none: nothing")
 /* clang-format on */
 
 /*

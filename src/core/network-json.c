@@ -157,17 +157,30 @@ static int read_secrets(const struct strv *names, struct network *n, struct err 
 	return 0;
 }
 
+static int read_mode(const struct body *b, enum network_mode *ret, struct err *e)
+{
+	enum network_mode mode = NETWORK_NONE;
+
+	while (mode < NETWORK_MODE_COUNT && strcmp(b->mode, network_mode_name(mode)) != 0)
+		mode++;
+	if (mode == NETWORK_MODE_COUNT)
+		return err_set(e, ERR_INVALID, "mode must be \"none\", \"allow\" or \"open\"");
+	if (mode == NETWORK_NONE && b->rules.len + b->bootstrap.len + b->secrets.len > 0)
+		return err_set(e, ERR_INVALID, "mode \"none\" has no rules");
+	if (mode == NETWORK_OPEN && b->rules.len + b->bootstrap.len > 0) {
+		err_set(e, ERR_INVALID, "mode \"open\" has no rules: it reaches every public name");
+		return err_fix(e, "Leave them out, or say \"allow\" to reach only what they name.");
+	}
+	*ret = mode;
+	return 0;
+}
+
 int network_read(const char *text, size_t len, struct network *n, struct err *e)
 {
 	cleanup(body_done) struct body b = { 0 };
 
-	if (json_read(text, len, body_fields, &b, e) < 0)
+	if (json_read(text, len, body_fields, &b, e) < 0 || read_mode(&b, &n->mode, e) < 0)
 		return -1;
-	n->allow = strcmp(b.mode, "allow") == 0;
-	if (!n->allow && strcmp(b.mode, "none") != 0)
-		return err_set(e, ERR_INVALID, "mode must be \"none\" or \"allow\"");
-	if (!n->allow && b.rules.len + b.bootstrap.len + b.secrets.len > 0)
-		return err_set(e, ERR_INVALID, "mode \"none\" has no rules");
 	if (read_rules("rules", &b.rules, false, n, e) < 0 ||
 	    read_rules("bootstrap", &b.bootstrap, true, n, e) < 0 ||
 	    read_secrets(&b.secrets, n, e) < 0)
@@ -218,8 +231,8 @@ static void rules_json(struct buf *out, const char *name, const struct network *
 
 void network_json(struct buf *out, const struct network *n)
 {
-	json_str(out, "mode", n->allow ? "allow" : "none");
-	if (n->allow) {
+	json_str(out, "mode", network_mode_name(n->mode));
+	if (n->mode == NETWORK_ALLOW) {
 		rules_json(out, "rules", n, false);
 		rules_json(out, "bootstrap", n, true);
 	}

@@ -25,6 +25,17 @@ static const struct {
 };
 /* clang-format on */
 
+static const char *const mode_names[NETWORK_MODE_COUNT] = {
+	[NETWORK_NONE] = "none",
+	[NETWORK_ALLOW] = "allow",
+	[NETWORK_OPEN] = "open",
+};
+
+const char *network_mode_name(enum network_mode mode)
+{
+	return mode_names[mode];
+}
+
 bool network_address_is_inner(uint32_t address)
 {
 	for (size_t i = 0; i < array_len(inner); i++)
@@ -190,7 +201,7 @@ static bool includes(const struct network *a, const struct network *b)
 
 bool network_equal(const struct network *a, const struct network *b)
 {
-	return a->allow == b->allow && a->max_connections == b->max_connections &&
+	return a->mode == b->mode && a->max_connections == b->max_connections &&
 	       a->max_requests == b->max_requests && a->max_bytes_out == b->max_bytes_out &&
 	       includes(a, b) && includes(b, a);
 }
@@ -207,7 +218,8 @@ bool network_host_matches(const char *host, const char *name)
 
 static bool rule_is_on(const struct network *n, const struct network_rule *r, const char *name)
 {
-	return n->allow && !(r->bootstrap && n->locked) && network_host_matches(r->host, name);
+	return n->mode == NETWORK_ALLOW && !(r->bootstrap && n->locked) &&
+	       network_host_matches(r->host, name);
 }
 
 static bool rule_has_port(const struct network_rule *r, uint16_t port)
@@ -218,8 +230,23 @@ static bool rule_has_port(const struct network_rule *r, uint16_t port)
 	return false;
 }
 
+/* Whatever a rule could name, except inner addresses: those take a rule. */
+static bool is_open_to(const struct network *n, const char *name)
+{
+	struct err ignored;
+	uint32_t address;
+
+	if (n->mode != NETWORK_OPEN)
+		return false;
+	if (network_address_read(name, &address))
+		return !network_address_is_inner(address);
+	return network_host_check(name, &ignored) == 0;
+}
+
 bool network_allows_name(const struct network *n, const char *name)
 {
+	if (is_open_to(n, name))
+		return true;
 	for (size_t i = 0; i < n->count; i++)
 		if (rule_is_on(n, &n->rules[i], name))
 			return true;
@@ -227,6 +254,11 @@ bool network_allows_name(const struct network *n, const char *name)
 }
 
 bool network_allows_port(const struct network *n, const char *name, uint16_t port)
+{
+	return is_open_to(n, name) || network_rule_allows(n, name, port);
+}
+
+bool network_rule_allows(const struct network *n, const char *name, uint16_t port)
 {
 	for (size_t i = 0; i < n->count; i++)
 		if (rule_is_on(n, &n->rules[i], name) && rule_has_port(&n->rules[i], port))
@@ -236,6 +268,8 @@ bool network_allows_port(const struct network *n, const char *name, uint16_t por
 
 bool network_wants_http(const struct network *n, const char *name, uint16_t port)
 {
+	if (is_open_to(n, name))
+		return false;
 	for (size_t i = 0; i < n->count; i++) {
 		const struct network_rule *r = &n->rules[i];
 
@@ -305,6 +339,8 @@ bool network_has_path(const char *paths, const char *path)
 bool network_allows_request(const struct network *n, const char *name, uint16_t port,
 			    const char *method, const char *path)
 {
+	if (is_open_to(n, name))
+		return true;
 	for (size_t i = 0; i < n->count; i++) {
 		const struct network_rule *r = &n->rules[i];
 

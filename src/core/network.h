@@ -2,7 +2,8 @@
  * What a sandbox may reach: names, ports, and for HTTP methods and paths.
  *
  * Nothing that is not named is allowed. A name is allowed as it stands or below
- * a wildcard; an address only where a rule names that very address. Decisions
+ * a wildcard; an address only where a rule names that very address. Mode `open`
+ * allows every name and every public address instead, and has no rules. Decisions
  * only: whoever sees a name, a connection or a request asks here.
  */
 #pragma once
@@ -20,6 +21,13 @@
 #define NETWORK_SECRET_NAME  64
 #define NETWORK_TEXT_MAX     (64UL * 1024) /* as JSON */
 
+enum network_mode {
+	NETWORK_NONE, /* nothing at all */
+	NETWORK_ALLOW,
+	NETWORK_OPEN,
+	NETWORK_MODE_COUNT
+};
+
 struct network_rule {
 	/* in small letters; "*.name": all names below; an address */
 	char host[NETWORK_HOST_SIZE];
@@ -31,7 +39,7 @@ struct network_rule {
 };
 
 struct network {
-	bool allow; /* false: nothing at all */
+	enum network_mode mode;
 	bool locked;
 	struct network_rule *rules;
 	size_t count;
@@ -58,10 +66,14 @@ bool network_has_address(const struct network *n);
 /* The same is allowed, in whatever order the rules and secrets stand; the phase is not asked. */
 bool network_equal(const struct network *a, const struct network *b);
 
+const char *network_mode_name(enum network_mode mode); /* "open" */
+
 bool network_host_matches(const char *host, const char *name);
 bool network_allows_name(const struct network *n, const char *name);
 /* `name` is a name or, of a connection to an address, that address. */
 bool network_allows_port(const struct network *n, const char *name, uint16_t port);
+/* A rule says so, and not the mode alone: only a rule leads to an inner address. */
+bool network_rule_allows(const struct network *n, const char *name, uint16_t port);
 /* True if only some methods or paths are allowed there: the bytes must be HTTP we can read. */
 bool network_wants_http(const struct network *n, const char *name, uint16_t port);
 bool network_allows_request(const struct network *n, const char *name, uint16_t port,

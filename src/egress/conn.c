@@ -302,7 +302,7 @@ static bool fit(const struct conn *c, uint32_t address)
 
 	return (!network_address_is_inner(address) &&
 		!own_has(&c->egress->own, address, time_mono_ms())) ||
-	       network_allows_port(&c->box->network, inet_ntop(AF_INET, &in, text, sizeof(text)),
+	       network_rule_allows(&c->box->network, inet_ntop(AF_INET, &in, text, sizeof(text)),
 				   c->port);
 }
 
@@ -609,7 +609,7 @@ static bool admit(struct conn *c)
 			    c->address                        ? "address"
 			    : network_allows_name(n, c->name) ? "port"
 							      : "name",
-			    c->name, "no rule");
+			    c->name, n->mode == NETWORK_OPEN ? "only what is public" : "no rule");
 		return false;
 	}
 	return true;

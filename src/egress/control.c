@@ -191,11 +191,14 @@ static void take_policy(struct control *c, const struct egress_policy *p)
 {
 	forget_policy(c);
 	c->policy = *p;
-	c->network = (struct network){ .allow = p->allow != 0,
-				       .locked = p->locked != 0,
+	c->network = (struct network){ .locked = p->locked != 0,
 				       .max_connections = p->max_connections,
 				       .max_requests = p->max_requests,
 				       .max_bytes_out = p->max_bytes_out };
+	if (p->mode < NETWORK_MODE_COUNT)
+		c->network.mode = (enum network_mode)p->mode;
+	else
+		err_set(&c->refused, ERR_INVALID, "mode %u is not known", p->mode);
 	apply_if_whole(c);
 }
 

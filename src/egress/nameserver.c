@@ -35,7 +35,8 @@ static enum dns_rcode decide(struct egress *g, struct box *b, const struct dns_q
 	if (strlen(q->name) > BOX_NAME_LEN_MAX)
 		return refuse(g, b, q, "dns_length", "128 bytes");
 	if (q->strange || !network_allows_name(&b->network, q->name))
-		return refuse(g, b, q, "name", "no rule");
+		return refuse(g, b, q, "name",
+			      b->network.mode == NETWORK_OPEN ? "only what is public" : "no rule");
 	if (q->class != DNS_CLASS_IN || (q->type != DNS_TYPE_A && q->type != DNS_TYPE_AAAA))
 		return q->type == 65 /* HTTPS: browsers ask, none is an answer */
 			       ? DNS_OK

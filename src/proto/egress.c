@@ -8,7 +8,7 @@ static const struct field policy_fields[] = {
 	FIELD(FIELD_U64, egress_policy, generation),
 	FIELD(FIELD_U64, egress_policy, version),
 	FIELD(FIELD_U32, egress_policy, address),
-	FIELD(FIELD_U32, egress_policy, allow),
+	FIELD(FIELD_U32, egress_policy, mode),
 	FIELD(FIELD_U32, egress_policy, locked),
 	FIELD(FIELD_U32, egress_policy, rules),
 	FIELD(FIELD_U32, egress_policy, secrets),

@@ -42,7 +42,7 @@ struct egress_policy {
 	uint64_t generation;
 	uint64_t version;
 	uint32_t address; /* host order: the slot's */
-	uint32_t allow;   /* 0: nothing at all */
+	uint32_t mode;    /* enum network_mode; 0: nothing at all */
 	uint32_t locked;
 	uint32_t rules, secrets; /* how many follow */
 	/* 0: any */

@@ -2,7 +2,7 @@
 import json
 import subprocess
 
-from world import BERTHD, OUTSIDE, encode
+from world import BERTHD, HOST, OUTSIDE, encode
 
 ALLOW = [("api.example.com", "443 80 7000 7001"), ("*.example.net", "443 80")]
 CONNECT = """
@@ -69,6 +69,45 @@ def test_allowed_names_work(w):
     big = w.inside("sh", "-c", f"head -c 3000000 /dev/zero | curl -sS -m 30 --cacert {w.work}/ca.pem --data-binary @- https://api.example.com/big")
     assert json.loads(big.stdout)["body"] == 3000000, big
     assert not w.events, w.events
+
+
+OPEN = 2  # enum network_mode
+
+
+def test_open_reaches_what_is_public(w):
+    assert w.policy(mode=OPEN)["version"] == w.version
+    assert json.loads(w.curl("http://www.example.com/hello").stdout)["path"] == "/hello"
+    assert json.loads(w.curl("https://evil.example.org/tls").stdout)["path"] == "/tls"
+    assert tcp(w, "api.example.com", 7000, "s.send(b'ab'); print(s.recv(9))").stdout == "b'ab'\n"
+    assert tcp(w, OUTSIDE, 7000, "s.send(b'ip'); print(s.recv(9))").stdout == "b'ip'\n", "an address, and no name"
+    assert json.loads(w.curl(f"http://{OUTSIDE}/ip").stdout)["path"] == "/ip"
+    assert not w.events, w.events
+
+
+def test_open_does_not_reach_inwards(w):
+    """Not by an address, not by a public name that leads there, not by an address of this host that is public."""
+    w.policy(mode=OPEN)
+    for address in ("10.0.0.1", "169.254.169.254", "192.168.0.1", "127.0.0.2", "198.18.200.1", "100.64.0.9"):
+        tcp(w, address, 80, "s.send(b'GET / HTTP/1.0\\r\\n\\r\\n'); print(s.recv(9))")
+        if address != "127.0.0.2":  # its own loopback
+            w.event("address", address)
+    for name in ("inner.example.com", "metadata.example.com", "private.example.com", "self.example.com", "second.example.com"):
+        assert json.loads(w.curl(f"http://{name}/").stdout)["code"] == "inner_address", name
+        w.event("inner_address", name)
+    for own in HOST:
+        tcp(w, own, 80, "s.send(b'GET / HTTP/1.0\\r\\n\\r\\n'); print(s.recv(9))")
+        w.event("inner_address", own)
+    assert ask(w, "localhost") == ["3"], "no name that a rule could have"
+
+
+def test_open_is_over_with_the_next_policy(w):
+    w.policy(mode=OPEN)
+    assert w.curl("http://evil.example.org/").returncode == 0
+    w.policy(ALLOW)
+    assert w.curl("http://evil.example.org/").returncode != 0
+    refused = w.policy(mode=3)
+    assert refused["version"] == 0 and "mode 3" in refused["why"], refused
+    assert w.curl("http://api.example.com/").returncode != 0, "closed by what is not understood"
 
 
 def test_other_ports_are_bytes(w):
@@ -240,7 +279,7 @@ def test_what_is_not_http(w):
 
 
 def test_nothing_without_rules(w):
-    w.policy([], allow=0)
+    w.policy([], mode=0)
     assert w.curl("https://api.example.com/").returncode == 6
     w.event("name", "api.example.com")
 

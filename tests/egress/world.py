@@ -230,7 +230,7 @@ class World:
         """rules: (host, ports[, methods, paths, bootstrap]); answers with the confirmation."""
         self.version = version or self.version + 1
         self.confirms.clear()
-        caps = {"generation": self.generation, "allow": 1, "ca_seed": SECRET_SEED, **caps}
+        caps = {"generation": self.generation, "mode": 1, "ca_seed": SECRET_SEED, **caps}
         self.control.send(encode("policy", sandbox=sandbox, version=self.version, rules=len(rules), secrets=len(secrets),
                                  address=struct.unpack(">I", socket.inet_aton(address))[0], **caps))
         for r in rules:

@@ -179,6 +179,47 @@ def test_allowed_names_work_with_http_and_tls(s):
     assert reaches(s, box, "http://www.example.com/")["path"] == "/"
 
 
+@limit(120)
+def test_open_is_every_public_address_and_no_other(s):
+    box = make(s, {"mode": "open"})
+    got = s.api.get(f"/v1/sandboxes/{box}/network")
+    assert (got["mode"], got["in_force"]) == ("open", True) and "rules" not in got, got
+    assert reaches(s, box, "http://evil.example.org/plain")["path"] == "/plain"
+    assert reaches(s, box, "https://www.example.com/tls")["path"] == "/tls"
+    assert reaches(s, box, f"http://{outside.address}/ip")["path"] == "/ip"
+    for url, kind, name in (("http://meta.example.net/", "inner_address", "meta.example.net"),
+                            ("http://self.example.net/", "inner_address", "self.example.net"),
+                            (f"http://{outside.here}/", "inner_address", outside.here),
+                            ("http://169.254.169.254/", "address", "169.254.169.254"),
+                            ("http://100.64.0.3/", "address", "100.64.0.3")):
+        assert curl(s, box, url).exit_code != 0, url
+        event(s, box, kind, name)
+    status, out, err = s.berth("show", box)
+    assert status == 0 and re.search(rb"^network +open$", out, re.M), (out, err)
+    status, out, err = s.berth("network", "set", box)
+    assert status == 0 and b"reaches    nothing" in out, (out, err)
+    assert curl(s, box, "http://evil.example.org/").exit_code != 0, "the next connection"
+    status, out, err = s.berth("network", "set", "--open", box)
+    assert status == 0 and b"everything that is public" in out, (out, err)
+    status, out, err = s.berth("network", "set", "--open", box, "api.example.com")
+    assert status != 0 and b"cannot both" in err, err
+
+
+def test_open_is_asked_for_by_that_word(s):
+    wget = ("curl", "-sS", "-m", "20", "http://evil.example.org/run")
+    status, out, err = s.berth("run", "--network", "open", images.have(s, "curl"), "--", *wget)
+    assert status == 0 and json.loads(out)["path"] == "/run", (out, err)
+    assert s.berth("run", images.have(s, "curl"), "--", *wget)[0] != 0, "never by default"
+    for wrong, says in ((("--network", "all"), b"mode must be"), (("--network", "open", "--allow", "a.example.com"), b"cannot both")):
+        status, out, err = s.berth("run", *wrong, images.have(s, "curl"), "--", "true")
+        assert status != 0 and says in err, (wrong, err)
+    try:
+        s.api.create(images.have(s, "curl"), network={"mode": "open", "rules": [{"host": "a.example.com"}]})
+        assert False, "rules in mode open"
+    except ApiError as e:
+        assert "has no rules" in str(e), e
+
+
 @limit(180)
 def test_every_way_around_is_refused_and_said(s):
     box, other = make(s, ALLOW), make(s, ALLOW)

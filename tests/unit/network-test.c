@@ -55,6 +55,79 @@ TEST(mode_none_is_nothing)
 	network_done(&n);
 }
 
+TEST(mode_open_is_every_name_and_every_public_address)
+{
+	struct network n = { 0 };
+
+	reads("{\"mode\":\"open\"}", &n);
+	CHECK_INT(n.mode, NETWORK_OPEN);
+	CHECK(network_allows_name(&n, "a.example.com") && network_allows_name(&n, "203.0.113.7"));
+	CHECK(network_allows_port(&n, "a.example.com", 22));
+	CHECK(network_allows_port(&n, "203.0.113.7", 65535));
+	CHECK(network_allows_request(&n, "a.example.com", 80, "DELETE", "/a/../b"));
+	CHECK(!network_wants_http(&n, "a.example.com", 443));
+	network_done(&n);
+}
+
+TEST(mode_open_does_not_reach_inwards)
+{
+	static const char *const inner[] = { "127.0.0.1", "10.0.0.1", "169.254.169.254",
+					     "192.168.1.1", "198.18.0.1", "100.64.0.2" };
+	static const char *const no_names[] = { "localhost", "", "metadata", "a..b", "0x7f.1" };
+	struct network n = { 0 };
+
+	reads("{\"mode\":\"open\"}", &n);
+	for (size_t i = 0; i < array_len(inner); i++) {
+		CHECK(!network_allows_name(&n, inner[i]) && !network_allows_port(&n, inner[i], 80));
+		CHECK(!network_allows_request(&n, inner[i], 80, "GET", "/"));
+		CHECK(network_wants_http(&n, inner[i], 80));
+	}
+	for (size_t i = 0; i < array_len(no_names); i++)
+		CHECK(!network_allows_name(&n, no_names[i]));
+	/* By the mode alone; what leads to an address of the host asks for a rule. */
+	CHECK(!network_rule_allows(&n, "a.example.com", 443));
+	CHECK(!network_rule_allows(&n, "203.0.113.7", 443));
+	network_done(&n);
+}
+
+TEST(a_rule_allows_only_in_mode_allow)
+{
+	struct network n = { 0 };
+
+	reads(RULE("\"ports\":[80]"), &n);
+	CHECK(network_rule_allows(&n, "a.example.com", 80));
+	CHECK(!network_rule_allows(&n, "a.example.com", 81));
+	CHECK(!network_allows_name(&n, "b.example.com") && !network_allows_port(&n, "1.1.1.1", 80));
+	n.mode = NETWORK_OPEN;
+	CHECK(!network_rule_allows(&n, "a.example.com", 80));
+	network_done(&n);
+}
+
+TEST(mode_open_has_limits_and_secrets_but_no_rules)
+{
+	cleanup(buf_done) struct buf out = buf_make(1024);
+	struct network n = { 0 };
+
+	reads("{\"mode\":\"open\",\"max_requests\":3,\"secrets\":[\"one\"]}", &n);
+	CHECK(n.max_requests == 3 && n.secret_count == 1 && !network_has_address(&n));
+	network_json(&out, &n);
+	CHECK_STR(buf_str(&out),
+		  "\"mode\":\"open\",\"max_requests\":3,\"secrets\":[\"one\"]");
+	refuses("{\"mode\":\"open\",\"rules\":[{\"host\":\"a.example.com\"}]}", "no rules");
+	refuses("{\"mode\":\"open\",\"bootstrap\":[{\"host\":\"a.example.com\"}]}", "no rules");
+	refuses("{\"mode\":\"none\",\"secrets\":[\"one\"]}", "no rules");
+	refuses("{\"mode\":\"opened\"}", "mode must be");
+	refuses("{\"mode\":\"\"}", "mode must be");
+	network_done(&n);
+}
+
+TEST(the_modes_have_the_names_of_the_api)
+{
+	CHECK_STR(network_mode_name(NETWORK_NONE), "none");
+	CHECK_STR(network_mode_name(NETWORK_ALLOW), "allow");
+	CHECK_STR(network_mode_name(NETWORK_OPEN), "open");
+}
+
 TEST(methods_and_paths)
 {
 	struct network n = { 0 };
@@ -346,7 +419,7 @@ TEST(bytes_that_are_no_http_may_go_where_one_rule_has_no_words)
 	CHECK(!network_allows_request(&n, "a.example.com", 8080, "GET", "/"));
 	CHECK(!network_allows_request(&n, "c.example.com", 443, "GET", "/"));
 	CHECK(network_allows_request(&n, "b.example.com", 443, "PUT", "/x"));
-	n.allow = false;
+	n.mode = NETWORK_NONE;
 	CHECK(!network_allows_name(&n, "a.example.com"));
 	CHECK(!network_allows_port(&n, "a.example.com", 22));
 	network_done(&n);
@@ -396,6 +469,7 @@ TEST(two_are_equal_when_they_allow_the_same)
 {
 	static const char *const texts[] = {
 		"{\"mode\":\"none\"}",
+		"{\"mode\":\"open\"}",
 		RULE("\"ports\":[80]"),
 		RULE("\"ports\":[81]"),
 		RULE("\"ports\":[80,81]"),
@@ -424,15 +498,15 @@ TEST(two_are_equal_when_they_allow_the_same)
 			if (network_equal(&all[i], &all[k]) != (i == k))
 				test_fail(__FILE__, __LINE__, "%s and %s", texts[i], texts[k]);
 	reads(turned, &other);
-	CHECK(network_equal(&all[8], &other) && network_equal(&other, &all[8]));
+	CHECK(network_equal(&all[9], &other) && network_equal(&other, &all[9]));
 	memcpy(other.secrets[0], "one", 4);
 	other.secret_count = 1;
-	CHECK(!network_equal(&all[8], &other) && !network_equal(&other, &all[8]));
-	memcpy(all[8].secrets[0], "two", 4);
-	all[8].secret_count = 1;
-	CHECK(!network_equal(&all[8], &other));
-	memcpy(all[8].secrets[0], "one", 4);
-	CHECK(network_equal(&all[8], &other));
+	CHECK(!network_equal(&all[9], &other) && !network_equal(&other, &all[9]));
+	memcpy(all[9].secrets[0], "two", 4);
+	all[9].secret_count = 1;
+	CHECK(!network_equal(&all[9], &other));
+	memcpy(all[9].secrets[0], "one", 4);
+	CHECK(network_equal(&all[9], &other));
 	network_done(&other);
 	for (size_t i = 0; i < array_len(texts); i++)
 		network_done(&all[i]);
@@ -444,9 +518,9 @@ TEST(what_is_behind_the_last_rule_is_no_rule)
 		{ .host = "a.example.com", .ports = { 80 }, .port_count = 1 },
 		{ .host = "b.example.com", .ports = { 81 }, .port_count = 1 },
 	};
-	struct network one = { .allow = true, .rules = rules, .count = 1 };
-	struct network both = { .allow = true, .rules = rules, .count = 2 };
-	struct network second = { .allow = true, .rules = &rules[1], .count = 1 };
+	struct network one = { .mode = NETWORK_ALLOW, .rules = rules, .count = 1 };
+	struct network both = { .mode = NETWORK_ALLOW, .rules = rules, .count = 2 };
+	struct network second = { .mode = NETWORK_ALLOW, .rules = &rules[1], .count = 1 };
 
 	CHECK(network_allows_port(&one, "a.example.com", 80));
 	CHECK(!network_allows_port(&one, "b.example.com", 81));

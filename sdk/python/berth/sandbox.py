@@ -6,7 +6,7 @@ import shlex
 import threading
 import time
 import urllib.parse
-from typing import Any, BinaryIO, Callable, Dict, Generator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
+from typing import Any, BinaryIO, Callable, Dict, Generator, List, Literal, Mapping, NoReturn, Optional, Sequence, Tuple, Union
 
 from . import exec as commands
 from . import process as processes
@@ -22,7 +22,8 @@ WORKSPACE = "/workspace"
 DELETE_POLL, DELETE_WAIT = 0.5, 120.0
 
 Command = Union[str, Sequence[str]]  # a line for a shell, or the words of a program
-Policy = Union[wire.NetworkPolicy, Sequence[str]]  # the whole of it, or the names it allows
+# The whole of it, the names it allows, or a mode that needs no more: every public address, or nothing.
+Policy = Union[wire.NetworkPolicy, Sequence[str], Literal["open", "none"]]
 
 
 def _check_names(env):
@@ -212,6 +213,8 @@ def policy_of(network):
     """A list of names is the policy that allows them, and nothing else."""
     if isinstance(network, dict):
         return network
+    if isinstance(network, str):  # a sequence of names, too, if it were not looked at
+        return {"mode": network}
     return {"mode": "allow", "rules": [{"host": host} for host in network]} if network else {"mode": "none"}
 
 

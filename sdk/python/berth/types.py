@@ -60,7 +60,7 @@ NetworkRule = TypedDict('NetworkRule', {
 }, total=False)
 
 NetworkPolicy = TypedDict('NetworkPolicy', {
-    'mode': Literal['none', 'allow'],
+    'mode': Literal['none', 'allow', 'open'],
     'rules': List['NetworkRule'],
     'bootstrap': List['NetworkRule'],
     'secrets': List[str],
@@ -70,7 +70,7 @@ NetworkPolicy = TypedDict('NetworkPolicy', {
 }, total=False)
 
 Network = TypedDict('Network', {
-    'mode': Literal['none', 'allow'],
+    'mode': Literal['none', 'allow', 'open'],
     'rules': List['NetworkRule'],
     'bootstrap': List['NetworkRule'],
     'secrets': List[str],

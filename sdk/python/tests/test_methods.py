@@ -216,6 +216,9 @@ class Methods(WithBox):
         self.assertEqual(box.set_network({"mode": "allow", "bootstrap": [{"host": "*.example.net"}]})["phase"], "bootstrap")
         self.assertEqual(box.lock_network()["phase"], "locked")
         self.assertEqual(box.set_network([])["mode"], "none")
+        self.assertEqual(box.set_network("open")["mode"], "open")
+        self.assertEqual(box.get_network()["in_force"], True)
+        self.assertEqual(box.set_network("none")["mode"], "none")
         with self.assertRaises(berth.InvalidError):
             box.set_network(["https://api.example.com"])
         box.destroy()

@@ -81,7 +81,8 @@ export interface NetworkRule {
 }
 
 export interface NetworkPolicy {
-  mode: 'none' | 'allow';
+  /** Nothing; what the rules name; or, without rules, every public address and no inner one. */
+  mode: 'none' | 'allow' | 'open';
   rules?: NetworkRule[];
   /** Allowed, too, until it is locked. */
   bootstrap?: NetworkRule[];
@@ -93,7 +94,7 @@ export interface NetworkPolicy {
 }
 
 export interface Network {
-  mode: 'none' | 'allow';
+  mode: 'none' | 'allow' | 'open';
   rules?: NetworkRule[];
   bootstrap?: NetworkRule[];
   secrets?: string[];

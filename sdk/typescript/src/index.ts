@@ -2,7 +2,7 @@ export { Berth } from './client.js';
 export type { BerthOptions } from './client.js';
 export * from './errors.js';
 export { Sandbox, Session, getSandbox } from './sandbox.js';
-export type { Limits, Receipt, SandboxOptions, SandboxRecord, SessionOptions } from './sandbox.js';
+export type { Limits, Policy, Receipt, SandboxOptions, SandboxRecord, SessionOptions } from './sandbox.js';
 export { Secrets } from './secrets.js';
 export type { LogEntry, Network, NetworkPolicy, NetworkRule, Secret, SecretSpec, SecurityEvent, Usage } from './api.js';
 export { CommandLostError, CommandTimeoutError, ExecResult } from './exec.js';

@@ -26,9 +26,12 @@ export interface SandboxOptions {
   /** The limits of a new one, by name and one by one. */
   profile?: string;
   limits?: Limits;
-  /** What a new one may reach: a whole policy, or names. */
-  network?: Api.NetworkPolicy | string[];
+  /** What a new one may reach: a whole policy, names, or a mode that needs no more. */
+  network?: Policy;
 }
+
+/** The whole of it, the names it allows, every public address, or nothing. */
+export type Policy = Api.NetworkPolicy | string[] | 'open' | 'none';
 
 export type Limits = Partial<Omit<Api.Profile, 'name' | 'built_in'>>;
 
@@ -282,7 +285,8 @@ function sameMap(a: Record<string, string>, b: Record<string, string> = {}): boo
   return names.length === Object.keys(b).length && names.every((name) => a[name] === b[name]);
 }
 
-function policyOf(network: Api.NetworkPolicy | string[]): Api.NetworkPolicy {
+function policyOf(network: Policy): Api.NetworkPolicy {
+  if (typeof network === 'string') return { mode: network };
   if (!Array.isArray(network)) return network;
   return network.length ? { mode: 'allow', rules: network.map((host) => ({ host })) } : { mode: 'none' };
 }
@@ -449,7 +453,7 @@ export class Sandbox extends Workspace {
   }
 
   /** The whole policy, or the names it may reach. It holds if the answer says `in_force`. */
-  async setNetwork(policy: Api.NetworkPolicy | string[]): Promise<Api.Network> {
+  async setNetwork(policy: Policy): Promise<Api.Network> {
     return this.client.json('PUT', `${await this.base()}/network`, { json: policyOf(policy), key: randomId('network_') });
   }
 

@@ -299,6 +299,9 @@ test('what it may reach', async () => {
   assert.equal((await reaching.setNetwork({ mode: 'allow', bootstrap: [{ host: '*.example.net' }] })).phase, 'bootstrap');
   assert.equal((await reaching.lockNetwork()).phase, 'locked');
   assert.equal((await reaching.setNetwork([])).mode, 'none');
+  assert.equal((await reaching.setNetwork('open')).mode, 'open');
+  assert.equal((await reaching.getNetwork()).in_force, true);
+  assert.equal((await reaching.setNetwork('none')).mode, 'none');
   await assert.rejects(reaching.setNetwork(['https://api.example.com']), /is no host name/);
   await reaching.destroy();
   assert.deepEqual([(await reaching.getNetwork()).in_force, await reaching.getSecurityEvents()], [false, refused]);

@@ -67,7 +67,7 @@ static void fill(struct egress_policy *p, const struct network_row *row, const s
 		 const struct limits *l)
 {
 	p->version = row->version;
-	p->allow = n->allow;
+	p->mode = n->mode;
 	p->locked = row->locked;
 	p->max_connections = tighter(n->max_connections, l->of[LIMIT_CONNECTIONS]);
 	p->max_requests = tighter(n->max_requests, l->of[LIMIT_REQUESTS]);
@@ -103,7 +103,7 @@ static void close_box(struct wire *w, struct egress_policy *p, const struct err 
 {
 	wire_done(w);
 	snprintf(w->why, sizeof(w->why), "%.199s", why->msg);
-	p->allow = p->rules = p->secrets = 0;
+	p->mode = p->rules = p->secrets = 0;
 	add(w, EGRESS_POLICY, p);
 }
 
