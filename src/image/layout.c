@@ -88,7 +88,7 @@ static int read_config(int dir, const struct json *manifest, struct image_config
 		strv_add(&c->env, "PATH=" IMAGE_PATH);
 	add_all(&c->entrypoint, json_get(inner, "Entrypoint"), IMAGE_ARGS_MAX);
 	add_all(&c->cmd, json_get(inner, "Cmd"), IMAGE_ARGS_MAX);
-	return image_config_check(c, e);
+	return 0; /* checked when its user is known in numbers, too */
 }
 
 static int open_layer(int dir, const char *digest, struct layout *l, struct err *e)

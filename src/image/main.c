@@ -37,14 +37,29 @@ struct job {
 	struct report report;
 };
 
-static int write_config(const struct image_config *c, struct err *e)
+/*
+ * Opened before the image's root is entered, which leads nowhere else, and written after: who
+ * the image's user is stands in its own files.
+ */
+static int open_config(int *ret, struct err *e)
+{
+	*ret = openat(IMAGE_FD, IMAGE_CONFIG_FILE,
+		      O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return *ret < 0 ? err_sys(e, errno, "make the image's config") : 0;
+}
+
+static int write_config(int fd, const struct image_config *c, struct err *e)
 {
 	cleanup(buf_done) struct buf record = buf_make(IMAGE_CONFIG_MAX);
 
 	image_config_encode(&record, c);
 	if (buf_overflowed(&record))
 		return err_set(e, ERR_TOO_LARGE, "the image's environment is too long");
-	return file_replace(IMAGE_FD, IMAGE_CONFIG_FILE, record.data, record.len, e);
+	if (image_config_check(c, e) < 0)
+		return -1;
+	if (write_all(fd, record.data, record.len) < 0 || fsync(fd) < 0)
+		return err_sys(e, errno, "write the image's config");
+	return 0;
 }
 
 /* From here on only descriptors of plain files are left that lead anywhere else. */
@@ -60,19 +75,23 @@ static int enter_rootfs(struct err *e)
 static int import(struct job *j, char digest[80], struct err *e)
 {
 	cleanup(image_config_done) struct image_config c = { .cwd = "/" };
+	cleanup(close_fd) int config = -1;
 	struct stat st;
 
 	strv_add(&c.env, "PATH=" IMAGE_PATH);
 	if (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode))
 		j->unpack.total = (uint64_t)st.st_size;
-	if (write_config(&c, e) < 0 || enter_rootfs(e) < 0)
+	if (open_config(&config, e) < 0 || enter_rootfs(e) < 0 ||
+	    unpack_tar(&j->unpack, STDIN_FILENO, digest, e) < 0)
 		return -1;
-	return unpack_tar(&j->unpack, STDIN_FILENO, digest, e);
+	return write_config(config, &c, e);
 }
 
 static int unpack_layers(struct job *j, struct layout *l, char digest[80], struct err *e)
 {
-	if (layout_open(PULL_LAYOUT, l, e) < 0 || write_config(&l->config, e) < 0 ||
+	cleanup(close_fd) int config = -1;
+
+	if (layout_open(PULL_LAYOUT, l, e) < 0 || open_config(&config, e) < 0 ||
 	    enter_rootfs(e) < 0)
 		return -1;
 	j->unpack.total = l->bytes;
@@ -85,7 +104,9 @@ static int unpack_layers(struct job *j, struct layout *l, char digest[80], struc
 			return err_set(e, ERR_INVALID, "layer %zu has another digest", i + 1);
 	}
 	memcpy(digest, l->digest, sizeof(l->digest));
-	return 0;
+	if (rootfs_user(&l->config, e) < 0)
+		return -1;
+	return write_config(config, &l->config, e);
 }
 
 static int unpack(struct job *j, char digest[80], struct err *e)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "init/pty.h"
+#include "init/user.h"
 #include "lib/fault.h"
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -25,6 +26,7 @@
 enum stage {
 	STAGE_SETUP,
 	STAGE_TREE,
+	STAGE_USER,
 	STAGE_CWD,
 	STAGE_EXEC,
 };
@@ -152,6 +154,8 @@ static enum stage become(const struct exec_request *q, const struct tree *t,
 		return STAGE_TREE;
 	if (place_fds(p, more) < 0 || (p->slave >= 0 && pty_control(STDIN_FILENO) < 0))
 		return STAGE_SETUP;
+	if (user_become() < 0)
+		return STAGE_USER;
 	if (q->cwd[0] && chdir(q->cwd) < 0)
 		return STAGE_CWD;
 	environ = env->items; /* execvp() looks for PATH there */

@@ -12,6 +12,7 @@
 
 #include "init/outfit.h"
 #include "init/server.h"
+#include "init/user.h"
 
 #define LISTEN_FD 3
 
@@ -40,7 +41,16 @@ static int open_server(int argc, char **argv, struct server *s, struct err *e)
 		close_from(LISTEN_FD);
 		return server_open_path(s, argv[2], e);
 	}
-	return err_set(e, ERR_INVALID, "usage: berth-init --fd 3 | --listen PATH [--trust TEXT]");
+	return err_set(e, ERR_INVALID, "usage: berth-init --fd 3 | --listen PATH [--trust TEXT] [--user IDS]");
+}
+
+/* The value of an option behind the first two words, or NULL. */
+static const char *option(int argc, char **argv, const char *name)
+{
+	for (int i = 3; i + 1 < argc; i += 2)
+		if (strcmp(argv[i], name) == 0)
+			return argv[i + 1];
+	return NULL;
 }
 
 /* A guest may get at what we hold open, on gVisor: it must not be a file of the host. */
@@ -55,19 +65,20 @@ static void forget_stdio(void)
 
 int main(int argc, char **argv)
 {
+	const char *user = option(argc, argv, "--user");
 	struct server s;
 	struct err e;
 
 	/* Commands run as the same user: keep them out of our memory. */
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	umask(022); /* the host's services have a narrower one: not for what is made here */
-	if (open_server(argc, argv, &s, &e) < 0) {
+	if ((user && user_set(user, &e) < 0) || open_server(argc, argv, &s, &e) < 0) {
 		fprintf(stderr, "berth-init: %s\n", e.msg);
 		return EXIT_FAILURE;
 	}
 	forget_stdio();
 	if (getpid() == 1) /* it is a box, not a test */
-		outfit(argc == 5 && strcmp(argv[3], "--trust") == 0 ? argv[4] : NULL);
+		outfit(option(argc, argv, "--trust"));
 	/* As pid 1 this is so anyway; elsewhere orphans come to us all the same. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	server_run(&s);

@@ -13,6 +13,7 @@
 #include "init/peer.h"
 #include "init/port.h"
 #include "init/shell.h"
+#include "init/user.h"
 
 #define FIRST_FRAME_MS 30000
 
@@ -65,7 +66,8 @@ void operation_run(int conn, int hub)
 	int n;
 
 	peer_open(&p, conn);
-	n = first_frame(&p, &f, &e);
+	n = user_make_as() < 0 ? err_sys(&e, errno, "take the ids of the image's user")
+			       : first_frame(&p, &f, &e);
 	if (n > 0)
 		verbs[f.type](&p, &f, hub);
 	else if (n < 0)

@@ -33,6 +33,7 @@
 #define START_LIMIT_MS 30000
 #define HELLO_LIMIT_MS 30000
 #define INIT_ARGS_MAX  8
+#define INIT_MORE      4
 #define OPEN_FILES_MAX 65536
 
 /*
@@ -122,16 +123,21 @@ static void add_home(struct strv *env)
 	strv_add(env, "HOME=/root");
 }
 
-/* What berth-init is started with. */
-static void init_args(const struct allocation *a, const char *args[INIT_ARGS_MAX])
+/* What berth-init is started with: at most INIT_MORE of ours, and the end. */
+static void init_args(const struct allocation *a, const struct image_config *image,
+		      const char *args[INIT_ARGS_MAX])
 {
 	size_t n = 0;
 
-	for (; a->runtime->init_args[n] && n < INIT_ARGS_MAX - 3; n++)
+	for (; a->runtime->init_args[n] && n < INIT_ARGS_MAX - INIT_MORE - 1; n++)
 		args[n] = a->runtime->init_args[n];
 	if (a->spec.trust[0]) {
 		args[n++] = "--trust";
 		args[n++] = a->spec.trust;
+	}
+	if (image->user[0]) {
+		args[n++] = "--user";
+		args[n++] = image->user;
 	}
 	args[n] = NULL;
 }
@@ -166,7 +172,7 @@ static int write_config(struct allocation *a, struct err *e)
 	if (image_read_config(a->node, a->spec.image, &image, e) < 0)
 		return -1;
 	add_home(&image.env);
-	init_args(a, args);
+	init_args(a, &image, args);
 	if (!cgroup_path(&a->node->cgroups, a->name, cgroup, sizeof(cgroup)))
 		return err_set(e, ERR_INVALID, "cgroup path of %s is too long", a->name);
 	bundle_write(&text, &b);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "proto/user-ids.h"
 #include "proto/writer.h"
 
 void image_config_done(struct image_config *c)
@@ -22,6 +23,8 @@ void image_config_encode(struct buf *out, const struct image_config *c)
 
 int image_config_check(const struct image_config *c, struct err *e)
 {
+	struct user_ids ids;
+
 	if (c->cwd[0] != '/')
 		return err_set(e, ERR_INVALID, "the working directory is not absolute: \"%.60s\"",
 			       c->cwd);
@@ -29,7 +32,7 @@ int image_config_check(const struct image_config *c, struct err *e)
 		if (c->env.items[i][0] == '=' || !strchr(c->env.items[i], '='))
 			return err_set(e, ERR_INVALID, "not an environment variable: \"%.40s\"",
 				       c->env.items[i]);
-	return 0;
+	return c->user[0] ? user_ids_parse(c->user, &ids, e) : 0;
 }
 
 int image_config_decode(struct bytes wire, struct image_config *ret, struct err *e)

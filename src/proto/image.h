@@ -19,7 +19,7 @@
 
 struct image_config {
 	char cwd[IMAGE_CWD_SIZE];   /* absolute */
-	char user[IMAGE_USER_SIZE]; /* as the image says it; empty: root */
+	char user[IMAGE_USER_SIZE]; /* in numbers, see proto/user-ids.h; empty: root */
 	struct strv env;            /* "name=value" */
 	struct strv entrypoint, cmd;
 };

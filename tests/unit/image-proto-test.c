@@ -4,7 +4,7 @@
 
 TEST(a_config_comes_out_as_it_went_in)
 {
-	cleanup(image_config_done) struct image_config c = { .cwd = "/srv", .user = "web:web" };
+	cleanup(image_config_done) struct image_config c = { .cwd = "/srv", .user = "1000:50:27,100" };
 	cleanup(image_config_done) struct image_config back = { 0 };
 	cleanup(buf_done) struct buf b = buf_make(4096);
 	struct err e;
@@ -15,7 +15,7 @@ TEST(a_config_comes_out_as_it_went_in)
 	image_config_encode(&b, &c);
 	CHECK_OK(image_config_decode((struct bytes){ (void *)b.data, b.len }, &back, &e), &e);
 	CHECK_STR(back.cwd, "/srv");
-	CHECK_STR(back.user, "web:web");
+	CHECK_STR(back.user, "1000:50:27,100");
 	CHECK_STR(back.env.items[0], "A=b");
 	CHECK_STR(back.entrypoint.items[0], "/bin/sh");
 	CHECK_STR(back.cmd.items[0], "-c");
@@ -34,6 +34,10 @@ TEST(a_config_nobody_could_use_is_refused)
 
 	CHECK_ERR(image_config_check(&c, &e), &e, ERR_INVALID);
 	c.cwd[0] = '/';
+	CHECK_OK(image_config_check(&c, &e), &e);
+	memcpy(c.user, "web", 4); /* a name means nothing outside of its image */
+	CHECK_ERR(image_config_check(&c, &e), &e, ERR_INVALID);
+	memcpy(c.user, "0:0", 4);
 	CHECK_OK(image_config_check(&c, &e), &e);
 	strv_add(&c.env, "=b");
 	CHECK_ERR(image_config_check(&c, &e), &e, ERR_INVALID);
