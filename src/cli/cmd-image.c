@@ -191,7 +191,8 @@ const struct command cmd_image_import = {
 	.name = "image import",
 	.usage = "NAME FILE.tar|-",
 	.help = "Make an image from a tar of a root filesystem",
-	.details = "The tar may be plain, gzip or zstd.",
+	.details = "Or from an image with its layers, as docker save writes it. Plain, gzip, xz or "
+		   "zstd.",
 	.min = 2,
 	.max = 2,
 	.run = import,

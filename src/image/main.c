@@ -1,7 +1,7 @@
 /*
  * berth-image: fills the directory it is given with an image.
  *
- *   berth-image [--max-bytes N] import             < a tar
+ *   berth-image [--max-bytes N] import             < a tar of a root, or of an image's layers
  *   berth-image [--max-bytes N] [--insecure] pull REFERENCE
  *
  * Descriptor 3 is the image's directory with an empty `rootfs` in it, 4 is
@@ -28,7 +28,8 @@
 #include "lib/file.h"
 #include "lib/str.h"
 
-#define IMAGE_FD 3
+#define IMAGE_FD          3
+#define ARCHIVE_DEPTH_MAX 8 /* "./blobs/sha256/..." has four */
 
 struct job {
 	bool insecure;
@@ -72,41 +73,79 @@ static int enter_rootfs(struct err *e)
 	return chmod("/", 0755) < 0 ? err_sys(e, errno, "open the root directory to all") : 0;
 }
 
-static int import(struct job *j, char digest[80], struct err *e)
+static int import_rootfs(struct job *j, char digest[80], struct err *e)
 {
 	cleanup(image_config_done) struct image_config c = { .cwd = "/" };
 	cleanup(close_fd) int config = -1;
-	struct stat st;
 
 	strv_add(&c.env, "PATH=" IMAGE_PATH);
-	if (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode))
-		j->unpack.total = (uint64_t)st.st_size;
 	if (open_config(&config, e) < 0 || enter_rootfs(e) < 0 ||
 	    unpack_tar(&j->unpack, STDIN_FILENO, digest, e) < 0)
 		return -1;
 	return write_config(config, &c, e);
 }
 
-static int unpack_layers(struct job *j, struct layout *l, char digest[80], struct err *e)
+/* Over each other, into the root; `l` is open. */
+static int unpack_layers(struct job *j, struct layout *l, struct err *e)
 {
 	cleanup(close_fd) int config = -1;
 
-	if (layout_open(PULL_LAYOUT, l, e) < 0 || open_config(&config, e) < 0 ||
-	    enter_rootfs(e) < 0)
+	if (open_config(&config, e) < 0 || enter_rootfs(e) < 0)
 		return -1;
 	j->unpack.total = l->bytes;
+	j->unpack.read = 0;
 	for (size_t i = 0; i < l->count; i++) {
 		char got[UNPACK_DIGEST_SIZE];
 
 		if (unpack_layer(&j->unpack, l->layers[i], got, e) < 0)
 			return err_wrap(e, "layer %zu", i + 1);
-		if (strcmp(got, l->digests[i]) != 0)
+		if (l->digests[i][0] && strcmp(got, l->digests[i]) != 0)
 			return err_set(e, ERR_INVALID, "layer %zu has another digest", i + 1);
 	}
-	memcpy(digest, l->digest, sizeof(l->digest));
 	if (rootfs_user(&l->config, e) < 0)
 		return -1;
 	return write_config(config, &l->config, e);
+}
+
+/*
+ * First the archive into a directory of its own, then its layers. The image is known by the
+ * digest of the archive, the only one here that covers every byte of it.
+ */
+static int import_layers(struct job *j, struct layout *l, char digest[80], struct err *e)
+{
+	struct unpack outer = j->unpack;
+
+	outer.depth_max = ARCHIVE_DEPTH_MAX;
+	if (mkdir(PULL_DIR, 0700) < 0 || mkdir(PULL_LAYOUT, 0700) < 0 || chdir(PULL_LAYOUT) < 0)
+		return err_sys(e, errno, "make a directory for the archive");
+	if (unpack_tar(&outer, STDIN_FILENO, digest, e) < 0)
+		return -1;
+	if (chdir("/") < 0)
+		return err_sys(e, errno, "go back to the image's directory");
+	if (layout_open_archive(PULL_LAYOUT, l, e) < 0)
+		return -1;
+	return unpack_layers(j, l, e);
+}
+
+static int import(struct job *j, struct layout *l, char digest[80], struct err *e)
+{
+	bool layered = false;
+	struct stat st;
+
+	if (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode)) {
+		j->unpack.total = (uint64_t)st.st_size;
+		if (unpack_is_layered(STDIN_FILENO, &layered, e) < 0)
+			return -1;
+	}
+	return layered ? import_layers(j, l, digest, e) : import_rootfs(j, digest, e);
+}
+
+static int unpack_pulled(struct job *j, struct layout *l, char digest[80], struct err *e)
+{
+	if (layout_open(PULL_LAYOUT, l, e) < 0)
+		return -1;
+	memcpy(digest, l->digest, sizeof(l->digest));
+	return unpack_layers(j, l, e);
 }
 
 static int unpack(struct job *j, char digest[80], struct err *e)
@@ -117,7 +156,7 @@ static int unpack(struct job *j, char digest[80], struct err *e)
 		return err_sys(e, errno, "enter the image's directory");
 	if (confine_begin(e) < 0 || confine_root(".", e) < 0)
 		return -1;
-	return j->reference ? unpack_layers(j, &l, digest, e) : import(j, digest, e);
+	return j->reference ? unpack_pulled(j, &l, digest, e) : import(j, &l, digest, e);
 }
 
 /* What the unpacker leaves behind: all that its parent ever reads of it. */
@@ -177,21 +216,22 @@ static int pull(struct job *j, struct outcome *ret, struct err *e)
 		.max_bytes = j->unpack.max_bytes,
 		.report = &j->report,
 	};
-	int n = pull_run(&p, IMAGE_FD, e) < 0 ? -1 : run_unpacker(j, ret, e);
-	struct err later;
 
-	if (file_remove_tree(IMAGE_FD, PULL_DIR, &later) < 0 && n == 0) {
-		*e = later;
-		return -1;
-	}
-	return n; /* the first trouble is the one to tell */
+	return pull_run(&p, IMAGE_FD, e) < 0 ? -1 : run_unpacker(j, ret, e);
 }
 
 static int run(struct job *j, struct err *e)
 {
 	struct outcome o = { 0 };
+	int n = j->reference ? pull(j, &o, e) : run_unpacker(j, &o, e);
+	struct err later;
 
-	if ((j->reference ? pull(j, &o, e) : run_unpacker(j, &o, e)) < 0)
+	/* The layers as they came; the first trouble is the one to tell. */
+	if (file_remove_tree(IMAGE_FD, PULL_DIR, &later) < 0 && n == 0) {
+		*e = later;
+		return -1;
+	}
+	if (n < 0)
 		return -1;
 	report_done(o.digest, o.bytes);
 	return 0;

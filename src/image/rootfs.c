@@ -88,7 +88,7 @@ static int read_accounts(const char *name, struct buf *out, struct err *e)
 	if (n < 0)
 		return err_sys(e, errno, "read the image's %s", name);
 	if (buf_overflowed(out))
-		return err_set(e, ERR_TOO_LARGE, "the image's %s has more than %lu bytes", name,
+		return err_set(e, ERR_INVALID, "the image's %s has more than %lu bytes", name,
 			       ACCOUNTS_MAX);
 	return 0;
 }
@@ -108,7 +108,8 @@ static bool has_home(const struct strv *env)
 
 int rootfs_user(struct image_config *c, struct err *e)
 {
-	cleanup(buf_done) struct buf passwd = buf_make(ACCOUNTS_MAX), group = buf_make(ACCOUNTS_MAX);
+	cleanup(buf_done) struct buf passwd = buf_make(ACCOUNTS_MAX);
+	cleanup(buf_done) struct buf group = buf_make(ACCOUNTS_MAX);
 	char home[USER_HOME_SIZE + 8];
 	struct image_user u;
 

@@ -217,6 +217,15 @@ static int refuse_entry(struct archive *to, const char *path, struct err *e)
 		       "\"%.100s\" cannot be unpacked: %.150s", path, archive_error_string(to));
 }
 
+static size_t depth_of(const char *path)
+{
+	size_t n = 1;
+
+	for (const char *p = path; *p; p++)
+		n += *p == '/';
+	return n;
+}
+
 static int put_entry(struct unpack *u, struct archive *from, struct archive *to,
 		     const struct source *s, struct archive_entry *entry, struct err *e)
 {
@@ -225,6 +234,9 @@ static int put_entry(struct unpack *u, struct archive *from, struct archive *to,
 
 	if (!is_wanted(entry) || is_whiteout(entry))
 		return 0;
+	if (u->depth_max && depth_of(path) > u->depth_max)
+		return err_set(e, ERR_INVALID, "\"%.100s\" lies too deep for an image archive",
+			       path);
 	if (target && (target[0] == '/' || has_dotdot(target)))
 		return err_set(e, ERR_INVALID, "\"%.100s\" is a hard link out of the image: %.100s",
 			       path, target);
@@ -306,8 +318,9 @@ static int remove_named(const char *path, struct err *e)
 	return file_remove_tree(dir, name, e);
 }
 
-/* On its own and first: where in the layer a removal stands must not matter. */
-static int remove_all(int fd, struct err *e)
+/* Every entry's header, and none of its bytes: -1 also from `each`, which may stop it with 1. */
+static int walk(int fd, int (*each)(void *data, struct archive_entry *entry, struct err *e),
+		void *data, struct err *e)
 {
 	cleanup(source_close) struct source s = { 0 };
 	cleanup(reader_freep) struct archive *from = NULL;
@@ -321,19 +334,71 @@ static int remove_all(int fd, struct err *e)
 		return -1;
 	while ((n = next_entry(from, &s, &entry, e)) > 0) {
 		if (++entries > UNPACK_ENTRIES_MAX)
-			return err_set(e, ERR_TOO_LARGE, "a layer has more than %d files",
+			return err_set(e, ERR_TOO_LARGE, "the archive has more than %d files",
 				       UNPACK_ENTRIES_MAX);
-		if (is_whiteout(entry) && remove_named(archive_entry_pathname(entry), e) < 0)
-			return -1;
+		n = each(data, entry, e);
+		if (n != 0)
+			return n < 0 ? -1 : 0;
 	}
 	return n;
 }
 
+static int remove_one(void *data, struct archive_entry *entry, struct err *e)
+{
+	(void)data;
+	return is_whiteout(entry) ? remove_named(archive_entry_pathname(entry), e) : 0;
+}
+
+/* Removals on their own and first: where in the layer one stands must not matter. */
 int unpack_layer(struct unpack *u, int fd, char digest[UNPACK_DIGEST_SIZE], struct err *e)
 {
-	if (u->entries > 0 && remove_all(fd, e) < 0)
+	if (u->entries > 0 && walk(fd, remove_one, NULL, e) < 0)
 		return -1;
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return err_sys(e, errno, "go back to the beginning of a layer");
 	return unpack_tar(u, fd, digest, e);
+}
+
+/* --- what an archive is --- */
+
+struct looks {
+	bool manifest, layout, root;
+};
+
+/* The first directory or file of a path, whatever its beginning: "./usr/bin" is "usr". */
+static bool is_top(const char *path, const char *name, bool whole)
+{
+	size_t len = strlen(name);
+
+	while (str_starts(path, "./"))
+		path += 2;
+	if (strncmp(path, name, len) != 0)
+		return false;
+	return path[len] == '\0' || (path[len] == '/' && (!whole || path[len + 1] == '\0'));
+}
+
+static int look(void *data, struct archive_entry *entry, struct err *e)
+{
+	static const char *const root[] = { "bin", "dev", "etc", "lib", "usr" };
+	const char *path = archive_entry_pathname(entry);
+	struct looks *l = data;
+
+	(void)e;
+	for (size_t i = 0; i < array_len(root); i++)
+		l->root |= is_top(path, root[i], false);
+	l->manifest |= is_top(path, ARCHIVE_MANIFEST, true);
+	l->layout |= is_top(path, "oci-layout", true);
+	return l->root; /* most archives are one, and say so in the beginning */
+}
+
+int unpack_is_layered(int fd, bool *ret, struct err *e)
+{
+	struct looks l = { 0 };
+	struct err ignored; /* it is found again, and told, when the archive is unpacked */
+	int n = walk(fd, look, &l, &ignored);
+
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return err_sys(e, errno, "go back to the beginning of the archive");
+	*ret = n == 0 && !l.root && (l.manifest || l.layout);
+	return 0;
 }

@@ -17,6 +17,7 @@ struct unpack {
 	uint64_t bytes;       /* written so far */
 	uint64_t entries;     /* seen so far */
 	uint64_t read, total; /* of the input; total is 0 if nobody knows */
+	size_t depth_max;     /* of a path, 0: any */
 };
 
 #define UNPACK_DIGEST_SIZE 72 /* "sha256:" and 64 digits */
@@ -28,3 +29,11 @@ must_check int unpack_tar(struct unpack *u, int fd, char digest[UNPACK_DIGEST_SI
 /* The same for a layer over others: first what it removes, then what it adds. */
 must_check int unpack_layer(struct unpack *u, int fd, char digest[UNPACK_DIGEST_SIZE],
 			    struct err *e);
+
+#define ARCHIVE_MANIFEST "manifest.json"
+
+/*
+ * Whether it is no root filesystem but an image with its layers, as `docker save`
+ * and `podman save` write them. `fd` is a file, read from its beginning again afterwards.
+ */
+must_check int unpack_is_layered(int fd, bool *ret, struct err *e);

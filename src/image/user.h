@@ -12,6 +12,6 @@ struct image_user {
 	char home[USER_HOME_SIZE]; /* "/" if the files say none */
 };
 
-/* The files are a stranger's bytes. A name that is in none of them is refused; a number need not be. */
+/* The files are a stranger's bytes. A name must be in them; a number need not be. */
 must_check int user_find(const char *user, struct bytes passwd, struct bytes group,
 			 struct image_user *ret, struct err *e);

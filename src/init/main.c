@@ -41,7 +41,8 @@ static int open_server(int argc, char **argv, struct server *s, struct err *e)
 		close_from(LISTEN_FD);
 		return server_open_path(s, argv[2], e);
 	}
-	return err_set(e, ERR_INVALID, "usage: berth-init --fd 3 | --listen PATH [--trust TEXT] [--user IDS]");
+	return err_set(e, ERR_INVALID, "usage: berth-init --fd 3 | --listen PATH [--trust TEXT] "
+				       "[--user IDS]");
 }
 
 /* The value of an option behind the first two words, or NULL. */

@@ -10,9 +10,9 @@
 
 #include "lib/err.h"
 
-#define USER_ID_MAX         65535 /* of those a sandbox has; see node/userns.h */
-#define USER_GROUPS_MAX     32    /* besides its own */
-#define USER_IDS_TEXT_SIZE  256
+#define USER_ID_MAX        65535 /* of those a sandbox has; see node/userns.h */
+#define USER_GROUPS_MAX    32    /* besides its own */
+#define USER_IDS_TEXT_SIZE 256
 
 struct user_ids {
 	uint32_t uid, gid;

@@ -1,4 +1,4 @@
-/* USER, /etc/passwd and /etc/group, a NUL between them. What is found can be told and told again. */
+/* USER, /etc/passwd and /etc/group, a NUL between them. What is found can be told, and read. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 """Images: from a real registry, from a tar, and from a tar that means harm."""
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -10,8 +11,9 @@ import tarfile
 import threading
 import urllib.request
 
-from marks import limit
+from marks import limit, only
 from server import free_port, wait_until
+from test_terminals import sh as terminal
 
 RUNTIMES = ("crun",)
 PORT = free_port()
@@ -121,11 +123,189 @@ def test_an_image_from_a_registry_runs_with_its_own_words(s):
     assert code == 125 and err, err  # nobody listens any more
 
 
+def push_with_user(s, registry, name, user, accounts=True):
+    """An image of one layer with a USER, and a web server's account among its own."""
+    layout, bundle = registry.dir / name, registry.dir / f"{name}-bundle"
+    sh("umoci", "init", "--layout", layout)
+    sh("umoci", "new", "--image", f"{layout}:1")
+    sh("umoci", "unpack", "--image", f"{layout}:1", bundle)
+    with tarfile.open(s.rootfs) as tar:
+        tar.extractall(bundle / "rootfs")
+    if accounts:
+        (bundle / "rootfs/etc/passwd").write_text("root:x:0:0::/root:/bin/sh\nweb:x:1000:50::/home/web:/bin/sh\n")
+        (bundle / "rootfs/etc/group").write_text("root:x:0:\nweb:x:50:\naudio:x:29:web\n")
+        (bundle / "rootfs/home/web").mkdir()
+        os.chown(bundle / "rootfs/home/web", 1000, 50)
+    (bundle / "rootfs/etc/root-only").write_text("secret")
+    (bundle / "rootfs/etc/root-only").chmod(0o600)
+    sh("umoci", "repack", "--image", f"{layout}:1", bundle)
+    sh("umoci", "config", "--image", f"{layout}:1", "--config.user", user)
+    sh("skopeo", "copy", "--dest-tls-verify=false", f"oci:{layout}:1", f"docker://localhost:{PORT}/{name}:1")
+    return f"localhost:{PORT}/{name}:1"
+
+
+@only("crun", "runsc")
+@limit(180)
+def test_an_images_user_is_who_its_commands_run_as(s):
+    with Registry(s.work) as registry:
+        code, _, err = s.berth("image", "pull", push_with_user(s, registry, "web", "web"), "-n", "web", timeout=90)
+        assert code == 0, err
+        for user, accounts, ids in (("1234:77", True, "1234 77 77 /"), ("1234", False, "1234 0 0 /"),
+                                    ("root", True, "0 0 0 /root")):
+            name = f"u{user.replace(':', '-')}"
+            code, _, err = s.berth("image", "pull", push_with_user(s, registry, name, user, accounts), "-n", name, timeout=90)
+            assert code == 0, err
+            out = s.berth("run", name, "--", "sh", "-c", "echo $(id -u) $(id -g) $(id -G) $HOME")[1]
+            assert out.decode().strip() == ids, (user, out)
+        for user, words in (("nobody", b'"nobody", which its /etc/passwd does not have'),
+                            ("web:staff", b'"staff", which its /etc/group does not have'),
+                            ("70000", b"those of a sandbox end at 65535")):
+            code, _, err = s.berth("image", "pull", push_with_user(s, registry, "bad", user), "-n", "bad", timeout=90)
+            assert code == 125 and words in err, (user, err)
+            shutil.rmtree(registry.dir / "bad")
+            shutil.rmtree(registry.dir / "bad-bundle")
+        assert "bad" not in [i["name"] for i in s.api.get("/v1/images")["images"]]
+    with s.box(image="web") as b:
+        assert b.sh("echo $(id -u) $(id -g) $(id -G) $HOME") == "1000 50 50 29 /home/web\n"
+        # It has no more than its ids: not root's files, not root's processes, no way back.
+        assert b.exec("cat /etc/root-only").exit_code == 1
+        assert b.exec("kill -9 1").exit_code == 1
+        assert "CapEff:\t0000000000000000" in b.sh("cat /proc/self/status")
+        assert b.exec("su -c id root </dev/null").exit_code != 0
+        # Its streams are its own, by their names too, and so is a terminal.
+        assert b.sh("echo again >/dev/stdout; echo well >/proc/self/fd/2") == "again\n"
+        with terminal(s, b, "id -u; echo by its name >$(tty); read end").view() as v:
+            assert b"1000\r\n" in v.until(b"by its name\r\n")
+        assert b.sh("for p in /proc/[0-9]*; do case $(cat $p/comm) in init) kill -STOP ${p#/proc/} && echo stopped;; esac; done;"
+                    "echo done") == "done\n"
+        # A shell, and what the API writes, are the user's; what was root's stays so.
+        s.api.call("POST", f"/v1/sandboxes/{b.id}/shells", {"name": "one"})
+        assert b.sh("id -u; echo $HOME", shell="one") == "1000\n/home/web\n"
+        files = f"/v1/sandboxes/{b.id}/files"
+        assert s.api.request("PUT", files + "?path=/srv/new/file&parents=1", b"mine")[0] == 201
+        assert s.api.request("PUT", files + "?path=/etc/root-only", b"changed")[0] == 200
+        assert b.sh("stat -c '%u:%g' /srv/new /srv/new/file; echo more >>/srv/new/file; cat /srv/new/file") \
+            == "1000:50\n1000:50\nminemore\n"
+        assert b.sh("stat -c '%u:%g %a' /etc/root-only") == "0:0 600\n"
+        # The whole tree of a command is killed by its timeout, whoever it runs as.
+        r = b.exec("(trap '' TERM; setsid sleep 1000) & wait", timeout_ms=1000)
+        assert r.kind == "timed_out", dict(r)
+        assert b.exec("cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep [1]000'").out == b"0\n"
+
+
 def test_why_a_pull_failed_is_told_from_the_begin_of_a_word(s):
     for name in ("base", "library/" + "n" * 120):
         code, _, err = s.berth("image", "pull", f"127.0.0.1:9/{name}", timeout=60)
         assert code == 125 and b" cannot be pulled: pinging container registry 127.0.0.1:9: " in err, err
         assert b"connection refused" in err and b"server's host" in err and b"berth ps" not in err, err
+
+
+def tar_of(entries):
+    """A tar in memory of {name: bytes, or a link's target as a str}."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name, data in entries.items():
+            info = tarfile.TarInfo(name)
+            info.mode = 0o755
+            if isinstance(data, str):
+                info.type, info.linkname = tarfile.SYMTYPE, data
+            else:
+                info.size = len(data)
+            tar.addfile(info, io.BytesIO(data) if isinstance(data, bytes) else None)
+    return out.getvalue()
+
+
+LAYERS = [{"bin/busybox": open("/bin/busybox", "rb").read(), "bin/sh": "busybox", "etc/gone": b"", "etc/here": b"1",
+           "etc/passwd": b"web:x:1000:50::/srv:/bin/sh\n"},
+          {"etc/.wh.gone": b"", "etc/here": b"2"}]
+CONFIG = {"os": "linux", "config": {"User": "web", "Env": ["FROM=saved"], "WorkingDir": "/etc"}}
+
+
+def saved(layers=("a/layer.tar", "b/layer.tar"), more=None, images=1, config="config.json"):
+    """What `docker save` wrote before it wrote OCI layouts as well."""
+    files = {f"{n}/layer.tar": tar_of(layer) for n, layer in zip("ab", LAYERS)}
+    ids = ["sha256:" + hashlib.sha256(data).hexdigest() for data in files.values()]
+    full = {**CONFIG, "architecture": "amd64", "rootfs": {"type": "layers", "diff_ids": ids}}
+    files |= {"config.json": json.dumps(full).encode(), "a/VERSION": b"1.0", "repositories": b"{}"}
+    files["manifest.json"] = json.dumps([{"Config": config, "RepoTags": ["x:1"], "Layers": list(layers)}] * images).encode()
+    return {**files, **(more or {})}
+
+
+def import_bytes(s, name, data):
+    path = s.work / "saved.tar"
+    path.write_bytes(data)
+    try:
+        return s.berth("image", "import", name, str(path), timeout=60)
+    finally:
+        path.unlink()
+
+
+SAYS = "pwd; echo $FROM; busybox id -u; busybox cat here; busybox ls /etc"
+
+
+@only("crun", "runsc")
+@limit(150)
+def test_a_saved_image_is_imported_with_its_layers_and_its_words(s):
+    before = pool_images(s)
+    plain = tar_of(saved())
+    linked = tar_of(saved(("a/layer.tar", "c/layer.tar"), {"c/layer.tar": "../b/layer.tar"}))  # as older ones do
+    cases = {"plain": plain, "gzip": gzip.compress(plain), "linked": linked}
+    docker, layout = s.work / "docker.tar", s.work / "layout"
+    docker.write_bytes(plain)
+    sh("skopeo", "copy", f"docker-archive:{docker}", f"oci:{layout}:1")
+    for kind in ("docker-archive", "oci-archive"):  # as a program of others writes them
+        path = s.work / f"{kind}.tar"
+        sh("skopeo", "copy", f"oci:{layout}:1", f"{kind}:{path}:x:1")
+        cases[kind] = path.read_bytes()
+        path.unlink()
+    shutil.rmtree(layout)
+    docker.unlink()
+    for name, data in cases.items():
+        code, _, err = import_bytes(s, name, data)
+        assert code == 0, (name, err)
+        code, out, err = s.berth("run", name, "--", "sh", "-c", SAYS)
+        lines = out.decode().split("\n")
+        assert code == 0 and lines[:3] == ["/etc", "saved", "1000"] and lines[3].startswith("2"), (name, out, err)
+        assert "gone" not in lines, (name, out)
+    assert s.berth("image", "rm", *cases)[0] == 0
+    wait_until(lambda: pool_images(s) == before, 20, "their files removed")
+
+
+def test_a_saved_image_that_means_harm_or_nothing_is_refused(s):
+    before = pool_images(s)
+    secret = s.work / "outside.tar"
+    secret.write_bytes(tar_of({"taken": b"from outside"}))
+    up = "../" * 12 + str(secret)[1:]
+    deep = "/".join(["d"] * 400)
+    cases = {
+        "two": (saved(images=2), b"holds 2 images"),
+        "none": (saved(images=0), b"holds 0 images"),
+        "absent": (saved(("a/layer.tar", "nowhere.tar")), b"nowhere.tar"),
+        "upwards": (saved((up,)), b"open layer"),
+        "absolute": (saved((str(secret),)), b"open layer"),
+        "linked out": (saved(("x.tar",), {"x.tar": str(secret)}), b"open layer"),
+        "linked up": (saved(("x.tar",), {"x.tar": up}), b"open layer"),
+        "config outside": (saved(config=str(secret)), b"config"),
+        "config is a directory": (saved(config="a"), b"config"),
+        "a layer that is none": (saved(("config.json",)), b"layer 1"),
+        "no text": (saved(("a/layer.tar",), {"manifest.json": b"\xff{["}), b"manifest.json"),
+        "an object": (saved(("a/layer.tar",), {"manifest.json": b"{}"}), b"holds 0 images"),
+        "many": (saved(["a/layer.tar"] * 257), b"more than 256 layers"),
+        "deep": (saved(more={deep: b""}), b"too deep"),
+        "no index": ({"oci-layout": b"{}"}, b"index.json"),
+        "no digest": ({"oci-layout": b"{}", "index.json": b'{"manifests":[{"digest":"sha256:../../x"}]}'}, b"not a digest"),
+        "for others": ({"oci-layout": b"{}", "index.json": json.dumps({"manifests": [
+            {"digest": f"sha256:{n * 64}", "platform": {"os": "plan9", "architecture": "vax"}} for n in "ab"]}).encode()},
+            b"none for linux/"),
+    }
+    for name, (files, words) in cases.items():
+        code, _, err = import_bytes(s, "bad", tar_of(files))
+        assert code == 125 and words in err, (name, code, err)
+    secret.unlink()
+    assert "bad" not in [i["name"] for i in s.api.get("/v1/images")["images"]]
+    wait_until(lambda: pool_images(s) == before, 20, "nothing of them is left")
+    left = os.listdir(f"/proc/{s.pid('berth-node')}/root{s.dir}/node/pool/images")
+    assert len(left) == before, left
 
 
 def pool_images(s):

@@ -4,7 +4,8 @@
 
 TEST(a_config_comes_out_as_it_went_in)
 {
-	cleanup(image_config_done) struct image_config c = { .cwd = "/srv", .user = "1000:50:27,100" };
+	cleanup(image_config_done) struct image_config c = { .cwd = "/srv",
+							     .user = "1000:50:27,100" };
 	cleanup(image_config_done) struct image_config back = { 0 };
 	cleanup(buf_done) struct buf b = buf_make(4096);
 	struct err e;

@@ -108,7 +108,8 @@ TEST(a_user_in_more_groups_than_there_is_room_for_is_refused)
 
 TEST(ids_that_are_no_ids_are_refused)
 {
-	static const char *const bad[] = { "", "1", "1:", ":1", "1:1:", "1:1,2", "1:1:2,", "1:1:2:3",
+	static const char *const bad[] = { "", "1", "1:", ":1", "1:1:", "1:1,2", "1:1:2,",
+					   "1:1:2:3",
 					   "65536:1", "1:65536", "1:1:65536", "-1:1", "1:1 ", "a:b",
 					   "99999999999:1" };
 
