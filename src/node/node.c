@@ -238,6 +238,7 @@ int node_open(struct node *n, struct err *e)
 	    image_clean(n, e) < 0 || node_adopt(n, e) < 0 || watch_signals(n, e) < 0)
 		return -1;
 	crash_point("node.adopted");
+	sync_open(n);
 	slots_warm_up(&n->slots);
 	if (handout_open(n, e) < 0 || link_listen(n, e) < 0)
 		return -1;
@@ -305,6 +306,7 @@ void node_close(struct node *n)
 	handout_close(n);
 	slots_close(&n->slots);
 	fence_close(n);
+	sync_close(n);
 	free_allocations(n);
 	if (n->on_term.data) {
 		uv_close((uv_handle_t *)&n->on_term, NULL);

@@ -16,6 +16,7 @@
 #include "node/program.h"
 #include "node/router.h"
 #include "node/slot.h"
+#include "node/sync.h"
 
 struct node_settings {
 	char instance[20];
@@ -55,6 +56,7 @@ struct node {
 	struct handout handout;
 	struct allocations all;
 	struct fence fence;
+	struct sync sync;
 	struct buf filter;     /* of system calls, as the bundle takes it */
 	struct program engine; /* of the runtime that seals itself */
 	unsigned image_tidies; /* that failed, one after the other */

@@ -291,6 +291,7 @@ static void (*const verbs[NODE_VERB_COUNT])(struct call *c) = {
 	[NODE_USAGE]	 = verb_usage,
 	[NODE_LEASE]	 = verb_lease,
 	[NODE_LIMIT]	 = verb_limit,
+	[NODE_SYNC]	 = verb_sync,
 };
 /* clang-format on */
 

@@ -144,6 +144,11 @@ static const struct field fence_fields[] = {
 	{ 0 }
 };
 
+static const struct field synced_fields[] = {
+	FIELD(FIELD_U64, node_synced, at_ms),
+	{ 0 }
+};
+
 static const struct field nothing_fields[] = {
 	FIELD(FIELD_U32, node_nothing, zero),
 	{ 0 }
@@ -170,6 +175,7 @@ static const struct node_verb_row rows[NODE_VERB_COUNT] = {
 	[NODE_USAGE]	 = ROW("usage", target, usage),
 	[NODE_LEASE]	 = ROW("lease", lease, fence),
 	[NODE_LIMIT]	 = ROW("limit", limit, nothing),
+	[NODE_SYNC]	 = ROW("sync", cursor, synced),
 };
 #undef HAS
 #undef SIZE

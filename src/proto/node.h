@@ -34,6 +34,7 @@ enum node_verb {
 	NODE_USAGE,
 	NODE_LEASE,
 	NODE_LIMIT,
+	NODE_SYNC,
 	NODE_VERB_COUNT
 };
 
@@ -222,6 +223,11 @@ struct node_fence {
 	uint64_t frozen_ms; /* when that was seen; 0: it is not */
 };
 
+/* sync: all that was written before this time is counted in what sandboxes hold. */
+struct node_synced {
+	uint64_t at_ms; /* since 1970 */
+};
+
 struct node_nothing {
 	uint32_t zero;
 };
@@ -265,5 +271,6 @@ union node_any {
 	struct node_usage usage;
 	struct node_lease lease;
 	struct node_fence fence;
+	struct node_synced synced;
 	struct node_nothing nothing;
 };

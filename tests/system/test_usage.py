@@ -1,4 +1,7 @@
 """What was used is counted by the kernel, kept when the sandbox is gone, and adds up to what the host says."""
+import datetime
+import threading
+
 from marks import limit, only
 from server import wait_until
 
@@ -84,3 +87,32 @@ def test_what_was_used_survives_both_daemons(s):
         s.wait_healthy()
         b.exec(["true"])
         assert usage(s, b.id)["cpu_ms"] >= used * 0.95, (used, usage(s, b.id))
+
+
+@limit(90)
+def test_what_is_on_a_disk_is_counted_when_somebody_asks_for_it(s):
+    with s.box() as b:
+        before = s.api.get(f"/v1/sandboxes/{b.id}/usage")
+        assert "disk_at" not in before and before["disk_bytes"] < 4 << 20, before
+        written = []
+        for _ in range(3):  # each is in the figure that was asked for after it, however soon
+            b.sh("head -c 20971520 /dev/urandom >> /root/x")
+            u = s.api.get(f"/v1/sandboxes/{b.id}/usage?fresh=1")
+            written.append(u["disk_bytes"])
+            assert u["disk_at"] > before["seen_at"] and u["disk_peak_bytes"] >= u["disk_bytes"], u
+        assert [n >> 20 >= 20 * (i + 1) for i, n in enumerate(written)] == [True] * 3, written
+        code, out, err = s.berth("usage", "--fresh", b.id)
+        assert code == 0 and b"disk now 60" in out and b"counted at 20" in out, (out, err)
+        b.sh("rm /root/x")
+        assert s.api.get(f"/v1/sandboxes/{b.id}/usage?fresh=1")["disk_bytes"] < 4 << 20
+        # Many at once share a few: no client can have the host write all the time.
+        answers = []
+        threads = [threading.Thread(target=lambda: answers.append(s.api.get(f"/v1/sandboxes/{b.id}/usage?fresh=1")["disk_at"]))
+                   for _ in range(20)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        assert len(answers) == 20 and len(set(answers)) <= 3, answers
+        times = sorted({datetime.datetime.fromisoformat(a[:-1]) for a in answers})
+        assert all((b - a).total_seconds() >= 1.9 for a, b in zip(times, times[1:])), answers
+    status, _, _ = s.api.request("GET", f"/v1/sandboxes/{b.id}/usage?fresh=1")
+    assert status == 200  # gone: what was seen last

@@ -138,6 +138,7 @@ TEST(every_record_travels_in_its_shape)
 		[NODE_USAGE] = { "usage", TARGET, "", USAGE },
 		[NODE_LEASE] = { "lease", "sill", "", "illiil" },
 		[NODE_LIMIT] = { "limit", "ssll" LIMITS, "", "i" },
+		[NODE_SYNC] = { "sync", "si", "", "l" },
 	};
 	char shape[64];
 

@@ -149,6 +149,8 @@ SandboxSpec = TypedDict('SandboxSpec', {
 SandboxPatch = TypedDict('SandboxPatch', {
     'labels': 'Labels',
     'env': 'Env',
+    'set_env': Dict[str, str],
+    'unset_env': List[str],
     'sleep_after_ms': int,
     'keep_alive': bool,
     'lifetime_ms': int,
@@ -214,6 +216,8 @@ Usage = TypedDict('Usage', {
     'connections': int,
     'requests': int,
     'bytes_out': int,
+    'disk_bytes': int,
+    'disk_at': str,
 }, total=False)
 
 ExecUsage = TypedDict('ExecUsage', {

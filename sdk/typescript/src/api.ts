@@ -191,6 +191,9 @@ export interface SandboxSpec {
 export interface SandboxPatch {
   labels?: Labels;
   env?: Env;
+  /** These variables besides those that are there; not together with env. */
+  set_env?: Record<string, string>;
+  unset_env?: string[];
   sleep_after_ms?: number;
   keep_alive?: boolean;
   /** From now on, in place of what was left; 0 takes the end back. */
@@ -254,12 +257,17 @@ export interface Usage {
   cpu_ms: number;
   memory_average_bytes: number;
   memory_peak_bytes: number;
+  /** The most that was seen; what came and went between two looks is not in it. */
   disk_peak_bytes: number;
   pids_peak: number;
   oom_kills: number;
   connections: number;
   requests: number;
   bytes_out: number;
+  /** Now; only of one sandbox that is there. */
+  disk_bytes?: number;
+  /** What was written before is counted; only with fresh=1. */
+  disk_at?: string;
 }
 
 export interface ExecUsage {

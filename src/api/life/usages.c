@@ -12,7 +12,8 @@
 
 #define LIST_DEFAULT 100
 
-static void usage_json(struct buf *out, const struct usage *u)
+/* Without its end: an answer about one has more to say. */
+static void usage_begin(struct buf *out, const struct usage *u)
 {
 	char when[TIME_TEXT_SIZE];
 
@@ -35,7 +36,6 @@ static void usage_json(struct buf *out, const struct usage *u)
 	json_int(out, "connections", (int64_t)u->connections);
 	json_int(out, "requests", (int64_t)u->requests);
 	json_int(out, "bytes_out", (int64_t)u->bytes_out);
-	buf_adds(out, "}");
 }
 
 /* The page, and one more row than asked for tells whether there is a next one. */
@@ -50,7 +50,8 @@ static void list_row(const struct usage *u, void *arg)
 	struct listing *l = arg;
 
 	if (l->count++ < l->limit) {
-		usage_json(l->out, u);
+		usage_begin(l->out, u);
+		buf_adds(l->out, "}");
 		memcpy(l->last, u->sandbox, sizeof(l->last));
 	} else {
 		memcpy(l->next, l->last, sizeof(l->next));
@@ -101,10 +102,13 @@ int usages_list(struct request *rq, struct store *s, struct buf *reply, struct e
 
 /* ---- one ---- */
 
+/* From the first question to the answer. */
 struct asking {
 	struct job job;
 	struct request *rq;
 	struct usage usage;
+	struct node_usage now; /* since_ms 0: its host did not say */
+	uint64_t synced_ms;    /* 0: nothing was written out for this */
 };
 
 static int read_usage(struct job *job, struct store *s, struct err *e)
@@ -116,6 +120,20 @@ static int read_usage(struct job *job, struct store *s, struct err *e)
 	return store_usage_get(s, request_owner(a->rq), a->rq->param, &a->usage, e);
 }
 
+static void answer_json(struct buf *out, const struct asking *a)
+{
+	char when[TIME_TEXT_SIZE];
+
+	usage_begin(out, &a->usage);
+	if (a->now.since_ms != 0)
+		json_int(out, "disk_bytes", (int64_t)a->now.disk_bytes);
+	if (a->now.since_ms != 0 && a->synced_ms != 0) {
+		time_text(a->synced_ms, when);
+		json_str(out, "disk_at", when);
+	}
+	buf_adds(out, "}");
+}
+
 static void on_read(struct job *job)
 {
 	struct asking *a = container_of(job, struct asking, job);
@@ -124,7 +142,7 @@ static void on_read(struct job *job)
 	struct err e = job->e;
 
 	if (!job->failed)
-		usage_json(&body, &a->usage);
+		answer_json(&body, a);
 	free(a);
 	if (buf_str(&body)[0])
 		request_reply(rq, 200, &body);
@@ -132,40 +150,75 @@ static void on_read(struct job *job)
 		request_fail(rq, &e);
 }
 
-static void look_up(struct request *rq)
+static void look_up(struct asking *a)
 {
-	struct asking *a = xcalloc(1, sizeof(*a));
-
-	a->rq = rq;
-	a->job = (struct job){ .reactor = rq->reactor, .run = read_usage, .done = on_read };
-	worker_submit(&rq->reactor->berthd->workers, &a->job);
+	a->job = (struct job){ .reactor = a->rq->reactor, .run = read_usage, .done = on_read };
+	worker_submit(&a->rq->reactor->berthd->workers, &a->job);
 }
 
 static void on_usage(void *data, const union node_any *record, int *fd, const struct err *why)
 {
-	struct request *rq = data;
+	struct asking *a = data;
 
 	(void)fd;
-	if (!why)
-		meter_put(&rq->reactor->berthd->meter, rq->param, &record->usage);
-	look_up(rq); /* if the host cannot say, what was seen last is all there is */
+	if (!why) {
+		a->now = record->usage;
+		meter_put(&a->rq->reactor->berthd->meter, a->rq->param, &a->now);
+	}
+	look_up(a); /* if the host cannot say, what was seen last is all there is */
 }
 
 static const struct node_call_events usage_events = { .on_done = on_usage };
 
+static void ask_host(struct asking *a, const struct place *place)
+{
+	struct node_target t = { .generation = place->generation };
+
+	memcpy(t.request, a->rq->id, sizeof(a->rq->id));
+	memcpy(t.sandbox, place->id, sizeof(t.sandbox));
+	node_call(&a->rq->reactor->node, NODE_USAGE, &t, -1, &usage_events, a);
+}
+
+static void on_synced(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct asking *a = data;
+	struct request *rq = a->rq;
+	struct place place;
+
+	(void)fd;
+	if (why) {
+		free(a);
+		return request_fail(rq, why);
+	}
+	a->synced_ms = record->synced.at_ms;
+	if (places_get(&rq->reactor->berthd->places, rq->param, &place))
+		ask_host(a, &place);
+	else
+		look_up(a); /* it went away meanwhile */
+}
+
+static const struct node_call_events sync_events = { .on_done = on_synced };
+
 /* As it is now, if it is here; whose it is says the row. */
 void usages_get(struct request *rq)
 {
-	struct node_target t = { 0 };
+	struct node_cursor c = { 0 };
 	struct place place;
+	struct asking *a;
+	char fresh[4];
+	bool found;
 	struct err e;
 
 	if (sandbox_id_check(rq->param, &e) < 0)
 		return request_fail(rq, &e);
+	if (http_query(rq->query, "fresh", fresh, sizeof(fresh), &found, &e) < 0)
+		return request_fail(rq, &e);
+	a = xcalloc(1, sizeof(*a));
+	a->rq = rq;
 	if (!places_get(&rq->reactor->berthd->places, rq->param, &place))
-		return look_up(rq);
-	t.generation = place.generation;
-	memcpy(t.request, rq->id, sizeof(rq->id));
-	memcpy(t.sandbox, place.id, sizeof(t.sandbox));
-	node_call(&rq->reactor->node, NODE_USAGE, &t, -1, &usage_events, rq);
+		return look_up(a);
+	if (!found || strcmp(fresh, "1") != 0)
+		return ask_host(a, &place);
+	memcpy(c.request, rq->id, sizeof(rq->id));
+	node_call(&rq->reactor->node, NODE_SYNC, &c, -1, &sync_events, a);
 }
