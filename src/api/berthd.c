@@ -74,6 +74,9 @@ const struct setting berthd_settings_table[] = {
 	SETTING(CONFIG_STR, berthd_settings, lease, "off",
 		"on: the host keeps a lease and freezes its sandboxes when it loses it. Every host "
 		"of a cell of several needs it; one alone does not."),
+	SETTING(CONFIG_STR, berthd_settings, cors_origins, "",
+		"Origins whose web pages may call the API from a browser, separated by spaces: "
+		"https://app.example.org. Empty: none."),
 	SETTING(CONFIG_DURATION, berthd_settings, retention_tombstones, "90d",
 		"How long the receipt of a deletion is kept; 0s: for ever. One of a host that was "
 		"lost or removed always is."),
@@ -127,7 +130,7 @@ static int check_settings(struct berthd_settings *s, struct err *e)
 			       BERTHD_TIMER_DIVISOR_MAX);
 	if (strcmp(s->lease, "on") != 0 && strcmp(s->lease, "off") != 0)
 		return err_set(e, ERR_INVALID, "lease must be on or off, not %s", s->lease);
-	return 0;
+	return cors_check(s->cors_origins, e);
 }
 
 /* The secret is made once for the whole cell; it only ever leaves the database to its hosts. */

@@ -8,6 +8,7 @@
 #include "api/cell/host-lease.h"
 #include "api/cell/peers.h"
 #include "api/context/busy.h"
+#include "api/cors.h"
 #include "api/egress/vault.h"
 #include "api/exec/journal.h"
 #include "api/key-cache.h"
@@ -47,6 +48,7 @@ struct berthd_settings {
 	uint64_t journal_exec_bytes;
 	uint64_t journal_host_bytes;
 	char lease[8];
+	char cors_origins[CORS_ORIGINS_SIZE];
 	/* Of each table, in ms; 0: for ever. See store/retention.h. */
 	uint64_t retention_tombstones, retention_idempotency, retention_events, retention_usage;
 	uint64_t retention_sessions, retention_caps, retention_network;

@@ -8,6 +8,7 @@
 #include "api/cell/pass.h"
 #include "api/cell/placing.h"
 #include "api/cell/routing.h"
+#include "api/cors.h"
 #include "api/life/address.h"
 #include "http/target.h"
 #include "lib/hash.h"
@@ -338,9 +339,9 @@ static int refuse_method(struct request *rq, const struct buf *allow, struct err
 	return err_reason(e, "method_not_allowed", 405);
 }
 
-static int route_find(struct request *rq, struct err *e)
+/* `allow` gets the methods that the path has. */
+static int route_find(struct request *rq, struct buf *allow, struct err *e)
 {
-	cleanup(buf_done) struct buf allow = buf_make(256);
 	size_t count;
 	const struct route *table = routes_table(&count);
 
@@ -350,14 +351,14 @@ static int route_find(struct request *rq, struct err *e)
 		if (!path_match(table[i].path, rq->x->path, rq->param, rq->sub, &ignored))
 			continue;
 		if (strcmp(table[i].method, rq->x->method) != 0) {
-			buf_addf(&allow, "%s%s", allow.len ? ", " : "", table[i].method);
+			buf_addf(allow, "%s%s", allow->len ? ", " : "", table[i].method);
 			continue;
 		}
 		rq->route = &table[i];
 		return 0;
 	}
-	if (allow.len)
-		return refuse_method(rq, &allow, e);
+	if (allow->len)
+		return refuse_method(rq, allow, e);
 	err_set(e, ERR_NOT_FOUND, "there is nothing at %.80s", rq->x->path);
 	return err_fix(e, "docs/openapi.yaml lists all paths; they begin with /v1/.");
 }
@@ -373,6 +374,7 @@ static int refuse_pass(const struct http_exchange *x, struct err *e)
 
 void request_begin(struct http_exchange *x)
 {
+	cleanup(buf_done) struct buf allow = buf_make(256);
 	struct request *rq = xcalloc(1, sizeof(*rq));
 	const char *accept = http_header(x, "Accept");
 	struct err e;
@@ -393,8 +395,11 @@ void request_begin(struct http_exchange *x)
 	if (rq->from_peer ? routing_admit(rq, &e) < 0 : refuse_pass(x, &e) < 0)
 		return request_fail(rq, &e);
 	(void)!http_reply_header(x, "X-Request-Id", rq->id);
-	if (route_find(rq, &e) < 0)
-		return request_fail(rq, &e);
+	if (!rq->from_peer)
+		cors_begin(rq);
+	if (route_find(rq, &allow, &e) < 0)
+		return allow.len && !rq->from_peer && cors_asks(rq) ? cors_answer(rq, &allow)
+								    : request_fail(rq, &e);
 	if (rq->from_peer)
 		return allowed(rq);
 	authenticate(rq);

@@ -29,6 +29,8 @@ static const struct option_row options[] = {
 	       "size of the disk pool when it is made (" DEV_DEFAULT_POOL_SIZE ")"),
 	OPTION(OPTION_LIST, dev_options, insecure, "insecure-registry", 0, "HOST",
 	       "pull from this registry without TLS; may be repeated"),
+	OPTION(OPTION_LIST, dev_options, cors, "cors-origin", 0, "ORIGIN",
+	       "let web pages of this origin call the API; may be repeated"),
 	OPTION(OPTION_FLAG, dev_options, quiet, "quiet", 'q', NULL, "say only what is wrong"),
 	OPTION_ROWS_END
 };

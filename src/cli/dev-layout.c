@@ -166,6 +166,9 @@ static int configure_berthd(struct dev *dev, struct err *e)
 	buf_addf(&conf, "state_dir = %s/state\n", dev->dir);
 	if (dev->options->runtime)
 		buf_addf(&conf, "default_runtime = %s\n", dev->options->runtime);
+	for (size_t i = 0; i < dev->options->cors.len; i++)
+		buf_addf(&conf, "%s%s%s", i ? " " : "cors_origins = ", dev->options->cors.items[i],
+			 i + 1 == dev->options->cors.len ? "\n" : "");
 	if (divisor && str_u64(divisor, &n, e) < 0)
 		return err_wrap(e, "BERTH_TIMER_DIVISOR");
 	if (divisor)

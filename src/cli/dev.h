@@ -38,6 +38,7 @@ struct dev_options {
 	const char *runtime;
 	const char *pool_size;
 	struct strv insecure; /* registries to be spoken to without TLS */
+	struct strv cors;     /* origins whose pages may call the API */
 	bool quiet;
 };
 
