@@ -175,6 +175,17 @@ def test_labels_are_found_and_changed(s):
     assert s.api.exec(b, "echo $WHO").out == b"me\n"
     assert s.api.exec(b, "echo $WHO", env={"WHO": "you"}).out == b"you\n"
     fails(400, s.api.call, "PATCH", "/v1/sandboxes/" + b, {"image": "base"})
+    got = s.api.call("PATCH", "/v1/sandboxes/" + b, {"set_env": {"A": "1", "AB": "2"}})
+    assert got["env"] == {"WHO": "me", "A": "1", "AB": "2"}, got["env"]
+    got = s.api.call("PATCH", "/v1/sandboxes/" + b, {"set_env": {"AB": "3"}, "unset_env": ["A", "NEVER"]})
+    assert got["env"] == {"WHO": "me", "AB": "3"}, got["env"]
+    fails(400, s.api.call, "PATCH", "/v1/sandboxes/" + b, {"set_env": {"A": "1"}, "env": {}})
+    fails(400, s.api.call, "PATCH", "/v1/sandboxes/" + b, {"set_env": {"1A": "1"}})
+    fails(400, s.api.call, "PATCH", "/v1/sandboxes/" + b, {"set_env": {f"V{i}": "" for i in range(49)}})  # with its own: 51
+    threads = [threading.Thread(target=s.api.call, args=("PATCH", "/v1/sandboxes/" + b, {"set_env": {f"T{i}": "x"}})) for i in range(3)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert {"T0", "T1", "T2"} <= set(s.api.get("/v1/sandboxes/" + b)["env"])
     s.kill("berthd")
     s.wait_healthy()
     assert find("env%3Dprod") == "b" and s.api.exec(b, "echo $WHO").out == b"me\n"

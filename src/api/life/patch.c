@@ -16,7 +16,7 @@
 #define PATCH_TRIES 4
 
 struct patch_body {
-	struct strv labels, env;
+	struct strv labels, env, set_env, unset_env;
 	int64_t sleep_after_ms, lifetime_ms;
 	bool keep_alive;
 	char profile[POLICY_WORD_SIZE];
@@ -27,6 +27,8 @@ struct patch_body {
 static const struct json_field patch_fields[] = {
 	JSON_FIELD_MAP(patch_body, labels, JSON_GIVEN(patch_body, has_labels)),
 	JSON_FIELD_MAP(patch_body, env, JSON_GIVEN(patch_body, has_env)),
+	JSON_FIELD_MAP(patch_body, set_env),
+	JSON_FIELD_STRV(patch_body, unset_env),
 	JSON_FIELD_INT(patch_body, sleep_after_ms, JSON_GIVEN(patch_body, has_sleep)),
 	JSON_FIELD_BOOL(patch_body, keep_alive, JSON_GIVEN(patch_body, has_keep)),
 	JSON_FIELD_INT(patch_body, lifetime_ms, JSON_GIVEN(patch_body, has_lifetime)),
@@ -50,6 +52,8 @@ static void patching_free(struct patching *p)
 {
 	strv_done(&p->body.labels);
 	strv_done(&p->body.env);
+	strv_done(&p->body.set_env);
+	strv_done(&p->body.unset_env);
 	free(p);
 }
 
@@ -80,6 +84,11 @@ static bool names_limits(const struct patch_body *b)
 	return named;
 }
 
+static bool some_env(const struct patching *p)
+{
+	return p->body.set_env.len > 0 || p->body.unset_env.len > 0;
+}
+
 static int read_body(struct patching *p, struct err *e)
 {
 	struct patch_body *b = &p->body;
@@ -89,6 +98,8 @@ static int read_body(struct patching *p, struct err *e)
 	if (json_read(buf_str(text), text->len, patch_fields, b, e) < 0 ||
 	    intent_labels(&b->labels, p->labels, e) < 0 || intent_env(&b->env, p->env, e) < 0)
 		return -1;
+	if (b->has_env && some_env(p))
+		return err_set(e, ERR_INVALID, "give either env or set_env and unset_env");
 	if (sandbox_sleep_check(b->sleep_after_ms, e) < 0 ||
 	    sandbox_lifetime_check(b->lifetime_ms, e) < 0)
 		return -1;
@@ -123,6 +134,44 @@ static int check_state(const struct patching *p, const struct sandbox *sb, struc
 	return 0;
 }
 
+struct env_text {
+	struct strv env;
+};
+
+static const struct json_field env_fields[] = { JSON_FIELD_MAP(env_text, env), JSON_FIELD_END };
+
+/* The variable of "NAME=value" is one of these: "NAME", or "NAME=another". */
+static bool is_among(const char *item, const struct strv *list)
+{
+	size_t len = strcspn(item, "=");
+
+	for (size_t i = 0; i < list->len; i++)
+		if (strcspn(list->items[i], "=") == len &&
+		    strncmp(list->items[i], item, len) == 0)
+			return true;
+	return false;
+}
+
+/* Some variables of those the record has: with its version, so that no other change is lost. */
+static int merge_env(struct patching *p, const char *now, struct err *e)
+{
+	cleanup(buf_done) struct buf text = buf_make(SANDBOX_ENV_SIZE + 16);
+	cleanup(strv_done) struct strv all = { 0 };
+	struct env_text had = { 0 };
+	int n;
+
+	buf_addf(&text, "{\"env\":%s}", now[0] ? now : "{}");
+	n = json_read(buf_str(&text), text.len, env_fields, &had, e);
+	for (size_t i = 0; n == 0 && i < had.env.len; i++)
+		if (!is_among(had.env.items[i], &p->body.set_env) &&
+		    !is_among(had.env.items[i], &p->body.unset_env))
+			strv_add(&all, had.env.items[i]);
+	strv_done(&had.env);
+	for (size_t i = 0; i < p->body.set_env.len; i++)
+		strv_add(&all, p->body.set_env.items[i]);
+	return n < 0 ? -1 : intent_env(&all, p->env, e);
+}
+
 /* One try, of the record as it is: its alarm depends on what is changed. */
 static int patch_once(struct patching *p, struct store *s, struct err *e)
 {
@@ -146,6 +195,11 @@ static int patch_once(struct patching *p, struct store *s, struct err *e)
 	if (check_state(p, sb, e) < 0)
 		return -1;
 	p->was = *sb;
+	if (some_env(p)) {
+		if (merge_env(p, sb->env, e) < 0)
+			return -1;
+		patch.env = p->env;
+	}
 	if (p->body.has_sleep)
 		sb->sleep_after_ms = sleep_after;
 	if (p->body.has_keep)
