@@ -12,9 +12,11 @@ from .code import CodeContext, Execution
 from .errors import *  # noqa: F401,F403
 from .exec import ExecResult
 from .files import FileInfo
+from .policies import Policies
 from .process import Process
-from .sandbox import Sandbox, Session, get_sandbox
+from .sandbox import Sandbox, Session, get_sandbox, list_sandboxes
 from .secrets import Secrets
 
 __version__ = "0.1.0"
-__all__ = ["Berth", "CodeContext", "ExecResult", "Execution", "FileInfo", "Process", "Sandbox", "Secrets", "Session", "get_sandbox"]
+__all__ = ["Berth", "CodeContext", "ExecResult", "Execution", "FileInfo", "Policies", "Process", "Sandbox", "Secrets", "Session",
+           "get_sandbox", "list_sandboxes"]

@@ -2,6 +2,7 @@
 import asyncio
 import threading
 
+from . import policies as _policies
 from . import sandbox as _sync
 from . import secrets as _secrets
 
@@ -104,6 +105,14 @@ def _wrap(value):
 
 def get_sandbox(client, ident, **options):
     return AsyncSandbox(_sync.Sandbox(client, ident, **options))
+
+
+async def list_sandboxes(client, **options):
+    return await asyncio.to_thread(_sync.list_sandboxes, client, **options)
+
+
+def get_policies(client):
+    return _Async(_policies.Policies(client))
 
 
 def get_secrets(client):

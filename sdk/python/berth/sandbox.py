@@ -1,6 +1,7 @@
 """A sandbox and its sessions."""
 from __future__ import annotations
 
+import concurrent.futures
 import re
 import shlex
 import threading
@@ -13,7 +14,7 @@ from . import process as processes
 from . import types as wire
 from .client import Berth, random_id
 from .code import Code, CodeContext, Execution
-from .errors import BerthError, ConflictError, InvalidError, NotFoundError, NotYetError
+from .errors import BerthError, ConflictError, InvalidError, NotFoundError, NotYetError, milliseconds
 from .exec import ExecResult, Stream
 from .files import FileInfo, Files
 from .process import Process
@@ -21,6 +22,7 @@ from .process import Process
 WORKSPACE = "/workspace"
 DELETE_POLL, DELETE_WAIT = 0.5, 120.0
 
+Identity = Mapping[str, str]  # for whom: org, user, bot, session
 Command = Union[str, Sequence[str]]  # a line for a shell, or the words of a program
 # The whole of it, the names it allows, or a mode that needs no more: every public address, or nothing.
 Policy = Union[wire.NetworkPolicy, Sequence[str], Literal["open", "none"]]
@@ -72,6 +74,20 @@ class Workspace:
         """("started"|"stdout"|"stderr"|"exit", value) as it happens. Closing it kills the command."""
         shell = self._shell() if isinstance(command, str) else None
         return commands.run(self.client, self._base(), commands.ask_of(command, cwd, env, stdin, timeout, shell), stop)
+
+    def exec_parallel(self, lines: Sequence[Command], concurrency: int = 8, cwd: Optional[str] = None,
+                      env: Optional[Dict[str, str]] = None, timeout: Optional[float] = None) -> List[ExecResult]:
+        """Side by side: each by itself, not in the session's shell, at most `concurrency` at a time. Results in the order of the
+        commands. What exec() would raise is raised when all have ended."""
+        base, cwd = self._base(), cwd or self._cwd()
+
+        def one(command):
+            events = commands.run(self.client, base, commands.ask_of(command, cwd, env, None, timeout, None))
+            return commands.collect(events, command, self.session_id, timeout, None)
+
+        with concurrent.futures.ThreadPoolExecutor(max(1, min(concurrency, len(lines)))) as pool:
+            waiting = [pool.submit(one, command) for command in lines]
+        return [w.result() for w in waiting]
 
     # -- processes
 
@@ -245,16 +261,26 @@ def _must(result):
 class Sandbox(Workspace):
     """The sandbox of this name (or id), made by its first use. As a context manager it is destroyed at the end."""
 
-    def __init__(self, client: Berth, ident: str, image: Optional[str] = None, sleep_after: Optional[float] = None,
+    def __init__(self, client: Berth, ident: Union[str, Identity], image: Optional[str] = None, sleep_after: Optional[float] = None,
                  keep_alive: Optional[bool] = None, labels: Optional[Dict[str, str]] = None, profile: Optional[str] = None,
-                 limits: Optional[Dict[str, int]] = None, network: Optional[Policy] = None) -> None:
-        """Of one that is there, `sleep_after`, `keep_alive` and `labels` are changed if they differ; `image`, `profile`, `limits`
-        and `network` must be as it has them (ConflictError, `reason` "options_differ"), or be left out."""
+                 limits: Optional[Dict[str, int]] = None, network: Optional[Policy] = None, runtime: Optional[str] = None,
+                 env: Optional[Dict[str, str]] = None, lifetime: Optional[float] = None) -> None:
+        """`ident` is a name, an id, or an identity: {"org": ..., "user": ..., "bot": ..., "session": ...}. `lifetime` is in seconds, of
+        a new one. Of one that is there, `sleep_after`, `keep_alive`, `labels` and the variables of `env` are changed if they differ;
+        `image`, `runtime`, `profile`, `limits` and `network` must be as it has them (ConflictError, `reason` "options_differ"), or be
+        left out."""
         super().__init__(client)
-        self.id, self.session_id = ident, f"sandbox-{ident}"[:63]
-        self._sleep_after, self._keep_alive, self._labels = sleep_after, keep_alive, labels
+        self._identity = None if isinstance(ident, str) else dict(ident)
+        # Of one for an identity the id is known once it is there.
+        self.id, self.session_id = (ident, f"sandbox-{ident}"[:63]) if isinstance(ident, str) else ("", "sandbox-identity")
+        self._sleep_after, self._keep_alive, self._labels, self._env = sleep_after, keep_alive, labels, env
         self._image = image
-        self._new = {"name": ident, **(limits or {})}
+        _check_names(env or {})
+        self._new = {**({"name": ident} if self._identity is None else {"identity": self._identity}), **(limits or {})}
+        if runtime is not None:
+            self._new["runtime"] = runtime
+        if lifetime is not None:
+            self._new["lifetime_ms"] = milliseconds(lifetime)
         if profile is not None:
             self._new["profile"] = profile
         if network is not None:
@@ -282,12 +308,16 @@ class Sandbox(Workspace):
             wanted["keep_alive"] = self._keep_alive
         if self._labels is not None:
             wanted["labels"] = self._labels
-        if self.id.startswith("sb_"):
+        if self._identity is None and self.id.startswith("sb_"):
             record = self.client.json("GET", "/v1/sandboxes/" + self.id)
         else:
-            record = self._create(wanted)
-        if any(value != record.get(k) for k, value in wanted.items()):
-            record = self.client.json("PATCH", "/v1/sandboxes/" + record["id"], body=wanted, key=random_id("patch_"))
+            record = self._create(wanted if self._env is None else {**wanted, "env": self._env})
+        if self._identity is not None:
+            self.id = record["id"]
+        env, has = self._env or {}, record.get("env") or {}
+        if any(value != record.get(k) for k, value in wanted.items()) or any(value != has.get(k) for k, value in env.items()):
+            body = {**wanted, "set_env": env} if env else wanted
+            record = self.client.json("PATCH", "/v1/sandboxes/" + record["id"], body=body, key=random_id("patch_"))
         return record
 
     def _create(self, wanted):
@@ -297,6 +327,8 @@ class Sandbox(Workspace):
         except ConflictError as e:
             if e.reason != "options_differ":
                 raise
+        if self._identity is not None:  # its key is the server's to make: nothing is said that could differ but the image
+            return self._post(self._image or self.client.image, {})
         there = self.client.json("GET", "/v1/sandboxes/" + urllib.parse.quote(self.id, safe=""))
         return self._post(self._image or there["image"], {})
 
@@ -342,10 +374,11 @@ class Sandbox(Workspace):
         self.client.send("DELETE", f"{self._base()}/shells/{ident}", key=random_id("rm_")).close()
 
     def set_env_vars(self, env: Mapping[str, Optional[str]]) -> None:
-        """For everything that starts from now on, in this sandbox's record: a restart does not lose them."""
+        """For everything that starts from now on, in this sandbox's record: a restart does not lose them, nor what others set
+        meanwhile."""
         _check_names(env)
-        now = {**(self.info().get("env") or {}), **env}
-        self.client.json("PATCH", self._base(), body={"env": {k: v for k, v in now.items() if v is not None}}, key=random_id("env_"))
+        body = {"set_env": {k: v for k, v in env.items() if v is not None}, "unset_env": [k for k, v in env.items() if v is None]}
+        self.client.json("PATCH", self._base(), body=body, key=random_id("env_"))
         _must(self.exec(_exports(env)))
 
     # -- what it may use and reach, and what it did
@@ -374,9 +407,10 @@ class Sandbox(Workspace):
         """What happened to it, in order, behind the one with this `seq`."""
         return self.client.json("GET", self._known() + "/events", query={"after": after})["events"]
 
-    def get_usage(self) -> wire.Usage:
-        """What it used in all its lives, also when it is gone."""
-        return self.client.json("GET", self._known() + "/usage")
+    def get_usage(self, fresh: bool = False) -> wire.Usage:
+        """What it used in all its lives, also when it is gone. `fresh`: what is on its disk is counted now, not as of up to a
+        minute ago."""
+        return self.client.json("GET", self._known() + "/usage", query={"fresh": fresh})
 
     def _known(self):
         """Where its record is: nothing is made for that, if it was destroyed; one that failed is no longer handed out, but there."""
@@ -386,6 +420,8 @@ class Sandbox(Workspace):
         try:
             return self._base()
         except ConflictError:
+            if not self.id:
+                raise
             return "/v1/sandboxes/" + urllib.parse.quote(self.id, safe="")
 
     def wake(self) -> wire.Sandbox:
@@ -418,5 +454,19 @@ class Sandbox(Workspace):
             time.sleep(DELETE_POLL)
 
 
-def get_sandbox(client: Berth, ident: str, **options: Any) -> Sandbox:
+def get_sandbox(client: Berth, ident: Union[str, Identity], **options: Any) -> Sandbox:
     return Sandbox(client, ident, **options)
+
+
+def list_sandboxes(client: Berth, labels: Optional[Mapping[str, str]] = None, selector: Optional[str] = None,
+                   state: Optional[str] = None) -> List[wire.Sandbox]:
+    """The records of all that this key may see: those with all of these labels (or what `selector` says: "repo=berth,env!=prod")."""
+    terms = [f"{k}={v}" for k, v in (labels or {}).items()] + ([selector] if selector else [])
+    found: List[wire.Sandbox] = []
+    after = None
+    while True:
+        page = client.json("GET", "/v1/sandboxes", query={"selector": ",".join(terms) or None, "state": state, "after": after})
+        found += page["sandboxes"]
+        after = page.get("next")
+        if not after:
+            return found

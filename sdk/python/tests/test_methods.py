@@ -17,7 +17,7 @@ cleanup_completed_processes get_process_logs stream_process_logs git_checkout mk
 delete_file rename_file move_file list_files exists expose_port unexpose_port get_exposed_ports is_port_exposed
 validate_port_token create_session get_session set_env_vars create_code_context run_code run_code_stream
 list_code_contexts delete_code_context destroy set_limits get_network set_network lock_network get_security_events
-get_events get_usage wake sleep""".split()
+get_events get_usage wake sleep exec_parallel""".split()
 
 
 class Methods(WithBox):
@@ -37,6 +37,77 @@ class Methods(WithBox):
             self.assertEqual(box.sleep()["state"], "asleep")
             self.assertEqual(box.wake()["state"], "ready")
             self.assertEqual(box.exec("cat /root/f").stdout, "kept\n")
+
+    def test_runtime_env_and_lifetime(self):
+        ident = name()
+        with berth.get_sandbox(client, ident, runtime="crun", env={"A": "one", "B": "two"}, lifetime=3600) as box:
+            record = box.info()
+            self.assertEqual((record["runtime"], record["env"]), ("crun", {"A": "one", "B": "two"}))
+            self.assertTrue(record["expires_at"] > record["created_at"])
+            self.assertEqual(box.exec("echo $A $B").stdout, "one two\n")
+            self.assertEqual(berth.get_sandbox(client, ident, env={"B": "three"}).info()["env"], {"A": "one", "B": "three"})
+            with self.assertRaises(berth.ConflictError) as caught:
+                berth.get_sandbox(client, ident, runtime="runsc").info()
+            self.assertEqual(caught.exception.reason, "options_differ")
+        with self.assertRaises(berth.InvalidError):
+            berth.get_sandbox(client, name(), env={"a b": ""})
+
+    def test_an_identity_means_one_sandbox(self):
+        identity = {"org": f"py{os.getpid()}", "user": "ann", "session": "s1"}
+        with berth.get_sandbox(client, identity, labels={"who": "ann"}) as one:
+            two = berth.get_sandbox(client, dict(identity), labels={"who": "bob"})
+            self.assertEqual(two.info()["labels"], {"who": "bob"})
+            self.assertTrue(one.id.startswith("sb_") and one.id == two.id and one.info()["identity_key"].startswith("ses-"))
+            self.assertEqual(one.exec("echo in").stdout, "in\n")
+
+    def test_sandboxes_are_listed_by_label_and_state(self):
+        mark = f"m{os.getpid()}"
+        with berth.get_sandbox(client, name(), labels={"mark": mark, "n": "1"}) as a, \
+                berth.get_sandbox(client, name(), labels={"mark": mark}) as b:
+            ids = [a.info()["id"], b.info()["id"]]
+
+            def found(**options):
+                return sorted(r["id"] for r in berth.list_sandboxes(client, **options))
+            self.assertEqual(found(labels={"mark": mark}), sorted(ids))
+            self.assertEqual(found(labels={"mark": mark, "n": "1"}), ids[:1])
+            self.assertEqual(found(labels={"mark": mark}, selector="n!=1", state="ready"), ids[1:])
+            self.assertEqual(found(labels={"mark": mark}, state="asleep"), [])
+
+    def test_commands_side_by_side(self):
+        self.box.exec("rm -f /tmp/side.*")
+        meet = ["touch /tmp/side.%d; while [ ! -e /tmp/side.%d ]; do sleep 0.05; done; echo %d; exit %d" % (n, 1 - n, n, n) for n in (0, 1)]
+        results = self.box.exec_parallel(meet, timeout=30)
+        self.assertEqual([(r.stdout, r.exit_code) for r in results], [("0\n", 0), ("1\n", 1)])
+        self.assertEqual([r.stdout for r in self.box.exec_parallel(["pwd", ["printf", "a b"]], concurrency=1)], ["/workspace\n", "a b"])
+        with self.assertRaises(berth.CommandTimeoutError):
+            self.box.exec_parallel(["sleep 60", "true"], timeout=0.3)
+        self.assertEqual(self.box.exec_parallel([]), [])
+
+    def test_policies(self):
+        policies = berth.Policies(client)
+        made = policies.add("org", f"p{os.getpid()}", isolation="shared")
+        self.assertEqual((made["isolation"], made["runtime"]), ("shared", ""))
+        self.assertIn(made["id"], [p["id"] for p in policies.list()])
+        self.assertEqual(policies.remove(made["id"])["id"], made["id"])
+        self.assertNotIn(made["id"], [p["id"] for p in policies.list()])
+
+    def test_the_disk_is_counted_when_that_is_asked_for(self):
+        self.box.exec("head -c 10485760 /dev/urandom > /root/ten")
+        usage = self.box.get_usage(fresh=True)
+        self.assertGreaterEqual(usage["disk_bytes"], 10 << 20)
+        self.assertTrue(usage["disk_at"])
+        self.assertNotIn("disk_at", self.box.get_usage())
+        self.box.exec("rm /root/ten")
+
+    def test_variables_that_two_set_at_once_are_both_set(self):
+        names = ["R0", "R1", "R2"]
+        threads = [threading.Thread(target=berth.get_sandbox(client, self.box.id).set_env_vars, args=({n: "x"},)) for n in names]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        env = self.box.info()["env"]
+        self.assertEqual([env.get(n) for n in names], ["x"] * 3)
+        self.box.set_env_vars({"R0": None})
+        self.assertNotIn("R0", self.box.info()["env"])
 
     def test_options_are_honoured_and_do_not_leak(self):
         r = self.box.exec("echo $PWD $ONLY", cwd="/tmp", env={"ONLY": "here"})

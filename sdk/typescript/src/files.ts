@@ -37,6 +37,8 @@ export type FileStreamEvent =
   | { type: 'complete'; bytesRead: number }
   | { type: 'error'; error: string };
 
+const LOOK_BYTES = 8192;
+
 /** The few kinds that people ask about; everything else is judged by its bytes. */
 const MIME: Record<string, string> = {
   txt: 'text/plain', md: 'text/markdown', html: 'text/html', css: 'text/css', csv: 'text/csv', js: 'text/javascript',
@@ -50,6 +52,21 @@ function mimeOf(path: string, isText: boolean): string {
   const dot = path.lastIndexOf('.');
   const known = dot > path.lastIndexOf('/') ? MIME[path.slice(dot + 1).toLowerCase()] : undefined;
   return known ?? (isText ? 'text/plain' : 'application/octet-stream');
+}
+
+/** Judged by its first bytes: what follows is not there yet. `encoding` is that of the chunks, which may be cut anywhere. */
+function metadataOf(path: string, size: number, first: Uint8Array): FileStreamEvent {
+  const isBinary = !looksLikeText(first.subarray(0, LOOK_BYTES), first.length > LOOK_BYTES || first.length < size);
+  return { type: 'metadata', mimeType: mimeOf(path, !isBinary), size, isBinary, encoding: 'base64' };
+}
+
+/** UTF-8 without NUL; `cut`: its last character may not be whole. */
+function looksLikeText(bytes: Uint8Array, cut: boolean): boolean {
+  try {
+    return !new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: cut }).includes('\0');
+  } catch {
+    return false;
+  }
 }
 
 const stamp = (): string => new Date().toISOString();
@@ -123,12 +140,13 @@ export class Files {
     try {
       const entry = await this.stat(path);
       if (entry.type === 'directory') throw new IsDirectoryError({ code: 'invalid', message: `${path} is a directory` });
-      yield { type: 'metadata', mimeType: mimeOf(path, false), size: entry.size, isBinary: true, encoding: 'base64' };
       let bytesRead = 0;
       for await (const part of this.bytes(path)) {
+        if (bytesRead === 0) yield metadataOf(path, entry.size, part);
         bytesRead += part.length;
         yield { type: 'chunk', data: toBase64(part) };
       }
+      if (bytesRead === 0) yield metadataOf(path, entry.size, new Uint8Array());
       yield { type: 'complete', bytesRead };
     } catch (error) {
       yield { type: 'error', error: (error as Error).message };

@@ -1,10 +1,12 @@
 export { Berth } from './client.js';
 export type { BerthOptions } from './client.js';
 export * from './errors.js';
-export { Sandbox, Session, getSandbox } from './sandbox.js';
-export type { Limits, Policy, Receipt, SandboxOptions, SandboxRecord, SessionOptions } from './sandbox.js';
+export { Sandbox, Session, getSandbox, listSandboxes } from './sandbox.js';
+export type { Identity, Limits, ListOptions, Policy, Receipt, SandboxOptions, SandboxRecord, SessionOptions } from './sandbox.js';
+export { Policies } from './policies.js';
+export type { PolicySpec } from './policies.js';
 export { Secrets } from './secrets.js';
-export type { LogEntry, Network, NetworkPolicy, NetworkRule, Secret, SecretSpec, SecurityEvent, Usage } from './api.js';
+export type { LogEntry, Network, NetworkPolicy, NetworkRule, Policy as SessionPolicy, Secret, SecretSpec, SecurityEvent, Usage } from './api.js';
 export { CommandLostError, CommandTimeoutError, ExecResult } from './exec.js';
 export type { ExecEvent, ExecExit, ExecKind, ExecOptions, ExecRecord, OutputEvent } from './exec.js';
 export { Process, ProcessExitedBeforeReadyError, ProcessReadyTimeoutError } from './process.js';

@@ -10,8 +10,8 @@ import { Process, ProcessOptions, killProcess, killProcesses, logEvents, logs, s
 import { writeEvents } from './sse.js';
 
 /**
- * Of one that is there, `sleepAfter`, `keepAlive` and `labels` are changed if they differ; `image`, `profile`, `limits` and
- * `network` must be as it has them (ConflictError, `reason` `options_differ`), or be left out.
+ * Of one that is there, `sleepAfter`, `keepAlive`, `labels` and the variables of `env` are changed if they differ; `image`, `runtime`,
+ * `profile`, `limits` and `network` must be as it has them (ConflictError, `reason` `options_differ`), or be left out.
  */
 export interface SandboxOptions {
   /** Another server than the client's. */
@@ -23,6 +23,12 @@ export interface SandboxOptions {
   /** The image of a new one; default: the client's. */
   image?: string;
   labels?: Record<string, string>;
+  /** The engine of a new one: `crun` or `runsc`; default: the server's, or a policy's. */
+  runtime?: string;
+  /** Variables of every command; `setEnvVars` changes them. */
+  env?: Record<string, string>;
+  /** A new one is deleted after so long, whatever it does: seconds, or `10m`, `2h`. */
+  lifetime?: number | string;
   /** The limits of a new one, by name and one by one. */
   profile?: string;
   limits?: Limits;
@@ -32,6 +38,9 @@ export interface SandboxOptions {
 
 /** The whole of it, the names it allows, every public address, or nothing. */
 export type Policy = Api.NetworkPolicy | string[] | 'open' | 'none';
+
+/** For whom a sandbox is: which one that means is decided by policies, once. */
+export type Identity = NonNullable<Api.SandboxSpec['identity']>;
 
 export type Limits = Partial<Omit<Api.Profile, 'name' | 'built_in'>>;
 
@@ -50,12 +59,12 @@ const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 
 const DELETE_POLL_MS = 500;
 const DELETE_WAIT_MS = 120_000;
 
-export function milliseconds(after: number | string): number {
+export function milliseconds(after: number | string, what = 'sleepAfter'): number {
   if (typeof after === 'number') return after * 1000;
   const m = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(after);
   const unit = UNITS[m?.[2] ?? ''];
   if (m === null || unit === undefined) {
-    throw new BerthError({ code: 'invalid', message: `sleepAfter ${after} is no time`, remediation: 'Write 30s, 10m or 2h.' });
+    throw new BerthError({ code: 'invalid', message: `${what} ${after} is no time`, remediation: 'Write 30s, 10m or 2h.' });
   }
   return Math.round(Number(m[1]) * unit);
 }
@@ -82,6 +91,33 @@ export abstract class Workspace {
    */
   async exec(command: string, options: ExecOptions = {}): Promise<ExecResult> {
     return collect(this.events(command, options), command, this.sessionId, options);
+  }
+
+  /**
+   * Side by side: each by itself, not in the session's shell, at most `concurrency` (8) at a time. Results in the order of the
+   * commands. What `exec` would throw is thrown when all have ended.
+   */
+  async execParallel(commands: string[], options: ExecOptions & { concurrency?: number } = {}): Promise<ExecResult[]> {
+    const { concurrency = 8, ...each } = options;
+    const base = await this.base();
+    const cwd = each.cwd ?? (await this.cwd());
+    const results: ExecResult[] = new Array(commands.length);
+    const failures: unknown[] = [];
+    let next = 0;
+    const work = async (): Promise<void> => {
+      for (let i = next++; i < commands.length; i = next++) {
+        const command = commands[i] as string;
+        try {
+          const ask = askOf(command, { ...each, cwd }, undefined);
+          results[i] = await collect(run(this.client, base, ask, each.signal), command, this.sessionId, each);
+        } catch (error) {
+          failures.push(error);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: Math.max(1, Math.min(concurrency, commands.length)) }, work));
+    if (failures.length > 0) throw failures[0];
+    return results;
   }
 
   /** The same as it happens, byte for byte. */
@@ -329,10 +365,19 @@ export class Sandbox extends Workspace {
   #shell: Promise<string> | undefined;
   #gone: string | undefined;
   readonly sessionId: string;
+  readonly #identity: Identity | undefined;
+  #id: string;
 
-  constructor(client: Berth, readonly id: string, private readonly options: SandboxOptions = {}) {
+  constructor(client: Berth, of: string | Identity, private readonly options: SandboxOptions = {}) {
     super(options.baseUrl === undefined ? client : client.at(options.baseUrl));
-    this.sessionId = `sandbox-${id}`.slice(0, 63);
+    this.#identity = typeof of === 'string' ? undefined : of;
+    this.#id = typeof of === 'string' ? of : '';
+    this.sessionId = typeof of === 'string' ? `sandbox-${of}`.slice(0, 63) : 'sandbox-identity';
+  }
+
+  /** Its name or id as it was given; of one for an identity, its id, once it is there. */
+  get id(): string {
+    return this.#id;
   }
 
   /** Its record; it is made by the first call that needs it. */
@@ -354,13 +399,18 @@ export class Sandbox extends Workspace {
     if (this.options.sleepAfter !== undefined) wanted.sleep_after_ms = milliseconds(this.options.sleepAfter);
     if (this.options.keepAlive !== undefined) wanted.keep_alive = this.options.keepAlive;
     if (this.options.labels !== undefined) wanted.labels = this.options.labels;
-    const record = this.id.startsWith('sb_') ? await this.client.json<SandboxRecord>('GET', `/v1/sandboxes/${this.id}`)
-      : await this.#create(wanted);
+    const { env } = this.options;
+    if (env !== undefined) checkNames(env);
+    const record = this.#identity === undefined && this.id.startsWith('sb_') ? await this.client.json<SandboxRecord>('GET', `/v1/sandboxes/${this.id}`)
+      : await this.#create(env === undefined ? wanted : { ...wanted, env });
+    if (this.#identity !== undefined) this.#id = record.id;
     const differs = ('sleep_after_ms' in wanted && wanted.sleep_after_ms !== record.sleep_after_ms) ||
       ('keep_alive' in wanted && wanted.keep_alive !== record.keep_alive) ||
-      (this.options.labels !== undefined && !sameMap(this.options.labels, record.labels));
+      (this.options.labels !== undefined && !sameMap(this.options.labels, record.labels)) ||
+      Object.entries(env ?? {}).some(([name, value]) => record.env?.[name] !== value);
     if (!differs) return record;
-    return this.client.json<SandboxRecord>('PATCH', `/v1/sandboxes/${record.id}`, { json: wanted, key: randomId('patch_') });
+    return this.client.json<SandboxRecord>('PATCH', `/v1/sandboxes/${record.id}`,
+      { json: env === undefined ? wanted : { ...wanted, set_env: env }, key: randomId('patch_') });
   }
 
   /** A new one with all options, or the one that is there: what can be changed of it need not be as wanted, the rest must. */
@@ -370,6 +420,8 @@ export class Sandbox extends Workspace {
       return await this.#post(image ?? this.client.image, wanted);
     } catch (error) {
       if (!(error instanceof ConflictError) || error.reason !== 'options_differ') throw error;
+      // An identity's key is the server's to make: what is there is found with nothing said that could differ but the image.
+      if (this.#identity !== undefined) return this.#post(image ?? this.client.image, {});
     }
     const there = await this.client.json<SandboxRecord>('GET', `/v1/sandboxes/${encodeURIComponent(this.id)}`);
     return this.#post(image ?? there.image, {});
@@ -377,13 +429,19 @@ export class Sandbox extends Workspace {
 
   #post(image: string, wanted: Record<string, unknown>): Promise<SandboxRecord> {
     return this.client.json<SandboxRecord>('POST', '/v1/sandboxes', {
-      json: { image, name: this.id, ...this.#fresh(), ...wanted }, key: randomId('create_') });
+      json: { image, ...(this.#identity === undefined ? { name: this.id } : { identity: this.#identity }), ...this.#fresh(), ...wanted }, key: randomId('create_') });
   }
 
   /** What only a new one is given, and one that is there must have. */
   #fresh(): Record<string, unknown> {
-    const { profile, limits, network } = this.options;
-    return { ...limits, ...(profile === undefined ? {} : { profile }), ...(network === undefined ? {} : { network: policyOf(network) }) };
+    const { profile, limits, network, runtime, lifetime } = this.options;
+    return {
+      ...limits,
+      ...(profile === undefined ? {} : { profile }),
+      ...(network === undefined ? {} : { network: policyOf(network) }),
+      ...(runtime === undefined ? {} : { runtime }),
+      ...(lifetime === undefined ? {} : { lifetime_ms: milliseconds(lifetime, 'lifetime') }),
+    };
   }
 
   protected shell(): Promise<string> {
@@ -426,16 +484,12 @@ export class Sandbox extends Workspace {
     await this.client.send('DELETE', `${await this.base()}/shells/${encodeURIComponent(id)}`, { key: randomId('rm_') });
   }
 
-  /** For everything that starts from now on, in this sandbox's record: a restart does not lose them. */
+  /** For everything that starts from now on, in this sandbox's record: a restart does not lose them, nor what others set meanwhile. */
   async setEnvVars(env: Record<string, string | undefined>): Promise<void> {
     checkNames(env);
-    const record = await this.client.json<{ env?: Record<string, string> }>('GET', await this.base());
-    const all: Record<string, string> = { ...record.env };
-    for (const [k, v] of Object.entries(env)) {
-      if (v === undefined) delete all[k];
-      else all[k] = v;
-    }
-    await this.client.json('PATCH', await this.base(), { json: { env: all }, key: randomId('env_') });
+    const set = Object.fromEntries(Object.entries(env).filter(([, v]) => v !== undefined));
+    const unset = Object.keys(env).filter((name) => env[name] === undefined);
+    await this.client.json('PATCH', await this.base(), { json: { set_env: set, unset_env: unset }, key: randomId('env_') });
     const done = await this.exec(exports(env));
     if (!done.success) throw new BerthError({ code: 'invalid', message: `the variables could not be set: ${done.stderr}` });
   }
@@ -472,16 +526,16 @@ export class Sandbox extends Workspace {
     return (await this.client.json<{ events: Api.LogEntry[] }>('GET', `${await this.#known()}/events`, { query: { after } })).events;
   }
 
-  /** What it used in all its lives, also when it is gone. */
-  async getUsage(): Promise<Api.Usage> {
-    return this.client.json('GET', `${await this.#known()}/usage`);
+  /** What it used in all its lives, also when it is gone. `fresh`: what is on its disk is counted now, not as of up to a minute ago. */
+  async getUsage(options: { fresh?: boolean } = {}): Promise<Api.Usage> {
+    return this.client.json('GET', `${await this.#known()}/usage`, { query: { fresh: options.fresh || undefined } });
   }
 
   /** Where its record is: nothing is made for that, if it was destroyed; one that failed is no longer handed out, but there. */
   async #known(): Promise<string> {
     if (this.#gone !== undefined && this.#there === undefined) return this.#gone;
     return this.base().catch((error) => {
-      if (error instanceof ConflictError) return `/v1/sandboxes/${encodeURIComponent(this.id)}`;
+      if (error instanceof ConflictError && this.id !== '') return `/v1/sandboxes/${encodeURIComponent(this.id)}`;
       throw error;
     });
   }
@@ -524,7 +578,29 @@ export class Sandbox extends Workspace {
   }
 }
 
-/** The sandbox of this name, made by its first use. */
-export function getSandbox(client: Berth, id: string, options: SandboxOptions = {}): Sandbox {
-  return new Sandbox(client, id, options);
+/** The sandbox of this name (or id, or for this identity), made by its first use. */
+export function getSandbox(client: Berth, of: string | Identity, options: SandboxOptions = {}): Sandbox {
+  return new Sandbox(client, of, options);
+}
+
+export interface ListOptions {
+  /** Those that have all of these. */
+  labels?: Record<string, string>;
+  /** The same in the server's words: `repo=berth,env!=prod`. */
+  selector?: string;
+  state?: SandboxRecord['state'];
+}
+
+/** The records of all that this key may see. */
+export async function listSandboxes(client: Berth, options: ListOptions = {}): Promise<SandboxRecord[]> {
+  const terms = Object.entries(options.labels ?? {}).map(([name, value]) => `${name}=${value}`);
+  if (options.selector) terms.push(options.selector);
+  const found: SandboxRecord[] = [];
+  for (let after: string | undefined; ;) {
+    const page = await client.json<{ sandboxes: SandboxRecord[]; next: string }>('GET', '/v1/sandboxes',
+      { query: { selector: terms.join(',') || undefined, state: options.state, after } });
+    found.push(...page.sandboxes);
+    if (!page.next) return found;
+    after = page.next;
+  }
 }

@@ -17,7 +17,7 @@ test('the class has every method of the seed', () => {
   const methods = `exec execStream startProcess listProcesses getProcess killProcess killAllProcesses cleanupCompletedProcesses
     getProcessLogs streamProcessLogs gitCheckout mkdir writeFile readFile readFileStream deleteFile renameFile moveFile listFiles
     exists exposePort unexposePort getExposedPorts isPortExposed validatePortToken createSession getSession setEnvVars
-    createCodeContext runCode runCodeStream listCodeContexts deleteCodeContext destroy setLimits getNetwork setNetwork lockNetwork getSecurityEvents getEvents getUsage wake sleep`.split(/\s+/);
+    createCodeContext runCode runCodeStream listCodeContexts deleteCodeContext destroy setLimits getNetwork setNetwork lockNetwork getSecurityEvents getEvents getUsage wake sleep execParallel`.split(/\s+/);
   for (const name of methods) assert.equal(typeof box[name], 'function', name);
 });
 
@@ -54,6 +54,79 @@ test('W-9: options for one that is there are carried out, or refused by name', a
     await assert.rejects(again(options), (e) => e instanceof berth.ConflictError && e.reason === 'options_differ' && e.message.includes(says));
   }
   assert.deepEqual((await again({})).labels, { b: '2' });
+});
+
+test('runtime, env and lifetime are given to a new one; variables of one that is there are set', async () => {
+  const made = sandbox({ runtime: 'crun', env: { A: 'one', B: 'two' }, lifetime: '1h' });
+  const record = await made.info();
+  assert.deepEqual([record.runtime, record.env], ['crun', { A: 'one', B: 'two' }]);
+  assert.ok(Math.abs(Date.parse(record.expires_at) - Date.now() - 3_600_000) < 600_000, record.expires_at);
+  assert.equal((await made.exec('echo $A $B')).stdout, 'one two\n');
+  const again = berth.getSandbox(client, made.id, { env: { B: 'three' } });
+  assert.deepEqual((await again.info()).env, { A: 'one', B: 'three' });
+  await assert.rejects(berth.getSandbox(client, made.id, { runtime: 'runsc' }).info(), (e) => e.reason === 'options_differ');
+  await assert.rejects(sandbox({ env: { 'a b': '' } }).info(), { code: 'invalid' });
+  await assert.rejects(sandbox({ lifetime: 'long' }).info(), /lifetime long is no time/);
+});
+
+test('an identity means one sandbox, whoever asks', async () => {
+  const identity = { org: `o${process.pid}`, user: 'ann', session: 's1' };
+  const one = berth.getSandbox(client, identity, { labels: { who: 'ann' } });
+  const two = berth.getSandbox(client, { ...identity }, { labels: { who: 'bob' } });
+  const [a, b] = [await one.info(), await two.info()];
+  assert.deepEqual([one.id, two.id, a.id, b.labels], [a.id, a.id, b.id, { who: 'bob' }]);
+  assert.match(a.identity_key, /^ses-/);
+  assert.equal((await one.exec('echo in')).stdout, 'in\n');
+  assert.equal((await one.destroy()).state, 'gone');
+});
+
+test('sandboxes are listed by label and state', async () => {
+  const mark = `m${process.pid}`;
+  const boxes = [sandbox({ labels: { mark, n: '1' } }), sandbox({ labels: { mark, n: '2' } }), sandbox({ labels: { mark } })];
+  const ids = [];
+  for (const b of boxes) ids.push((await b.info()).id);
+  const found = async (options) => (await berth.listSandboxes(client, options)).map((r) => r.id).sort();
+  assert.deepEqual(await found({ labels: { mark } }), [...ids].sort());
+  assert.deepEqual(await found({ labels: { mark, n: '2' } }), [ids[1]]);
+  assert.deepEqual(await found({ labels: { mark }, selector: 'n!=1', state: 'ready' }), [ids[1], ids[2]].sort());
+  assert.deepEqual(await found({ labels: { mark }, state: 'asleep' }), []);
+  assert.ok((await found()).length >= 3);
+});
+
+test('commands side by side, each by itself', async () => {
+  await box.exec('rm -f /tmp/side.*');
+  const meet = (n) => `touch /tmp/side.${n}; while [ ! -e /tmp/side.${1 - n} ]; do sleep 0.05; done; echo ${n}; exit ${n}`;
+  const results = await box.execParallel([meet(0), meet(1)], { timeout: 30_000 });
+  assert.deepEqual(results.map((r) => [r.stdout, r.exitCode]), [['0\n', 0], ['1\n', 1]]);
+  assert.deepEqual((await box.execParallel(['pwd', 'echo $X'], { env: { X: 'x' }, concurrency: 1 })).map((r) => r.stdout), ['/workspace\n', 'x\n']);
+  await assert.rejects(box.execParallel(['sleep 60', 'true'], { timeout: 300 }), berth.CommandTimeoutError);
+  assert.deepEqual(await box.execParallel([]), []);
+});
+
+test('policies are added, listed and removed', async () => {
+  const policies = new berth.Policies(client);
+  const made = await policies.add({ scope: 'org', subject: `p${process.pid}`, isolation: 'shared' });
+  assert.deepEqual([made.isolation, made.runtime], ['shared', '']);
+  assert.ok((await policies.list()).some((p) => p.id === made.id));
+  assert.equal((await policies.remove(made.id)).id, made.id);
+  assert.ok(!(await policies.list()).some((p) => p.id === made.id));
+});
+
+test('the disk is counted when that is asked for', async () => {
+  await box.exec('head -c 10485760 /dev/urandom > /root/ten');
+  const usage = await box.getUsage({ fresh: true });
+  assert.ok(usage.disk_bytes >= 10 << 20 && !Number.isNaN(Date.parse(usage.disk_at)), JSON.stringify(usage));
+  assert.equal((await box.getUsage()).disk_at, undefined);
+  await box.exec('rm /root/ten');
+});
+
+test('variables that two set at once are both set', async () => {
+  const names = ['R0', 'R1', 'R2'];
+  await Promise.all(names.map((name) => berth.getSandbox(client, box.id).setEnvVars({ [name]: 'x' })));
+  const { env } = await box.info();
+  assert.deepEqual(names.filter((name) => env[name] === 'x'), names);
+  await box.setEnvVars({ R0: undefined });
+  assert.equal((await box.info()).env.R0, undefined);
 });
 
 test('state persists between commands of a session', async () => {
@@ -162,6 +235,18 @@ test('files: write, read, list, move, delete', async () => {
   const parts = await all(streamFile(await box.readFileStream('/workspace/d/a.txt')));
   assert.equal(Buffer.concat(parts).toString(), 'grüße\n');
   await assert.rejects(all(streamFile(await box.readFileStream('/workspace/none'))));
+  const described = async (path, content) => {
+    await box.writeFile(path, content);
+    const events = await all(parseSSEStream(await box.readFileStream(path)));
+    assert.deepEqual(events.filter((e) => e.type === 'metadata').length, 1);
+    const { mimeType, isBinary, size } = events.find((e) => e.type === 'metadata');
+    return [mimeType, isBinary, size];
+  };
+  assert.deepEqual(await described('/tmp/described/notes', 'plain'), ['text/plain', false, 5]);
+  assert.deepEqual(await described('/tmp/described/empty', ''), ['text/plain', false, 0]);
+  assert.deepEqual(await described('/tmp/described/long', 'é'.repeat(50_000)), ['text/plain', false, 100_000]);
+  assert.deepEqual(await described('/tmp/described/bytes', new Uint8Array([1, 0, 255])), ['application/octet-stream', true, 3]);
+  assert.deepEqual(await described('/tmp/described/p.png', new Uint8Array([137, 80, 78, 71, 0])), ['image/png', true, 5]);
   const list = await box.listFiles('/workspace/d', { recursive: true });
   assert.deepEqual(list.files.map((f) => [f.relativePath, f.type]).sort(),
     [['a.txt', 'file'], ['e', 'directory'], ['e/b.bin', 'file'], ['e/c.bin', 'file']]);
