@@ -117,7 +117,7 @@ int rootfs_user(struct image_config *c, struct err *e)
 		return 0;
 	if (read_accounts("/etc/passwd", &passwd, e) < 0 ||
 	    read_accounts("/etc/group", &group, e) < 0 ||
-	    user_find(c->user, bytes_in(&passwd), bytes_in(&group), &u, e) < 0)
+	    image_user_find(c->user, bytes_in(&passwd), bytes_in(&group), &u, e) < 0)
 		return -1;
 	user_ids_text(&u.ids, c->user);
 	snprintf(home, sizeof(home), "HOME=%s", u.home);

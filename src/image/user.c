@@ -180,8 +180,8 @@ static int add_groups(struct bytes group, struct bytes name, struct user_ids *id
 	return 0;
 }
 
-int user_find(const char *user, struct bytes passwd, struct bytes group, struct image_user *ret,
-	      struct err *e)
+int image_user_find(const char *user, struct bytes passwd, struct bytes group,
+		    struct image_user *ret, struct err *e)
 {
 	char who[IMAGE_USER_SIZE];
 	struct bytes name;

@@ -13,5 +13,5 @@ struct image_user {
 };
 
 /* The files are a stranger's bytes. A name must be in them; a number need not be. */
-must_check int user_find(const char *user, struct bytes passwd, struct bytes group,
-			 struct image_user *ret, struct err *e);
+must_check int image_user_find(const char *user, struct bytes passwd, struct bytes group,
+			       struct image_user *ret, struct err *e);

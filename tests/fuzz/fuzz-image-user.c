@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (who.len > 0 && who.len < sizeof(user))
 		memcpy(user, who.data, who.len);
-	if (user_find(user, passwd, (struct bytes){ data, size }, &found, &e) < 0)
+	if (image_user_find(user, passwd, (struct bytes){ data, size }, &found, &e) < 0)
 		return 0;
 	user_ids_text(&found.ids, text);
 	if (found.home[0] != '/' || user_ids_parse(text, &again, &e) < 0 ||
