@@ -95,6 +95,10 @@ const struct setting berthd_settings_table[] = {
 	SETTING(CONFIG_DURATION, berthd_settings, retention_network, "90d",
 		"How long is kept what sandboxes sent that are gone, and not before their usage "
 		"is removed; 0s: for ever."),
+	SETTING(CONFIG_STR, berthd_settings, log_level, "info",
+		"How much is logged: error, warn or info, each with those before it."),
+	SETTING(CONFIG_STR, berthd_settings, log_format, "json",
+		"How a line of the log looks: json, or pretty for a terminal."),
 	SETTING_END
 };
 /* clang-format on */

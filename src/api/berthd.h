@@ -21,6 +21,7 @@
 #include "api/wrapper/turns.h"
 #include "core/placement.h"
 #include "lib/config.h"
+#include "lib/log.h"
 #include "store/host.h"
 
 #define BERTHD_LOOPS_MAX         16
@@ -52,6 +53,7 @@ struct berthd_settings {
 	/* Of each table, in ms; 0: for ever. See store/retention.h. */
 	uint64_t retention_tombstones, retention_idempotency, retention_events, retention_usage;
 	uint64_t retention_sessions, retention_caps, retention_network;
+	char log_level[LOG_WORD_SIZE], log_format[LOG_WORD_SIZE];
 };
 extern const struct setting berthd_settings_table[];
 

@@ -87,9 +87,10 @@ int main(int argc, char **argv)
 
 	if (r != 0)
 		return r - 1;
-	log_open("berthd", LOG_INFO);
+	log_open("berthd");
 	proc_raise_files();
-	if (config_load(o.config, berthd_settings_table, &b->settings, &e) < 0)
+	if (config_load(o.config, berthd_settings_table, &b->settings, &e) < 0 ||
+	    log_configure(b->settings.log_level, b->settings.log_format, &e) < 0)
 		return fail(&e);
 	if (o.create_key)
 		return create_key(b, &o, &e) < 0 ? fail(&e) : EXIT_SUCCESS;

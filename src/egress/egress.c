@@ -24,6 +24,10 @@ const struct setting egress_settings_table[] = {
 		"host's own resolver."),
 	SETTING(CONFIG_STR, egress_settings, trust_file, "",
 		"Certificates that are trusted beside the host's own, in one file; empty: none."),
+	SETTING(CONFIG_STR, egress_settings, log_level, "info",
+		"How much is logged: error, warn or info, each with those before it."),
+	SETTING(CONFIG_STR, egress_settings, log_format, "json",
+		"How a line of the log looks: json, or pretty for a terminal."),
 	SETTING_END
 };
 /* clang-format on */

@@ -12,6 +12,7 @@
 #include "egress/resolve.h"
 #include "egress/trust.h"
 #include "lib/config.h"
+#include "lib/log.h"
 #include "lib/packet.h"
 
 #define EGRESS_CONNECTIONS_MAX 16384
@@ -24,6 +25,7 @@ struct egress_settings {
 	char node_socket[104];
 	char resolver[256];
 	char trust_file[256];
+	char log_level[LOG_WORD_SIZE], log_format[LOG_WORD_SIZE];
 };
 extern const struct setting egress_settings_table[];
 

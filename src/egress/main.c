@@ -41,11 +41,12 @@ int main(int argc, char **argv)
 			return usage(opt == 'h' ? stdout : stderr);
 		config = optarg;
 	}
-	log_open("berth-egress", LOG_INFO);
+	log_open("berth-egress");
 	proc_raise_files();
 	/* A guest that goes in the middle of its answer must not take the others with it. */
 	(void)sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	if (config_load(config, egress_settings_table, &g->settings, &e) < 0 ||
+	    log_configure(g->settings.log_level, g->settings.log_format, &e) < 0 ||
 	    egress_open(g, &e) < 0)
 		return fail(&e);
 	log_event(LOG_INFO, "ready", "socket", g->settings.socket, NULL);

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "lib/buf.h"
@@ -10,29 +11,91 @@
 
 #define LINE_MAX_BYTES 4096
 
-/* The exceptions to "no globals": which program this is, and how much it says. */
-static const char *log_program = "berth";
-static enum log_level log_up_to = LOG_INFO;
-
 static const char *const level_names[] = {
 	[LOG_ERROR] = "error",
 	[LOG_WARN] = "warn",
 	[LOG_INFO] = "info",
-	[LOG_DEBUG] = "debug",
 };
 
-void log_open(const char *program, enum log_level up_to)
-{
-	log_program = program;
-	log_up_to = up_to;
-}
+/* The exceptions to "no globals": which program this is, how much it says, and how. */
+static const char *log_program = "berth";
+static enum log_level log_up_to = LOG_INFO;
 
-static void add_member(struct buf *line, const char *name, const char *value)
+/* ---- formats ---- */
+
+struct format {
+	const char *name;
+	void (*begin)(struct buf *line, const char *now, const char *level, const char *msg);
+	void (*add)(struct buf *line, const char *name, const char *value);
+	const char *end;
+};
+
+static void add_json(struct buf *line, const char *name, const char *value)
 {
 	buf_add(line, ",", 1);
 	json_add_string(line, name);
 	buf_add(line, ":", 1);
 	json_add_string(line, value);
+}
+
+static void add_pretty(struct buf *line, const char *name, const char *value)
+{
+	buf_addf(line, " %s=", name);
+	json_add_string(line, value);
+}
+
+static void begin_json(struct buf *line, const char *now, const char *level, const char *msg)
+{
+	buf_addf(line, "{\"time\":\"%s\",\"level\":\"%s\",\"program\":\"%s\"", now, level,
+		 log_program);
+	add_json(line, "msg", msg);
+}
+
+/* A message is ours, and plain text. */
+static void begin_pretty(struct buf *line, const char *now, const char *level, const char *msg)
+{
+	buf_addf(line, "%s %s %s: %s", now, level, log_program, msg);
+}
+
+static const struct format formats[] = {
+	{ "json", begin_json, add_json, "}\n" },
+	{ "pretty", begin_pretty, add_pretty, "\n" },
+};
+
+static const struct format *log_format = &formats[0];
+
+/* ---- settings ---- */
+
+void log_open(const char *program)
+{
+	log_program = program;
+}
+
+static int set_level(const char *word, struct err *e)
+{
+	for (int i = 0; i < LOG_LEVEL_COUNT; i++)
+		if (strcmp(level_names[i], word) == 0) {
+			log_up_to = (enum log_level)i;
+			return 0;
+		}
+	err_set(e, ERR_INVALID, "the setting log_level cannot be \"%s\"", word);
+	return err_fix(e, "Write log_level = error, warn or info.");
+}
+
+static int set_format(const char *word, struct err *e)
+{
+	for (size_t i = 0; i < array_len(formats); i++)
+		if (strcmp(formats[i].name, word) == 0) {
+			log_format = &formats[i];
+			return 0;
+		}
+	err_set(e, ERR_INVALID, "the setting log_format cannot be \"%s\"", word);
+	return err_fix(e, "Write log_format = json or pretty.");
+}
+
+int log_configure(const char *level, const char *format, struct err *e)
+{
+	return set_level(level, e) < 0 ? -1 : set_format(format, e);
 }
 
 void log_event(enum log_level level, const char *msg, ...)
@@ -45,23 +108,20 @@ void log_event(enum log_level level, const char *msg, ...)
 	if (level > log_up_to)
 		return;
 	time_text(time_wall_ms(), now);
-	buf_addf(&line, "{\"time\":\"%s\",\"level\":\"%s\",\"program\":\"%s\"", now,
-		 level_names[level], log_program);
-	add_member(&line, "msg", msg);
+	log_format->begin(&line, now, level_names[level], msg);
 	va_start(ap, msg);
 	while ((name = va_arg(ap, const char *))) {
 		const char *value = va_arg(ap, const char *);
 
 		if (value)
-			add_member(&line, name, value);
+			log_format->add(&line, name, value);
 	}
 	va_end(ap);
 	if (buf_overflowed(&line)) {
 		buf_done(&line);
-		buf_addf(&line, "{\"time\":\"%s\",\"level\":\"%s\"", now, level_names[level]);
-		add_member(&line, "msg", "a line too long to log");
+		log_format->begin(&line, now, level_names[level], "a line too long to log");
 	}
-	buf_addf(&line, "}\n");
+	buf_adds(&line, log_format->end);
 	/* One write a line, so that two threads' lines do not mix. */
 	(void)!write(STDERR_FILENO, line.data, line.len);
 }

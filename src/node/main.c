@@ -41,9 +41,11 @@ int main(int argc, char **argv)
 			return usage(opt == 'h' ? stdout : stderr);
 		config = optarg;
 	}
-	log_open("berth-node", LOG_INFO);
+	log_open("berth-node");
 	proc_raise_files();
-	if (config_load(config, node_settings_table, &n->settings, &e) < 0 || node_open(n, &e) < 0)
+	if (config_load(config, node_settings_table, &n->settings, &e) < 0 ||
+	    log_configure(n->settings.log_level, n->settings.log_format, &e) < 0 ||
+	    node_open(n, &e) < 0)
 		return fail(&e);
 	log_event(LOG_INFO, "ready", "instance", n->settings.instance, "cgroups",
 		  cgroup_mode_name(n->cgroups.mode), "socket", n->settings.socket, NULL);

@@ -61,6 +61,10 @@ const struct setting node_settings_table[] = {
 		"The user berth-egress runs as; nobody else but root gets them."),
 	SETTING(CONFIG_INT, node_settings, warm_slots, "16",
 		"How many network namespaces with a link are made ahead."),
+	SETTING(CONFIG_STR, node_settings, log_level, "info",
+		"How much is logged: error, warn or info, each with those before it."),
+	SETTING(CONFIG_STR, node_settings, log_format, "json",
+		"How a line of the log looks: json, or pretty for a terminal."),
 	SETTING_END
 };
 /* clang-format on */

@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "lib/config.h"
+#include "lib/log.h"
 #include "node/allocation.h"
 #include "node/cgroup.h"
 #include "node/fence.h"
@@ -34,6 +35,7 @@ struct node_settings {
 	char egress_socket[104];
 	char egress_user[64];
 	uint64_t warm_slots;
+	char log_level[LOG_WORD_SIZE], log_format[LOG_WORD_SIZE];
 };
 extern const struct setting node_settings_table[];
 
