@@ -15,7 +15,9 @@
 struct follower {
 	struct http_exchange *x;
 	struct reactor *reactor;
-	bool all; /* an admin's */
+	bool all;      /* an admin's */
+	bool full;     /* its queue is: until it drains events are counted, not sent */
+	uint32_t lost; /* the count */
 	char owner[SANDBOX_OWNER_SIZE];
 	struct follower *prev, *next;
 };
@@ -48,7 +50,35 @@ static void on_heartbeat(uv_timer_t *timer)
 	struct reactor *r = timer->data;
 
 	for (struct follower *f = r->followers; f; f = f->next)
-		(void)http_stream_data(f->x, ": here\n\n", 8);
+		if (!f->full)
+			f->full = http_stream_data(f->x, ": here\n\n", 8);
+}
+
+/* What a follower reads is complete, or says where it is not and by how much. */
+static void on_follower_drained(struct http_exchange *x)
+{
+	struct follower *f = x->data;
+	cleanup(buf_done) struct buf text = buf_make(256);
+	char now[TIME_TEXT_SIZE];
+
+	f->full = false;
+	if (!f->lost)
+		return;
+	time_text(time_wall_ms(), now);
+	buf_adds(&text, "event: gap\ndata: {");
+	json_str(&text, "at", now);
+	json_int(&text, "events", f->lost);
+	buf_adds(&text, "}\n\n");
+	f->lost = 0;
+	f->full = http_stream_data(x, text.data, text.len);
+}
+
+static void tell_follower(struct follower *f, const struct buf *text)
+{
+	if (f->full)
+		f->lost++;
+	else
+		f->full = http_stream_data(f->x, text->data, text->len);
 }
 
 void events_begin(struct reactor *r)
@@ -92,20 +122,19 @@ void events_follow(struct request *rq)
 	r->followers = f;
 	x->data = f;
 	x->on_gone = on_follower_gone;
-	x->on_drain = NULL;
+	x->on_drain = on_follower_drained;
 	http_stream_begin(x, 200, "text/event-stream");
-	(void)http_stream_data(x, ": following\n\n", 13);
+	f->full = http_stream_data(x, ": following\n\n", 13);
 	request_end(rq, 200);
 }
 
-/* A follower that does not read loses its stream when the engine's queue is full. */
 static void on_happening(struct job *job)
 {
 	struct happening *h = container_of(job, struct happening, job);
 
 	for (struct follower *f = job->reactor->followers; f; f = f->next)
 		if (f->all || strcmp(f->owner, h->owner) == 0)
-			(void)http_stream_data(f->x, h->text.data, h->text.len);
+			tell_follower(f, &h->text);
 	buf_done(&h->text);
 	free(h);
 }

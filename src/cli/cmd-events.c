@@ -36,6 +36,13 @@ static int tell_refusal(struct buf *line, const struct json *ev, struct err *e)
 	return say_out(buf_str(line), line->len, e);
 }
 
+static int tell_gap(struct buf *line, const struct json *gap, struct err *e)
+{
+	buf_addf(line, "%lld events are missing here: they were not read in time\n",
+		 (long long)json_get_int(gap, "events"));
+	return say_out(buf_str(line), line->len, e);
+}
+
 static int on_event(void *arg, const char *name, const char *data, size_t len, struct err *e)
 {
 	const struct follow *f = arg;
@@ -55,6 +62,8 @@ static int on_event(void *arg, const char *name, const char *data, size_t len, s
 		buf_adds(&line, "  ");
 		if (strcmp(name, "security") == 0)
 			return tell_refusal(&line, tree, e);
+		if (strcmp(name, "gap") == 0)
+			return tell_gap(&line, tree, e);
 		add_clean(&line, json_get_str(tree, "id")[0] ? json_get_str(tree, "id") : name);
 		buf_adds(&line, "  ");
 		add_clean(&line, json_get_str(tree, "state"));

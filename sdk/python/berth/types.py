@@ -336,6 +336,11 @@ SandboxEvent = TypedDict('SandboxEvent', {
     'reason': str,
 }, total=False)
 
+EventGap = TypedDict('EventGap', {
+    'at': str,
+    'events': int,
+}, total=False)
+
 TerminalSize = TypedDict('TerminalSize', {
     'cols': int,
     'rows': int,

@@ -406,6 +406,13 @@ export interface SandboxEvent {
   reason: string;
 }
 
+export interface EventGap {
+  /** When it was told. */
+  at: string;
+  /** How many were left out. */
+  events: number;
+}
+
 export interface TerminalSize {
   cols: number;
   rows: number;

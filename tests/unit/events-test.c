@@ -1,0 +1,194 @@
+/* GET /v1/events before a follower that reads slowly: the loop and the client in one thread. */
+#include "api/events.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "api/berthd.h"
+#include "lib/str.h"
+#include "lib/time.h"
+#include "test.h"
+
+#define EVENTS  4000
+#define WAIT_MS 60000
+#define MARK    8192
+#define PADDING "................................................................................"
+
+struct world {
+	struct berthd *b;
+	struct reactor *r;
+	int client;
+	struct buf got;
+};
+
+static void on_wake(uv_async_t *async)
+{
+	struct reactor *r = async->data;
+	struct job *jobs = r->done, *next;
+
+	r->done = NULL;
+	r->done_last = &r->done;
+	for (struct job *job = jobs; job; job = next) {
+		next = job->next;
+		job->done(job);
+	}
+}
+
+static void on_request(struct http_exchange *x)
+{
+	struct request *rq = xcalloc(1, sizeof(*rq));
+
+	rq->reactor = http_exchange_server(x)->data;
+	rq->x = x;
+	rq->path = xstrdup(x->path);
+	(void)!str_copy(rq->key.owner, sizeof(rq->key.owner), "one");
+	events_follow(rq);
+}
+
+/* What is not read stays with the server: both buffers between are small. */
+static int slow_client(int port)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), small = 2048, segment = 536;
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)) == 0);
+	CHECK(setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment)) == 0);
+	CHECK(connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0);
+	CHECK(fcntl(fd, F_SETFL, O_NONBLOCK) == 0);
+	return fd;
+}
+
+static void turn(struct world *w, bool reading)
+{
+	char data[4096];
+	ssize_t n;
+
+	uv_run(&w->r->loop, UV_RUN_NOWAIT);
+	n = reading ? read(w->client, data, sizeof(data)) : 0;
+	if (n > 0)
+		buf_add(&w->got, data, (size_t)n);
+	else
+		usleep(200);
+}
+
+static void read_until(struct world *w, const char *word)
+{
+	uint64_t end = time_mono_ms() + WAIT_MS;
+
+	while (!strstr(buf_str(&w->got), word) && time_mono_ms() < end)
+		turn(w, true);
+	CHECK(strstr(buf_str(&w->got), word));
+}
+
+static void world_make(struct world *w)
+{
+	static const char ask[] = "GET /v1/events HTTP/1.1\r\nHost: a\r\n\r\n";
+	const struct http_limits limits = { .output_mark = MARK };
+	struct err e;
+
+	w->b = xcalloc(1, sizeof(*w->b));
+	w->b->reactor_count = 1;
+	w->r = &w->b->reactors[0];
+	w->r->berthd = w->b;
+	w->r->done_last = &w->r->done;
+	w->got = buf_make(16UL << 20);
+	pthread_mutex_init(&w->r->lock, NULL);
+	CHECK(uv_loop_init(&w->r->loop) == 0);
+	CHECK(uv_async_init(&w->r->loop, &w->r->wake, on_wake) == 0);
+	w->r->wake.data = w->r;
+	CHECK_OK(http_server_open(&w->r->server, &w->r->loop, "127.0.0.1:0", &limits, on_request,
+				  &e),
+		 &e);
+	w->r->server.data = w->r;
+	events_begin(w->r);
+	w->client = slow_client(http_server_port(&w->r->server));
+	CHECK(write(w->client, ask, sizeof(ask) - 1) == (ssize_t)sizeof(ask) - 1);
+	read_until(w, ": following");
+}
+
+static void world_done(struct world *w)
+{
+	events_end(w->r);
+	events_close(w->r);
+	http_server_close(&w->r->server, 0, NULL);
+	uv_close((uv_handle_t *)&w->r->wake, NULL);
+	uv_run(&w->r->loop, UV_RUN_DEFAULT);
+	CHECK(uv_loop_close(&w->r->loop) == 0);
+	pthread_mutex_destroy(&w->r->lock);
+	close(w->client);
+	buf_done(&w->got);
+	free(w->b);
+}
+
+static void tell(struct world *w, const char *owner, unsigned n)
+{
+	cleanup(buf_done) struct buf json = buf_make(256);
+
+	buf_addf(&json, "{\"n\":%u,\"padding\":\"" PADDING "\"}", n);
+	events_tell(w->b, owner, "sandbox", &json);
+}
+
+/* Reads the events as they stand; whether each number follows, with the gaps in between. */
+static unsigned follow_numbers(const char *text, unsigned *gaps)
+{
+	unsigned next = 1;
+
+	for (const char *at = text; (at = strstr(at, "data: {"));) {
+		const char *n = strstr(at, "\"n\":"), *end = strchr(at, '}');
+		const char *lost = strstr(at, "\"events\":");
+
+		if (n && n < end)
+			CHECK_INT(strtoul(n + 4, NULL, 10), next++);
+		if (lost && lost < end) {
+			next += (unsigned)strtoul(lost + 9, NULL, 10);
+			++*gaps;
+		}
+		at = end;
+	}
+	return next;
+}
+
+TEST(who_reads_too_slowly_is_told_how_much_is_missing_and_where)
+{
+	struct world w = { 0 };
+	unsigned gaps = 0;
+
+	world_make(&w);
+	for (unsigned i = 1; i <= EVENTS; i++) {
+		tell(&w, "one", i);
+		tell(&w, "another", 0); /* another's is neither sent nor missing */
+		turn(&w, false);
+	}
+	read_until(&w, "event: gap");
+	for (unsigned i = EVENTS + 1; i <= EVENTS + 10; i++) {
+		tell(&w, "one", i);
+		turn(&w, true);
+	}
+	read_until(&w, "\"n\":4010");
+	CHECK_INT(follow_numbers(buf_str(&w.got), &gaps), EVENTS + 11);
+	CHECK(gaps >= 1);
+	world_done(&w);
+}
+
+TEST(who_reads_in_time_misses_nothing)
+{
+	struct world w = { 0 };
+	unsigned gaps = 0;
+
+	world_make(&w);
+	for (unsigned i = 1; i <= 100; i++) {
+		tell(&w, "one", i);
+		turn(&w, true);
+	}
+	read_until(&w, "\"n\":100");
+	CHECK_INT(follow_numbers(buf_str(&w.got), &gaps), 101);
+	CHECK_INT(gaps, 0);
+	world_done(&w);
+}
