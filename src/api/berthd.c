@@ -67,6 +67,8 @@ const struct setting berthd_settings_table[] = {
 		"How often its CPUs may be promised; 0: they are not counted."),
 	SETTING(CONFIG_INT, berthd_settings, disk_keep_mb, "0",
 		"With less disk free, no sandbox is made; 0: 2048, or a tenth if that is less."),
+	SETTING(CONFIG_INT, berthd_settings, memory_keep_mb, "0",
+		"With less memory free, no sandbox is made; 0: 512, or a tenth if that is less."),
 	SETTING(CONFIG_SIZE, berthd_settings, journal_exec_bytes, "256m",
 		"Of one command's output, this much is kept; what is beyond is counted."),
 	SETTING(CONFIG_SIZE, berthd_settings, journal_host_bytes, "16g",

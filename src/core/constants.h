@@ -43,6 +43,7 @@ enum constant {
 
 #define STOP_ATTEMPTS 6 /* at once, then after each of the five delays */
 #define LOW_DISK_MB   2048
+#define LOW_MEMORY_MB 512
 #define JITTER_SHARE  5 /* jitter adds up to one fifth of a delay */
 
 #define NEVER         UINT64_MAX /* the deadline of what waits for nothing */

@@ -26,18 +26,24 @@ static uint64_t available(const struct placement_host *h, int r)
 	return all > promised ? all - promised : 0;
 }
 
-/* Promises are kept only if the disk is not filled by somebody else. */
-static int admit_disk(const struct placement_host *h, struct err *e)
+static int low(const char *what, uint64_t has, uint64_t keeps, struct err *e)
+{
+	return err_set(e, ERR_BUSY,
+		       "the host has %" PRIu64 " MB of %s free, below the %" PRIu64 " it keeps",
+		       has, what, keeps);
+}
+
+/* More may be promised than there is: what is really free decides too. */
+static int admit_measured(const struct placement_host *h, struct err *e)
 {
 	uint64_t keep = h->disk_keep_mb ? h->disk_keep_mb : LOW_DISK_MB;
 
 	if (!h->disk_known)
 		return err_set(e, ERR_BUSY, "the host's free disk could not be measured");
 	if (h->disk_free_mb < keep)
-		return err_set(e, ERR_BUSY,
-			       "the host has %" PRIu64 " MB of disk free, below the %" PRIu64
-			       " it keeps",
-			       h->disk_free_mb, keep);
+		return low("disk", h->disk_free_mb, keep, e);
+	if (h->memory_free_mb < h->memory_keep_mb)
+		return low("memory", h->memory_free_mb, h->memory_keep_mb, e);
 	return 0;
 }
 
@@ -55,7 +61,7 @@ int placement_admit(const struct placement_host *h, const struct resources *need
 				       "%s: %" PRIu64 " asked for, %" PRIu64 " of %" PRIu64
 				       " left",
 				       names[r], need->of[r], available(h, r), capacity(h, r));
-	return admit_disk(h, e);
+	return admit_measured(h, e);
 }
 
 static unsigned fullness(uint64_t used, uint64_t all)

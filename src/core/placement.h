@@ -30,12 +30,14 @@ struct placement_host {
 	struct resources reserve;  /* kept for the host itself */
 	struct resources promised; /* the sum of its reservations */
 	unsigned sandboxes;
-	unsigned sandboxes_max; /* 0: takes none */
-	unsigned cpu_share;     /* how often a CPU may be promised; 0 is 1 */
-	bool disk_known;        /* its disk was measured */
-	uint64_t disk_free_mb;  /* measured, not reckoned */
-	uint64_t disk_keep_mb;  /* so much of it is never given away; 0: LOW_DISK_MB */
-	struct limits most;     /* of one sandbox, see limits_fit() */
+	unsigned sandboxes_max;  /* 0: takes none */
+	unsigned cpu_share;      /* how often a CPU may be promised; 0 is 1 */
+	bool disk_known;         /* its disk was measured */
+	uint64_t disk_free_mb;   /* measured, not reckoned */
+	uint64_t disk_keep_mb;   /* so much of it is never given away; 0: LOW_DISK_MB */
+	uint64_t memory_free_mb; /* measured with the disk */
+	uint64_t memory_keep_mb; /* the same of it; 0: nothing */
+	struct limits most;      /* of one sandbox, see limits_fit() */
 };
 
 /* ERR_BUSY names what is short and by how much, or why the host takes nothing. */

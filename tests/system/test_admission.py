@@ -104,6 +104,23 @@ def test_a_low_disk_takes_no_new_ones(s):
         settings(s, disk_keep_mb=None)
 
 
+@limit(120)
+def test_a_host_short_of_memory_takes_no_new_ones(s):
+    """However much may be promised: what is really free decides too."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    box = s.api.create()
+    settings(s, memory_keep_mb=total + 1)
+    try:
+        why = fails(503, s.api.call, "POST", "/v1/sandboxes", SMALL)
+        assert "MB of memory free, below" in why["message"], why
+        assert s.api.exec(box, "echo here").out == b"here\n"
+    finally:
+        settings(s, memory_keep_mb=None)
+        delete_all(s)
+    assert post(s.api, SMALL)[0] == 201
+    delete_all(s)
+
+
 @limit(180)
 def test_a_host_that_cannot_be_measured_takes_no_new_ones(s):
     box = s.api.create(**{k: v for k, v in SMALL.items() if k != "image"})

@@ -74,6 +74,13 @@ TEST(only_a_live_host_with_room_and_a_measured_disk_takes_one)
 	h.disk_free_mb = 2047;
 	CHECK_ERR(placement_admit(&h, &small, &e), &e, ERR_BUSY);
 	CHECK_STR(e.msg, "the host has 2047 MB of disk free, below the 2048 it keeps");
+	h = host(0);
+	h.memory_keep_mb = 512;
+	h.memory_free_mb = 512;
+	CHECK_OK(placement_admit(&h, &small, &e), &e);
+	h.memory_free_mb = 511;
+	CHECK_ERR(placement_admit(&h, &small, &e), &e, ERR_BUSY);
+	CHECK_STR(e.msg, "the host has 511 MB of memory free, below the 512 it keeps");
 	h = (struct placement_host){ 0 };
 	CHECK_ERR(placement_admit(&h, &small, &e), &e, ERR_BUSY);
 }

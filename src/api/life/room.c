@@ -14,7 +14,7 @@
 #define LOOK_MS      100
 #define CLEAR_MS     5000 /* for leftovers to be looked for */
 #define MB           (1024 * 1024)
-#define KEEP_SHARE   10 /* of a small disk: one tenth is kept */
+#define KEEP_SHARE   10 /* of what is small: one tenth is kept */
 #define UNLIMITED_MB (UINT64_MAX / 1024)
 
 struct measuring {
@@ -34,25 +34,33 @@ static uint64_t promisable(uint64_t total, uint64_t times)
 	return total * times;
 }
 
+/* What the setting says, or a tenth, or `most` if that is less. */
+static uint64_t kept(uint64_t setting, uint64_t total, uint64_t most)
+{
+	if (setting)
+		return setting;
+	return total / KEEP_SHARE < most ? total / KEEP_SHARE : most;
+}
+
 static struct placement_host room_of(const struct berthd *b, const struct node_capacity *c)
 {
 	const struct berthd_settings *set = &b->settings;
-	uint64_t disk_mb = c->disk_total / MB, keep = set->disk_keep_mb;
+	uint64_t disk_mb = c->disk_total / MB, memory_mb = c->memory_total / MB;
 	struct placement_host h = {
 		.lease = { .state = HOST_LIVE },
 		.sandboxes_max = (unsigned)set->sandboxes_max,
 		.disk_known = c->disk_total > 0,
 		.disk_free_mb = c->disk_available / MB,
+		.disk_keep_mb = kept(set->disk_keep_mb, disk_mb, LOW_DISK_MB),
+		.memory_free_mb = c->memory_available / MB,
+		.memory_keep_mb = kept(set->memory_keep_mb, memory_mb, LOW_MEMORY_MB),
 	};
 
-	if (keep == 0)
-		keep = disk_mb / KEEP_SHARE < LOW_DISK_MB ? disk_mb / KEEP_SHARE : LOW_DISK_MB;
-	h.disk_keep_mb = keep;
-	h.total.of[RESOURCE_MEMORY_MB] = promisable(c->memory_total / MB, set->overcommit_memory);
+	h.total.of[RESOURCE_MEMORY_MB] = promisable(memory_mb, set->overcommit_memory);
 	h.total.of[RESOURCE_DISK_MB] = promisable(disk_mb, set->overcommit_disk);
 	h.total.of[RESOURCE_CPU_MILLI] = promisable(c->cpus * 1000UL, set->overcommit_cpu);
 	h.total.of[RESOURCE_PIDS] = UNLIMITED_MB;
-	h.most.of[LIMIT_MEMORY_MB] = (int64_t)(c->memory_total / MB);
+	h.most.of[LIMIT_MEMORY_MB] = (int64_t)memory_mb;
 	h.most.of[LIMIT_DISK_MB] = (int64_t)disk_mb;
 	h.most.of[LIMIT_PIDS] = c->pids;
 	h.most.of[LIMIT_OPEN_FILES] = c->open_files;
