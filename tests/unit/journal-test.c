@@ -222,7 +222,7 @@ static void neighbour_of(const char *id, char *to, size_t size)
 		if ((str_hash(to) * 31 + str_hash(id)) % JOURNALS_BUCKETS == want)
 			return;
 	}
-	CHECK(!"found");
+	test_fail(__FILE__, __LINE__, "no sandbox shares the bucket of %s", id);
 }
 
 TEST(one_id_in_two_sandboxes_is_two_journals)
