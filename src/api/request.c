@@ -211,6 +211,7 @@ static void take_body(struct request *rq)
 	if (!rq->route->body)
 		return hand_over(rq);
 	rq->collecting = true;
+	rq->x->share = (uint8_t)(str_hash(rq->key.owner) % HTTP_SHARES);
 	http_collect(rq->x, REQUEST_BODY_MAX, on_body);
 }
 

@@ -16,6 +16,22 @@ void conn_set_deadline(struct http_conn *c, uint64_t ms)
 	c->deadline = ms ? uv_now(c->server->loop) + ms : 0;
 }
 
+void conn_await_body(struct http_conn *c)
+{
+	c->came = 0;
+	conn_set_deadline(c, c->server->limits.body_ms);
+	if (c->whole_by && c->whole_by < c->deadline)
+		c->deadline = c->whole_by;
+}
+
+/* Time is given for bytes, not for one byte: who sends a few a minute would stay for ever. */
+static void body_came(struct http_conn *c, size_t len)
+{
+	c->came += len;
+	if (c->came >= c->server->limits.body_least)
+		conn_await_body(c);
+}
+
 bool conn_is_idle(const struct http_conn *c)
 {
 	return c->state == CONN_HEAD && c->parser.head.len == 0 && c->ahead.len == 0 &&
@@ -83,6 +99,7 @@ static void on_conn_closed(uv_handle_t *handle)
 	tell_gone(c);
 	unlink_conn(c);
 	http_parser_done(&c->parser);
+	c->server->ahead -= c->ahead.len;
 	buf_done(&c->ahead);
 	buf_done(&c->held);
 	free(c);
@@ -147,7 +164,7 @@ void conn_finish(struct http_conn *c)
 	c->state = CONN_HEAD;
 	http_parser_next(&c->parser);
 	conn_set_deadline(c, c->server->limits.idle_ms);
-	if (c->ahead.len)
+	if (c->ahead.len || !c->reading)
 		conn_make_ready(c);
 }
 
@@ -209,6 +226,7 @@ static void begin_exchange(struct http_conn *c)
 	c->continue_due = !p->whole && expect && strcasecmp(expect, "100-continue") == 0;
 	c->streaming = c->chunked = c->sized = false;
 	c->drained = 0;
+	c->whole_by = 0;
 	c->deadline = 0;
 	c->server->on_request(x);
 }
@@ -257,7 +275,7 @@ static size_t take_body(struct http_conn *c, const char *data, size_t len)
 	size_t used;
 
 	c->continue_due = false;
-	conn_set_deadline(c, c->server->limits.body_ms);
+	body_came(c, len);
 	result = http_parser_body(&c->parser, data, len, &used);
 	if (c->state != CONN_EXCHANGE) /* a callback ended it */
 		return used;
@@ -288,22 +306,30 @@ static size_t consume(struct http_conn *c, const char *data, size_t len)
 	return c->state >= CONN_LAST ? len : used;
 }
 
+/*
+ * Reading goes on while a handler works, to see the client leave, until too much
+ * is read ahead, of this connection or of all. After our last byte it goes on as
+ * well: a close with unread bytes would be a reset, and could eat our reply.
+ */
+static bool may_read(const struct http_conn *c)
+{
+	bool room = c->ahead.len < HTTP_AHEAD_MAX &&
+		    (wants_input(c) || c->server->ahead < c->server->limits.ahead_total);
+
+	return !c->eof && (room || c->state == CONN_LAST);
+}
+
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
 	struct http_conn *c = handle->data;
 
-	(void)suggested;
-	*buf = uv_buf_init(c->server->read_buffer, HTTP_READ_SIZE);
+	(void)suggested; /* none, and reading stops: others have read ahead since it began */
+	*buf = uv_buf_init(c->server->read_buffer, may_read(c) ? HTTP_READ_SIZE : 0);
 }
 
-/*
- * Reading goes on while a handler works, to see the client leave, until too much
- * is read ahead. After our last byte it goes on as well: a close with unread
- * bytes would be a reset, and could eat our reply.
- */
 static void adjust_reading(struct http_conn *c)
 {
-	bool want = !c->eof && (c->ahead.len < HTTP_AHEAD_MAX || c->state == CONN_LAST);
+	bool want = may_read(c);
 
 	if (c->state == CONN_CLOSED || want == c->reading)
 		return;
@@ -321,6 +347,7 @@ void conn_resume(struct http_conn *c)
 	if (c->body == BODY_DONE && c->state == CONN_EXCHANGE && c->x.on_body_end)
 		body_ended(c); /* there was none, and the handler asked for it */
 	used = consume(c, c->ahead.data, c->ahead.len);
+	c->server->ahead -= used;
 	if (used < c->ahead.len)
 		buf_drop(&c->ahead, used);
 	else
@@ -343,7 +370,9 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	struct http_conn *c = stream->data;
 	size_t used = 0;
 
-	if (n == UV_EOF)
+	if (n == UV_ENOBUFS)
+		adjust_reading(c);
+	else if (n == UV_EOF)
 		on_eof(c);
 	else if (n < 0)
 		conn_break(c);
@@ -353,6 +382,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		used = consume(c, buf->base, (size_t)n);
 	if (used < (size_t)n && c->state < CONN_LAST) {
 		buf_add(&c->ahead, buf->base + used, (size_t)n - used);
+		c->server->ahead += (size_t)n - used;
 		if (wants_input(c))
 			conn_make_ready(c);
 	}

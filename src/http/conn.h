@@ -52,8 +52,10 @@ struct http_conn {
 	uint64_t moved_at;
 	uint64_t stream_left; /* of a sized reply */
 	size_t drained;
-	uint8_t state; /* enum conn_state */
-	uint8_t body;  /* enum body_state */
+	size_t came;       /* of a body, since its deadline was set */
+	uint64_t whole_by; /* a collected body must be there; 0: none is */
+	uint8_t state;     /* enum conn_state */
+	uint8_t body;      /* enum body_state */
 	bool reading, ready, full, eof;
 	bool keep_alive, head_only, continue_due, streaming, chunked, sized, shut;
 };
@@ -69,6 +71,7 @@ void conn_check(struct http_conn *c);      /* deadlines */
 void conn_resume(struct http_conn *c);     /* go on with what was read ahead */
 void conn_make_ready(struct http_conn *c); /* have conn_resume() called from the loop */
 void conn_set_deadline(struct http_conn *c, uint64_t ms);
+void conn_await_body(struct http_conn *c); /* so much of it, by then */
 bool conn_is_idle(const struct http_conn *c);
 void conn_refuse(struct http_conn *c, int status, const char *reason);
 

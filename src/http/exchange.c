@@ -200,7 +200,7 @@ static void hold(struct http_conn *c, const uv_buf_t *bufs, unsigned count)
 		if (bufs[i].len)
 			buf_add(&c->held, bufs[i].base, bufs[i].len);
 	c->body = BODY_DRAIN;
-	conn_set_deadline(c, c->server->limits.body_ms);
+	conn_await_body(c);
 	conn_make_ready(c);
 }
 

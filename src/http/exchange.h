@@ -37,6 +37,7 @@ struct http_exchange {
 
 	/* The handler's. */
 	void *data;
+	uint8_t share;    /* whose memory a collected body is; set before http_collect() */
 	http_fn on_gone;  /* the client went away before the reply was complete */
 	http_fn on_drain; /* the stream's queue is below its mark again */
 
@@ -74,8 +75,9 @@ void http_body_resume(struct http_exchange *x);
 /*
  * Have it in one piece of at most `max` bytes. `on_whole` is called once, maybe
  * before this returns: make it the last thing you do. Its last argument is NULL,
- * or ERR_TOO_LARGE (the handler replies as it likes). The bytes are
- * NUL-terminated and live until the exchange ends.
+ * or ERR_TOO_LARGE, or ERR_BUSY: others of this `share`, or all together, have too
+ * much on its way (the handler replies as it likes). The bytes are NUL-terminated
+ * and live until on_whole() returns.
  */
 void http_collect(struct http_exchange *x, size_t max, http_whole_fn on_whole);
 

@@ -25,6 +25,11 @@ static void fill_limits(struct http_limits *l)
 	LIMIT(l->head_ms, 15000);
 	LIMIT(l->idle_ms, 75000);
 	LIMIT(l->body_ms, 60000);
+	LIMIT(l->body_least, 1024);
+	LIMIT(l->whole_ms, 120000);
+	LIMIT(l->body_total, HTTP_BODY_TOTAL);
+	LIMIT(l->body_share, HTTP_BODY_TOTAL / 4);
+	LIMIT(l->ahead_total, HTTP_AHEAD_TOTAL);
 	LIMIT(l->stall_ms, 60000);
 	LIMIT(l->output_mark, HTTP_OUTPUT_MARK);
 	LIMIT(l->output_total, HTTP_OUTPUT_TOTAL);
@@ -175,7 +180,8 @@ static void on_connection(uv_stream_t *listener, int status)
 /* Often enough that a deadline is missed by a quarter at most, or by a second. */
 static uint64_t sweep_interval(const struct http_limits *l)
 {
-	const uint64_t limits[] = { l->head_ms, l->idle_ms, l->body_ms, l->stall_ms };
+	const uint64_t limits[] = { l->head_ms, l->idle_ms, l->body_ms, l->whole_ms,
+				    l->stall_ms };
 	uint64_t every = SWEEP_MAX_MS;
 
 	for (size_t i = 0; i < array_len(limits); i++)

@@ -14,20 +14,28 @@
 
 #define HTTP_READ_SIZE    65536 /* one buffer for all connections of a server */
 #define HTTP_AHEAD_MAX    65536 /* read ahead per connection, then reading stops */
+#define HTTP_SHARES       256   /* values of an exchange's `share` */
 #define HTTP_REFUSING_MAX 64    /* connections past the limit that are told so at once */
 #define HTTP_DRAIN_MAX    65536 /* of a body no handler read */
 #define HTTP_QUIET_S      30    /* without a byte: the kernel asks whether the client is there */
 #define HTTP_LINGER_MS    2000  /* for the client to close after our last byte */
 #define HTTP_OUTPUT_MARK  262144
 #define HTTP_OUTPUT_TOTAL 268435456 /* of all connections of a server together */
-#define HTTP_OUTPUT_MAX   67108864  /* a handler that ignores the mark ends here */
+#define HTTP_AHEAD_TOTAL  33554432
+#define HTTP_BODY_TOTAL   67108864
+#define HTTP_OUTPUT_MAX   67108864 /* a handler that ignores the mark ends here */
 
 struct http_limits {         /* a zero means the default */
 	size_t head;         /* 16 KiB: longer is 431 */
 	size_t connections;  /* 20,000: one more is 503 */
 	uint64_t head_ms;    /* 15 s, from accept or a head's first byte to its last */
 	uint64_t idle_ms;    /* 75 s, between requests */
-	uint64_t body_ms;    /* 60 s without a byte of a body somebody reads */
+	uint64_t body_ms;    /* 60 s in which a body that is read brings no `body_least` */
+	size_t body_least;   /* 1 KiB, or the body's end */
+	uint64_t whole_ms;   /* 120 s, from the head to the last byte of a collected body */
+	size_t body_total;   /* 64 MiB of bodies that are being collected; past it one is refused */
+	size_t body_share;   /* 16 MiB of these, of one `share` */
+	size_t ahead_total;  /* 32 MiB read ahead; past it only what is wanted is read */
 	uint64_t stall_ms;   /* 60 s in which no queued byte could be sent */
 	size_t output_mark;  /* 256 KiB: then streams and tunnels say "full" */
 	size_t output_total; /* 256 MiB for all who do not read; past it, theirs break */
@@ -47,7 +55,10 @@ struct http_server {
 	struct http_conn *connections;
 	struct http_conn *ready_list;
 	size_t connection_count;
-	size_t held; /* bytes in write queues */
+	size_t held;                /* bytes in write queues */
+	size_t ahead;               /* bytes read ahead */
+	size_t bodies;              /* bytes of bodies that are being collected */
+	size_t shares[HTTP_SHARES]; /* of these, by whose they are */
 	int open_handles;
 	bool closing;
 	uint64_t close_by;

@@ -32,7 +32,7 @@ struct http_tunnel *http_upgrade(struct http_exchange *x, const char *protocol,
 	c->state = CONN_TUNNEL;
 	c->deadline = 0;
 	http_parser_forget(&c->parser);
-	if (c->ahead.len)
+	if (c->ahead.len || !c->reading)
 		conn_make_ready(c);
 	return &c->tunnel;
 }

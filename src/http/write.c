@@ -29,7 +29,7 @@ static void tell_drained(struct http_conn *c)
 		c->x.on_drain(&c->x);
 	else if (c->state == CONN_TUNNEL && c->tunnel.events->on_drain)
 		c->tunnel.events->on_drain(c->tunnel.data);
-	else if (c->state == CONN_HEAD && c->ahead.len)
+	else if (c->state == CONN_HEAD && (c->ahead.len || !c->reading))
 		conn_make_ready(c);
 }
 

@@ -152,6 +152,42 @@ def rss(pid):
     return int(re.search(r"^RssAnon:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)[1]) << 10
 
 
+UNFINISHED, BODY = 200, 1_000_000
+
+
+def unfinished(s, head, more):
+    """A connection that sends this and then nothing; what cannot be sent any more was refused."""
+    sock = connect(s)
+    try:
+        sock.sendall(head + more)
+    except OSError:
+        pass
+    return sock
+
+
+@only("crun")
+@limit(120)
+def test_requests_that_never_end_take_little_memory_and_nothing_from_others(s):
+    head = (f"POST /v1/sandboxes HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {s.key}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {BODY}\r\n\r\n").encode()
+    events = f"GET /v1/events HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {s.key}\r\n\r\n".encode()
+    other = s.api.call("POST", "/v1/keys", {"name": "of somebody else", "role": "user", "owner": "other"})
+    sent = {"a head": 0, "nine tenths of a body": BODY * 9 // 10, "128 KiB behind a stream": 128 * 1024}
+    for what, size in sent.items():
+        before = rss(s.pid("berthd"))
+        socks = [unfinished(s, events if "stream" in what else head, b"x" * size) for _ in range(UNFINISHED)]
+        try:
+            ask = Api(s.port, other["key"]).request("POST", "/v1/sandboxes", {"image": "no-such-image"})
+            assert ask[0] == 404, ask  # another owner's body is read, and answered
+            assert s.api.request("GET", "/v1/sandboxes")[0] == 200
+            more = rss(s.pid("berthd")) - before
+            print(f"      {UNFINISHED} x {what}: {UNFINISHED * size / 1e6:.0f} MB sent, {more / 1e6:.1f} MB more", flush=True)
+            assert more < max(UNFINISHED * size / 2, UNFINISHED * 32768), (what, more)
+        finally:
+            [sock.close() for sock in socks]
+    s.api.call("DELETE", "/v1/keys/" + other["id"])
+
+
 @only("crun")
 @limit(150)
 def test_ten_thousand_idle_streams_cost_under_20_mb(s):

@@ -296,6 +296,16 @@ static void big(struct http_exchange *x)
 	http_reply(x, 200, "text/plain", page, sizeof(page));
 }
 
+/* GET /sizes: what the server holds for others. */
+static void sizes(struct http_exchange *x)
+{
+	struct http_server *server = http_exchange_server(x);
+	char text[64];
+
+	snprintf(text, sizeof(text), "ahead %zu bodies %zu!", server->ahead, server->bodies);
+	http_reply(x, 200, "text/plain", text, strlen(text));
+}
+
 static void on_request(struct http_exchange *x)
 {
 	static const struct {
@@ -308,6 +318,7 @@ static void on_request(struct http_exchange *x)
 		{ "/sip", sip },
 		{ "/stuck", stuck },
 		{ "/page", big },
+		{ "/sizes", sizes },
 		{ "/later", later },
 		{ "/hang", hang },
 		{ "/sse", sse },

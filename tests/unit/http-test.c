@@ -571,6 +571,156 @@ TEST(deadlines_hold)
 	site_close(&s);
 }
 
+/* A byte every 20 ms, as long as there is no answer. */
+static void trickle(const struct http_limits *limits, size_t most)
+{
+	cleanup(buf_done) struct buf in = buf_make(1 << 20);
+	struct site s;
+	size_t sent = 0;
+	char byte;
+	int fd;
+
+	site_open(&s, limits);
+	fd = dial(&s);
+	SAY(fd, "POST /echo" HOST "Content-Length: 500000\r\n\r\n");
+	for (; sent < most && recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0; sent++) {
+		SAY(fd, "x");
+		usleep(20000);
+	}
+	CHECK(sent < most);
+	CHECK(hear(fd, &in, NULL));
+	CHECK(str_starts(in.data, "HTTP/1.1 408 "));
+	CHECK_INT(s.gone, 1);
+	close(fd);
+	site_close(&s);
+}
+
+TEST(a_body_of_a_few_bytes_a_minute_has_an_end)
+{
+	trickle(&(struct http_limits){ .body_ms = 200, .body_least = 100 }, 400);
+}
+
+TEST(a_body_in_one_piece_is_whole_in_time)
+{
+	trickle(&(struct http_limits){ .body_ms = 200, .body_least = 1, .whole_ms = 500 }, 400);
+}
+
+/* What GET /sizes says, once it is at least so much; 0: it never is. */
+static uint64_t size_of(int fd, const char *what, uint64_t least)
+{
+	for (int i = 0; i < 1000; i++) {
+		cleanup(buf_done) struct buf in = buf_make(1 << 20);
+		char digits[24] = "";
+		const char *at;
+		uint64_t n;
+		struct err e;
+
+		SAY(fd, GET("/sizes"));
+		CHECK(hear(fd, &in, "!"));
+		CHECK((at = strstr(buf_str(&in), what)));
+		at += strlen(what);
+		memcpy(digits, at, strspn(at, "0123456789"));
+		CHECK_OK(str_u64(digits, &n, &e), &e);
+		if (n >= least)
+			return n;
+		usleep(2000);
+	}
+	return 0;
+}
+
+/* Begins a body that is too long to be drained, and keeps back its last 10,000 bytes. */
+static int begin_body(const struct site *s)
+{
+	int fd = dial(s);
+
+	SAY(fd, "POST /echo" HOST "Content-Length: 70000\r\n\r\n");
+	say(fd, page, 60000);
+	return fd;
+}
+
+TEST(bodies_that_do_not_end_have_a_most)
+{
+	static const struct http_limits limits[] = { { .body_total = 150000 },
+						     { .body_share = 150000 } };
+
+	for (size_t i = 0; i < array_len(limits); i++) {
+		cleanup(buf_done) struct buf in = buf_make(1 << 20);
+		int one, two, three, look;
+		struct site s;
+
+		site_open(&s, &limits[i]);
+		look = dial(&s);
+		one = begin_body(&s);
+		two = begin_body(&s);
+		CHECK_INT(size_of(look, "bodies ", 120000), 120000);
+		three = begin_body(&s);
+		CHECK(hear(three, &in, "not complete"));
+		CHECK(str_starts(in.data, "HTTP/1.1 503 "));
+		close(two); /* there is room again */
+		CHECK(wait_for(&s.gone, 1));
+		buf_clear(&in);
+		say(one, page, 10000);
+		CHECK(hear(one, &in, "xxx"));
+		CHECK(str_starts(in.data, "HTTP/1.1 200 "));
+		CHECK_INT(size_of(look, "bodies ", 0), 0); /* also of what was answered */
+		close(one);
+		close(three);
+		close(look);
+		site_close(&s);
+	}
+}
+
+TEST(what_is_read_ahead_has_a_most)
+{
+	static const struct http_limits limits = { .ahead_total = 65536 };
+	int fds[40], look;
+	struct site s;
+
+	site_open(&s, &limits);
+	look = dial(&s);
+	for (size_t i = 0; i < array_len(fds); i++) {
+		fds[i] = dial(&s);
+		SAY(fds[i], GET("/hang"));
+	}
+	CHECK(wait_for(&s.requests, (int)array_len(fds)));
+	for (size_t i = 0; i < array_len(fds); i++)
+		say(fds[i], page, 60000);
+	CHECK(size_of(look, "ahead ", limits.ahead_total) > 0);
+	for (int i = 0; i < 10; i++) /* each a turn of the loop */
+		CHECK(size_of(look, "ahead ", 1) <= limits.ahead_total + HTTP_READ_SIZE);
+	for (size_t i = 0; i < array_len(fds); i++)
+		close(fds[i]);
+	close(look);
+	site_close(&s);
+}
+
+TEST(who_sends_in_turn_needs_nothing_read_ahead)
+{
+	static const struct http_limits limits = { .ahead_total = 1 };
+	cleanup(buf_done) struct buf in = buf_make(1 << 20);
+	int hog, fd, look;
+	struct site s;
+
+	site_open(&s, &limits);
+	look = dial(&s);
+	hog = dial(&s);
+	SAY(hog, GET("/hang") GET("/hang"));
+	CHECK(size_of(look, "ahead ", 1) > 0);
+	fd = dial(&s);
+	SAY(fd, GET("/later"));
+	SAY(fd, GET("/json"));
+	CHECK(hear(fd, &in, "{}"));
+	buf_clear(&in);
+	SAY(fd, "POST /sip" HOST "Content-Length: 60000\r\n\r\n");
+	say(fd, page, 60000);
+	SAY(fd, GET("/json"));
+	CHECK(hear(fd, &in, "{}"));
+	close(fd);
+	close(hog);
+	close(look);
+	site_close(&s);
+}
+
 TEST(one_connection_too_many_is_told)
 {
 	static const struct http_limits limits = { .connections = 1 };

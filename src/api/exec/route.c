@@ -115,6 +115,7 @@ static void begin(struct request *rq, bool ready)
 		return request_fail(rq, &e);
 	if (body.shell[0] && !ready)
 		return shells_ensure(rq, body.shell, begin_in_shell);
+	buf_done(&rq->body); /* all was copied from it, and the command may run for days */
 	exec_input_init(&ask.input, take_ptr(body.stdin_text));
 	ask.input.stay_open = body.stdin_open;
 	ask.begin.background = body.background;
