@@ -76,21 +76,10 @@ static void add_receipt(struct buf *out, const struct json *receipt)
 }
 
 /* The open internet is a choice to be seen where a sandbox is looked at. */
-static void add_network(const struct context *c, struct buf *out, struct buf *path)
+static void add_network(struct buf *out, const struct json *network)
 {
-	cleanup(client_reply_done) struct client_reply reply = { 0 };
-	struct err e = { 0 };
-	const char *why;
-
-	buf_adds(path, "/network");
-	if (client_call(c, "GET", buf_str(path), NULL, &reply, &e) < 0) {
-		if (e.code != ERR_NOT_FOUND)
-			buf_addf(out, "%-15s not known: %s\n", "network", e.msg);
-		return;
-	}
-	why = json_get_str(reply.tree, "reason");
-	buf_addf(out, "%-15s %s%s%s%s\n", "network", json_get_str(reply.tree, "mode"),
-		 why[0] ? " (not in force: " : "", why, why[0] ? ")" : "");
+	if (network)
+		buf_addf(out, "%-15s %s\n", "network", json_get_str(network, "mode"));
 }
 
 static int run(const struct context *c, const void *options, const struct strv *args, struct err *e)
@@ -108,8 +97,7 @@ static int run(const struct context *c, const void *options, const struct strv *
 		return client_print(&reply, e);
 	for (size_t i = 0; i < array_len(members); i++)
 		add_member(&out, reply.tree, i);
-	if (!json_get(reply.tree, "receipt"))
-		add_network(c, &out, &path);
+	add_network(&out, json_get(reply.tree, "network"));
 	add_receipt(&out, json_get(reply.tree, "receipt"));
 	return say_out(buf_str(&out), out.len, e);
 }

@@ -51,7 +51,8 @@ struct sandbox {
 	uint64_t busy_ms;                 /* since when it is, coarse; 0: it is not */
 	uint64_t failed_ms;               /* when it failed last, woken since or not; 0: never */
 	char failed_why[SANDBOX_REASON_SIZE];
-	bool files_kept; /* false: it failed, and nothing of it is left */
+	bool files_kept;      /* false: it failed, and nothing of it is left */
+	char network_mode[8]; /* of its policy: "open" is to be seen */
 };
 
 /* What a create request may say. Start from SANDBOX_SPEC_DEFAULT, then check. */

@@ -65,5 +65,6 @@ const struct column sandbox_columns[] = {
 	COLUMN(COLUMN_U64, sandbox, failed_ms),
 	COLUMN(COLUMN_STR, sandbox, failed_why),
 	COLUMN(COLUMN_BOOL, sandbox, files_kept),
+	COLUMN(COLUMN_STR, sandbox, network_mode),
 	COLUMNS_END
 };

@@ -184,6 +184,8 @@ def test_open_is_every_public_address_and_no_other(s):
     box = make(s, {"mode": "open"})
     got = s.api.get(f"/v1/sandboxes/{box}/network")
     assert (got["mode"], got["in_force"]) == ("open", True) and "rules" not in got, got
+    assert s.api.get(f"/v1/sandboxes/{box}")["network"] == {"mode": "open"}
+    assert {b["network"]["mode"] for b in s.api.sandboxes() if b["id"] == box} == {"open"}, "in the list, too"
     assert reaches(s, box, "http://evil.example.org/plain")["path"] == "/plain"
     assert reaches(s, box, "https://www.example.com/tls")["path"] == "/tls"
     assert reaches(s, box, f"http://{outside.address}/ip")["path"] == "/ip"
@@ -199,6 +201,7 @@ def test_open_is_every_public_address_and_no_other(s):
     status, out, err = s.berth("network", "set", box)
     assert status == 0 and b"reaches    nothing" in out, (out, err)
     assert curl(s, box, "http://evil.example.org/").exit_code != 0, "the next connection"
+    assert s.api.get(f"/v1/sandboxes/{box}")["network"] == {"mode": "none"}
     status, out, err = s.berth("network", "set", "--open", box)
     assert status == 0 and b"everything that is public" in out, (out, err)
     status, out, err = s.berth("network", "set", "--open", box, "api.example.com")

@@ -337,6 +337,27 @@ TEST(a_refused_create_leaves_no_network_policy)
 	CHECK_INT(raw(w.sql, "SELECT count(*) FROM sandbox_network"), 1);
 }
 
+TEST(the_record_has_the_mode_of_the_policy)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_spec one = spec_of("one", "", "{}");
+	struct network_put put = { ID("1"), "ann", "{ \"mode\": \"open\" }", false };
+	struct network_row *row = xcalloc(1, sizeof(*row));
+	struct sandbox sb = { 0 };
+	struct err e;
+
+	CHECK_OK(put_with_network(w.s, ID("1"), &one, &e), &e);
+	CHECK_OK(store_sandbox_get(w.s, "ann", ID("1"), &sb, &e), &e);
+	CHECK_STR(sb.network_mode, "allow");
+	CHECK_OK(store_network_put(w.s, &put, row, &e), &e);
+	CHECK_OK(store_sandbox_get(w.s, "ann", ID("1"), &sb, &e), &e);
+	CHECK_STR(sb.network_mode, "open");
+	erase(w.s, ID("1"));
+	CHECK_OK(store_sandbox_get(w.s, "ann", ID("1"), &sb, &e), &e);
+	CHECK_STR(sb.network_mode, "none");
+	free(row);
+}
+
 TEST(a_network_policy_goes_with_its_sandbox_and_what_was_counted_stays)
 {
 	cleanup(world_done) struct world w = world_make();

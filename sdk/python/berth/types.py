@@ -282,6 +282,11 @@ Sandbox = TypedDict('Sandbox', {
     'keep_alive': bool,
     'expires_at': str,
     'last_used_at': str,
+    'network': 'NetworkMode',
+}, total=False)
+
+NetworkMode = TypedDict('NetworkMode', {
+    'mode': Literal['none', 'allow', 'open'],
 }, total=False)
 
 Failure = TypedDict('Failure', {

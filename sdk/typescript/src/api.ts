@@ -344,6 +344,11 @@ export interface Sandbox {
   expires_at: string;
   /** Written down every two seconds. */
   last_used_at: string;
+  network: NetworkMode;
+}
+
+export interface NetworkMode {
+  mode: 'none' | 'allow' | 'open';
 }
 
 export interface Failure {

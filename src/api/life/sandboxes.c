@@ -72,7 +72,10 @@ void sandbox_json(struct buf *out, const struct sandbox *sb)
 	json_str(out, "expires_at", when);
 	time_text(sb->last_used_ms, when);
 	json_str(out, "last_used_at", when);
-	buf_adds(out, "}");
+	json_key(out, "network");
+	json_open(out, '{');
+	json_str(out, "mode", sb->network_mode);
+	buf_adds(out, "}}");
 }
 
 /* The one of this identity or name that is there: as it is, if it can be used. */
