@@ -1,6 +1,6 @@
 # The one page of commands. The build itself is meson's; this only names the
 # things a developer does.
-.PHONY: all clang test asan fuzz system attack attack-guards egress cell bench sdk soak crash random guards vm vm-slice check \
+.PHONY: all clang test asan fuzz tsan msan system attack attack-guards egress cell bench sdk soak crash random guards vm vm-slice check \
 	mutants cover tidy format format-check valgrind clean
 
 all: build/build.ninja
@@ -14,6 +14,29 @@ test: build/build.ninja			# unit, corpus replay, lint
 
 asan: build-asan/build.ninja		# the same tests, with every memory and UB check
 	meson test -C build-asan --print-errorlogs
+
+# Programs with threads, and what they share; then a berthd that serves, is killed and comes back.
+TSAN_TESTS = worker key-cache journal errand node-link place http http-call store store-host store-sandbox
+TSAN_SYSTEM = test_exec test_journal test_processes test_terminals
+tsan: all build-tsan/build.ninja	# races between berthd's threads; the second half needs root
+	@start=$$(date +%s) && ninja -C build-tsan src/api/berthd && \
+	TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tools/tsan.supp" \
+		meson test -C build-tsan --print-errorlogs -t 4 $(TSAN_TESTS) && \
+	BERTH_TEST_SLOW=4 tests/tools/with-tsan build-tsan \
+		python3 tests/system/run.py --build build $(TSAN_SYSTEM) && \
+	echo "tsan: $$(( $$(date +%s) - start )) s"
+
+# What reads bytes of others and calls no library that clang did not compile: what jansson, libuv,
+# libcrypto and libpq write is uninitialised to the sanitizer, and so is what fstatat() of this C
+# library does. What does call them: make valgrind.
+MSAN_TESTS = config egress exec file finding frame hello image-name image-proto label \
+	node-proto options packet pattern redact sandbox shell-text slot sse str table target wrapper \
+	ws-reader fuzz-context fuzz-egress fuzz-exec fuzz-files fuzz-frame fuzz-http fuzz-http-reply \
+	fuzz-image-name fuzz-image-proto fuzz-journal fuzz-node-proto fuzz-pattern fuzz-reply-head \
+	fuzz-shell fuzz-sse fuzz-tar fuzz-wrapper fuzz-ws-reader
+msan: build-msan/build.ninja		# uninitialised memory in the parsers, also over the fuzz corpora
+	@start=$$(date +%s) && meson test -C build-msan --print-errorlogs -t 4 $(MSAN_TESTS) && \
+	echo "msan: $$(( $$(date +%s) - start )) s"
 
 FUZZ_SECONDS ?= 60
 fuzz: build-fuzz/build.ninja
@@ -86,8 +109,8 @@ format:
 format-check:
 	@clang-format --dry-run -Werror $(SOURCES)
 
-valgrind: build/build.ninja
-	meson test -C build --suite unit --wrap 'valgrind --error-exitcode=9 --leak-check=full -q'
+valgrind: build-clang/build.ninja	# clang's: gcc's sets every variable to 0, and hides what was forgotten
+	meson test -C build-clang -t 10 --suite unit --wrap 'valgrind --error-exitcode=9 --leak-check=full -q'
 
 check: format-check test asan tidy	# what must be green before a push
 
@@ -97,6 +120,10 @@ build-clang/build.ninja:
 	CC=clang meson setup build-clang
 build-asan/build.ninja:
 	CC=clang meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false --optimization=1
+build-tsan/build.ninja:
+	CC=clang meson setup build-tsan -Db_sanitize=thread -Db_lundef=false --optimization=1
+build-msan/build.ninja:
+	CC=clang meson setup build-msan -Db_sanitize=memory -Db_lundef=false --optimization=1
 build-fuzz/build.ninja:
 	CC=clang meson setup build-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
 build-crash/build.ninja:

@@ -76,7 +76,8 @@ struct strv daemon_environment(void)
 {
 	/* What tests say to daemons, and to what is loaded into them. */
 	static const char *const kept[] = { "BERTH_", "ASAN_OPTIONS=", "UBSAN_OPTIONS=",
-					    "LD_PRELOAD=", "FAKETIME", "NO_FAKE_STAT=" };
+					    "TSAN_OPTIONS=", "LD_PRELOAD=", "FAKETIME",
+					    "NO_FAKE_STAT=" };
 	struct strv env = { 0 };
 
 	strv_add(&env, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
