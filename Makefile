@@ -73,7 +73,8 @@ SECONDS ?= 1800
 soak: all				# kill, restart, look for leftovers, again and again
 	python3 tests/system/soak.py --build build --seconds $(SECONDS)
 
-CRASH_PROGRAMS = src/api/berthd src/node/berth-node src/egress/berth-egress src/cli/berth src/init/berth-init src/image/berth-image
+CRASH_PROGRAMS = src/api/berthd src/node/berth-node src/egress/berth-egress src/cli/berth src/init/berth-init src/image/berth-image \
+	src/probe/berth-probe
 crash: build-crash/build.ninja		# every scenario x every crash point; SLICE=4m ONLY=create:life.built SEED=1
 	ninja -C build-crash $(CRASH_PROGRAMS)
 	python3 tests/crash/run.py --build build-crash $(if $(SLICE),--slice $(SLICE)) $(if $(SEED),--seed $(SEED)) $(ONLY)

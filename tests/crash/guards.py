@@ -16,7 +16,8 @@ import tempfile
 import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ["src/api/berthd", "src/node/berth-node", "src/egress/berth-egress", "src/cli/berth", "src/init/berth-init", "src/image/berth-image"]
+PROGRAMS = ["src/api/berthd", "src/node/berth-node", "src/egress/berth-egress", "src/cli/berth", "src/init/berth-init", "src/image/berth-image",
+            "src/probe/berth-probe"]
 
 # name: (what it guards, scenario[:point]..., file, search, replace)
 GUARDS = {
@@ -79,6 +80,14 @@ GUARDS = {
         "what ends is not let into the router any more",
         ["delete"], "src/node/verbs.c",
         "	if (live_remove(&a->node->router.rules, a->slot, &e) < 0)", "	if (false)"),
+    "nested-go-too": (
+        "a deletion removes the subvolumes inside of a disk, however they came there",
+        ["delete-nests"], "src/node/pool.c",
+        "	if (nested_remove(fd, e) < 0)", "	(void)nested_remove;\n	if (false)"),
+    "guests-nest-nothing": (
+        "a guest cannot make a subvolume, which would have no quota",
+        ["delete-nests"], "src/node/seccomp.c",
+        '"kill", "landlock_add_rule"', '"ioctl", "kill", "landlock_add_rule"'),
     "lost-is-not-gone": (
         "a wrapper whose end nobody saw is unknown, and nothing starts beside it",
         ["wrapper-lost:wrapper.authorised"], "src/api/wrapper/look.c",

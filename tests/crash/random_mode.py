@@ -4,10 +4,11 @@
 usage: random_mode.py [--build DIR] [--seconds N] [--hosts N] [--seed N]
 
 Concurrent clients create (with keys), use and delete sandboxes. Meanwhile daemons and PostgreSQL are
-killed with -9, stopped and continued, and the pool is filled up. Everything asked and answered is
-written down with its times; wall clocks of hosts and of PostgreSQL jump by minutes. Afterwards: no sandbox was ever alive twice, no acknowledged create is
-lost, no deleted sandbox is alive, one sandbox per key, no row without its thing, no thing without
-its row, and every command told the truth.
+killed with -9, stopped and continued, and the pool is filled up. In a share of the sandboxes the guest
+works against its own end (hostile.py). Everything asked and answered is written down with its times;
+wall clocks of hosts and of PostgreSQL jump by minutes. Afterwards: no sandbox was ever alive twice, no
+acknowledged create is lost, no deleted sandbox is alive, one sandbox per key, no row without its thing,
+no thing without its row, every command told the truth, and the pools hold what they held before.
 """
 import argparse
 import collections
@@ -24,6 +25,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import hostile  # noqa: E402
 from clock import Clock  # noqa: E402
 from world import CUT, ApiError, Violation, alone, build_rootfs, insist, leftovers, until  # noqa: E402
 
@@ -31,11 +33,23 @@ CLIENTS = 5
 BOXES_MAX = 12   # alive at once, of one client
 JUMP_MAX = 300   # seconds
 PATIENCE = 90    # seconds a client insists
+HOSTILE = 0.2    # of the creates; a client has one of them at a time, and the machine is shared
+TAME = {"memory_mb": 32, "disk_mb": 64}
 
 
 def jump(rng, clocks):
     """Forward, or back: never more than minutes from the machine's own."""
     rng.choice(clocks).set(rng.choice((-JUMP_MAX, -60, 0, 60, JUMP_MAX)))
+
+
+def probe_of(build):
+    return pathlib.Path(build, "src/probe/berth-probe")
+
+
+def disk_in(pool, ident):
+    """The sandbox's disk there, or one that does not exist."""
+    found = [n for n in leftovers.names(pool + "/sandboxes") if n.startswith(ident + ".")]
+    return f"{pool}/sandboxes/{found[0] if found else ident}"
 
 
 class One:
@@ -48,7 +62,7 @@ class One:
         self.clocks = [Clock(work / "clock")]
         self.s.dev_env = {"BERTH_TIMER_DIVISOR": "20", **self.clocks[0].env}
         self.s.start()
-        build_rootfs(work / "base.tar")
+        build_rootfs(work / "base.tar", probe=probe_of(build))
         code, _, err = self.s.berth("image", "import", "base", str(work / "base.tar"))
         assert code == 0, err
         self.s.api.timeout = 60
@@ -83,7 +97,7 @@ class One:
 
     def fill(self):
         """All of the pool, for a moment."""
-        path = f"/proc/{self.s.pid('berth-node')}/root{self.s.dir}/node/pool/images/filler"
+        path = self.pools()[0]() + "/images/filler"
         try:
             with open(path, "wb") as f:
                 free = os.fstatvfs(f.fileno())
@@ -100,6 +114,10 @@ class One:
             os.unlink(path)
         except OSError:
             pass
+
+    def pools(self):
+        """Where the pool of each host is: below its berth-node of that moment."""
+        return [lambda: f"/proc/{self.s.pid('berth-node')}/root{self.s.dir}/node/pool"]
 
     def alive(self):
         """{sandbox: [init processes]} on all hosts, by the host's own look."""
@@ -129,7 +147,7 @@ class Several:
 
     def __init__(self, build, work, seconds, hosts):
         import cell_world
-        build_rootfs(work / "base.tar")
+        build_rootfs(work / "base.tar", probe=probe_of(build))
         clocks = collections.defaultdict(lambda: Clock(work / f"clock{len(clocks)}"))
         world = type("World", (cell_world.StandbyWorld,), {"HOSTS": hosts, "clock": lambda _, name: clocks[name].env})
         self.name, self.w = f"{hosts} hosts", world(build, work, 1)
@@ -183,6 +201,9 @@ class Several:
         time.sleep(rng.uniform(least, most))
         h.join()
 
+    def pools(self):
+        return [lambda h=h: f"/proc/{h.node.pid}/root{h.dir}/node/pool" for h in self.w.c.hosts]
+
     def alive(self):
         found = collections.defaultdict(set)
         for h in self.w.c.hosts:
@@ -211,7 +232,8 @@ class History:
         self.lock = threading.Lock()
         self.counts, self.wrong = collections.Counter(), []
         self.live, self.gone, self.unsure = {}, {}, set()  # id: key
-        self.keys = {}
+        self.keys, self.hostile = {}, set()
+        self.pools = [hostile.Pool(p) for p in place.pools()]
         self.ending = False
 
     def count(self, what):
@@ -225,10 +247,10 @@ class History:
 
     # -- clients ------------------------------------------------------------------------------
 
-    def create(self, api, key):
+    def create(self, api, key, limits):
         """The id, or None: the same key gives the same answer, for ever."""
         def ask():
-            status, body, _ = api.request("POST", "/v1/sandboxes", {"image": "base", "memory_mb": 32, "disk_mb": 64},
+            status, body, _ = api.request("POST", "/v1/sandboxes", {"image": "base", **limits},
                                           {"Idempotency-Key": key})
             if status == 503:
                 raise ApiError(status, body)
@@ -249,6 +271,20 @@ class History:
         if first != body["id"]:
             self.accuse(f"key {key} made {first} and {body['id']}")
         return body["id"]
+
+    def provoke(self, api, ident, name):
+        """A guest that works against its own end, if the trouble around lets it begin."""
+        with self.lock:
+            self.hostile.add(ident)
+        for pool in self.place.pools():
+            try:
+                hostile.GUESTS[name](api, ident, hostile.Look(None, disk_in(pool(), ident)))
+                return self.count(f"guests that {name}")
+            except CUT + (ApiError,):
+                continue
+            except Violation as why:
+                return self.accuse(f"{ident}: {why}")
+        self.count("hostile guests cut off")
 
     def exec(self, api, ident, number):
         try:
@@ -286,18 +322,23 @@ class History:
 
     def client(self, number, seed):
         rng, mine, n = random.Random(seed), [], 0
+        guest = rng.choice(list(hostile.GUESTS))
         while not self.ending:
             n += 1
             api = rng.choice(self.place.apis)
             if len(mine) < BOXES_MAX and (not mine or rng.random() < 0.4):
-                key = f"c{number}-{n}"
-                ident = self.create(api, key)
+                key, provoked = f"c{number}-{n}", not self.hostile & set(mine) and rng.random() < HOSTILE
+                limits = hostile.LIMITS if provoked else TAME
+                ident = self.create(api, key, limits)
                 if ident:
                     mine.append(ident)
                 if ident and rng.random() < 0.2:
-                    self.create(rng.choice(self.place.apis), key)
-            elif rng.random() < 0.6:
-                self.exec(api, rng.choice(mine), rng.randrange(1 << 30))
+                    self.create(rng.choice(self.place.apis), key, limits)
+                if ident and provoked:
+                    self.provoke(api, ident, guest)
+                    guest = rng.choice(list(hostile.GUESTS))
+            elif rng.random() < 0.6 and set(mine) - self.hostile:
+                self.exec(api, rng.choice(sorted(set(mine) - self.hostile)), rng.randrange(1 << 30))
             else:
                 self.delete(api, mine.pop(rng.randrange(len(mine))))
 
@@ -345,7 +386,11 @@ class History:
         for b in listed.values():
             if b["state"] not in ("ready", "failed"):
                 self.accuse(f"never settled: {b}")
-        for ident in sorted(self.live):
+        for ident in sorted(set(self.live) & self.hostile):
+            # Its guest may have ended it by itself; it is on record all the same.
+            if listed.get(ident, {}).get("state") not in ("ready", "failed"):
+                self.accuse(f"{ident} was acknowledged, and with a hostile guest it is {listed.get(ident)}")
+        for ident in sorted(set(self.live) - self.hostile):
             if listed.get(ident, {}).get("state") != "ready":
                 self.accuse(f"{ident} was acknowledged and is {listed.get(ident)}")
             elif not until(lambda: self.answers(api, ident), 60, 0.5):
@@ -359,6 +404,9 @@ class History:
         if left:
             self.accuse(f"not deletable: {left}")
         self.agree("at the end")
+        for pool in self.pools:
+            if not until(lambda: not pool.more(), 60, 0.5):
+                self.accuse(pool.more())
 
     def answers(self, api, ident):
         """A box of a host that was lost at the very end is being made anew: the client is told to wait."""

@@ -210,7 +210,7 @@ class Run:
     def all(self):
         start = time.monotonic()
         self.say(f"seed {self.args.seed}, {len(self.known)} points in the source")
-        build_rootfs(self.work / "base.tar")
+        build_rootfs(self.work / "base.tar", probe=pathlib.Path(self.args.build, "src/probe/berth-probe"))
         try:
             combinations = self.wanted()
             if not self.args.only and not self.args.slice:

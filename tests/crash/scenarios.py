@@ -12,6 +12,7 @@ import subprocess
 import tarfile
 import threading
 
+import hostile
 from world import CUT, ApiError, demand, insist, leftovers, until
 
 
@@ -121,6 +122,35 @@ class Delete(Scenario):
         receipt = insist(lambda: w.api.get(f"/v1/sandboxes/{thing}/receipt"))["receipt"]
         demand(receipt == told["receipt"], f"two receipts: {receipt} {told}")
         demand(thing not in str(w.left()), f"deleted, and left: {w.left()}")
+
+
+class DeleteHostile(Delete):
+    """A guest at work against it: there is a receipt all the same, the neighbour works, and the pool is as it was."""
+    guests = ()
+
+    def prepare(self, w):
+        self.neighbour, self.pool = w.api.create(), hostile.Pool(w.pool_dir)
+        ident = w.api.create(**hostile.LIMITS)
+        disk = f"{w.pool_dir()}/sandboxes/{w.s.allocation(ident)}"
+        hostile.at_work(w.api, ident, self.guests, hostile.Look(lambda: w.s.cgroup_pids(ident), disk))
+        return ident
+
+    def verify(self, w, thing, told):
+        super().verify(w, thing, told)
+        w.works(self.neighbour)
+        self.pool.as_before()
+
+
+class DeleteNests(DeleteHostile):
+    guests = ("nests",)
+
+
+class DeleteStops(DeleteHostile):
+    guests = ("fills", "stops")
+
+
+class DeleteForks(DeleteHostile):
+    guests = ("fills", "forks")
 
 
 class DeleteOnce(Delete):
@@ -625,6 +655,9 @@ ALL = {
     "create-left": CreateLeft,
     "delete": Delete,
     "delete-once": DeleteOnce,
+    "delete-nests": DeleteNests,
+    "delete-stops": DeleteStops,
+    "delete-forks": DeleteForks,
     "delete-cut-off": DeleteCutOff,
     "delete-later": DeleteLater,
     "delete-while-creating": DeleteWhileCreating,

@@ -163,15 +163,18 @@ class World:
         return subprocess.run(["psql", "-qAt", conninfo, "-c", text], check=True, capture_output=True, text=True,
                               user=user, cwd="/").stdout
 
+    def pool_dir(self):
+        return f"/proc/{self.s.pid('berth-node')}/root{self.s.dir}/node/pool"
+
     def images_dir(self):
-        return f"/proc/{self.s.pid('berth-node')}/root{self.s.dir}/node/pool/images"
+        return self.pool_dir() + "/images"
 
     def left(self):
         """What the host holds of any sandbox, by our own look."""
         d, found = self.s.dir, []
         for part in ("alloc", "engine/crun", "engine/runsc"):
             found += [f"{part}/{n}" for n in leftovers.names(f"{d}/node/{part}")]
-        root = f"/proc/{self.s.pid('berth-node')}/root{d}/node/pool"
+        root = self.pool_dir()
         found += ["disk " + n for n in leftovers.names(root + "/sandboxes")]
         found += ["image " + n for n in leftovers.names(root + "/images") if n.startswith(".")]
         parent = f"/berth.{self.s.instance()}"
