@@ -15,6 +15,7 @@
 
 #define PROC_MAX     (256UL * 1024)
 #define FILES_WANTED 65536
+#define HOST_FILES   (16ULL << 20) /* of all programs; one sandbox may open 4 million */
 #define GIGABYTE     (1ULL << 30)
 
 /* The number a text begins with; what follows it in `*rest`. */
@@ -150,10 +151,17 @@ void check_cores(const struct context *c, struct check *ret)
 
 void check_files(const struct context *c, struct check *ret)
 {
+	uint64_t host = UINT64_MAX;
 	struct rlimit files;
+	struct err e;
 
 	(void)c;
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max < FILES_WANTED)
+	if (file_read_u64(AT_FDCWD, "/proc/sys/fs/file-max", &host, &e) == 0 && host < HOST_FILES)
+		check_set(ret, CHECK_WARN,
+			  "sysctl fs.file-max=9223372036854775807, as systemd does at boot.",
+			  "all programs together may open %llu, which one large sandbox can take",
+			  (unsigned long long)host);
+	else if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max < FILES_WANTED)
 		check_set(ret, CHECK_WARN, "Raise the hard limit (LimitNOFILE=, limits.conf).",
 			  "at most %llu; a busy host wants %d", (unsigned long long)files.rlim_max,
 			  FILES_WANTED);
