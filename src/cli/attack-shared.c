@@ -36,11 +36,11 @@ struct place {
 /* What the box has then, if it still is: one that did not survive it has nothing. */
 static void hold(struct attack *a, const char *name, char id[SANDBOX_ID_SIZE], char held[SAID_MAX])
 {
-	struct err ignored;
+	struct err e = { .msg = "it said nothing" };
 
-	if (ask(a, id, (const char *const[3]){ "hold", name }, held, &ignored) == 0 && held[0])
+	if (ask(a, id, (const char *const[3]){ "hold", name }, held, &e) == 0 && held[0])
 		return;
-	snprintf(held, SAID_MAX, " ended");
+	snprintf(held, SAID_MAX, " ended: %.80s", e.msg);
 	attack_delete(a, id);
 }
 
@@ -61,7 +61,6 @@ static int try_shared(struct attack *a, const char *name, char id[SANDBOX_ID_SIZ
 				  { "the host", NULL, false } };
 	struct finding *x = findings_find(&a->found, name);
 	char held[SAID_MAX], said[SAID_MAX];
-	int r = 0;
 
 	if (!id[0] && attack_create(a, a->image, NULL, id, e) < 0)
 		return -1;
@@ -73,14 +72,16 @@ static int try_shared(struct attack *a, const char *name, char id[SANDBOX_ID_SIZ
 	hold(a, name, id, held);
 	finding_set(x, VERDICT_HELD, "others still get one; the box:%.100s",
 		    held + strspn(held, "0123456789"));
-	for (size_t i = 0; i < array_len(places) && r == 0; i++) {
-		r = ask(a, places[i].id, one, said, e);
-		if (r == 0 && places[i].had && strcmp(said, "ok") != 0)
+	for (size_t i = 0; i < array_len(places); i++) {
+		/* Where it was had, and now nothing can even be run, it is missing as well. */
+		if (ask(a, places[i].id, one, said, e) < 0)
+			snprintf(said, sizeof(said), "%.150s", e->msg);
+		if (places[i].had && strcmp(said, "ok") != 0)
 			finding_set(x, VERDICT_THROUGH, "%s gets none: %.100s", places[i].name,
 				    said);
 	}
 	release(a, id, held);
-	return r;
+	return 0;
 }
 
 void attack_shared(struct attack *a, const struct strv *names)
