@@ -290,11 +290,17 @@ static size_t take_body(struct http_conn *c, const char *data, size_t len)
 	return used;
 }
 
+/*
+ * A few requests in a turn: what is answered at once, such as a refusal, would otherwise be served
+ * for as long as one client can send, while no other is.
+ */
 static size_t consume(struct http_conn *c, const char *data, size_t len)
 {
-	size_t used = 0;
+	size_t used = 0, heads = 0;
 
 	while (used < len && wants_input(c)) {
+		if (c->state == CONN_HEAD && heads++ == HTTP_TURN_MAX)
+			break;
 		if (c->state == CONN_HEAD) {
 			used += take_head(c, data + used, len - used);
 		} else if (c->state == CONN_EXCHANGE) {
@@ -313,8 +319,9 @@ static size_t consume(struct http_conn *c, const char *data, size_t len)
  */
 static bool may_read(const struct http_conn *c)
 {
+	bool first = wants_input(c) && c->ahead.len == 0; /* no others wait before it */
 	bool room = c->ahead.len < HTTP_AHEAD_MAX &&
-		    (wants_input(c) || c->server->ahead < c->server->limits.ahead_total);
+		    (first || c->server->ahead < c->server->limits.ahead_total);
 
 	return !c->eof && (room || c->state == CONN_LAST);
 }
@@ -340,6 +347,17 @@ static void adjust_reading(struct http_conn *c)
 		conn_break(c);
 }
 
+/* The client sends no more. What it sent before is still answered, turn by turn. */
+static void end_input(struct http_conn *c)
+{
+	if (c->state == CONN_HEAD && c->ready && c->ahead.len > 0)
+		return;
+	if (c->state == CONN_HEAD && conn_backlog(c) > 0)
+		conn_last(c);
+	else if (c->state != CONN_LAST || c->shut)
+		conn_break(c);
+}
+
 void conn_resume(struct http_conn *c)
 {
 	size_t used;
@@ -352,17 +370,18 @@ void conn_resume(struct http_conn *c)
 		buf_drop(&c->ahead, used);
 	else
 		buf_done(&c->ahead);
+	if (c->ahead.len > 0 && wants_input(c))
+		conn_make_ready(c); /* its turn is over: after the others */
 	adjust_reading(c);
+	if (c->eof)
+		end_input(c);
 }
 
 static void on_eof(struct http_conn *c)
 {
 	c->eof = true;
 	adjust_reading(c);
-	if (c->state == CONN_HEAD && conn_backlog(c) > 0)
-		conn_last(c);
-	else if (c->state != CONN_LAST || c->shut)
-		conn_break(c);
+	end_input(c);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)

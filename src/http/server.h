@@ -14,6 +14,7 @@
 
 #define HTTP_READ_SIZE    65536 /* one buffer for all connections of a server */
 #define HTTP_AHEAD_MAX    65536 /* read ahead per connection, then reading stops */
+#define HTTP_TURN_MAX     4     /* requests of one connection, then the others have theirs */
 #define HTTP_SHARES       256   /* values of an exchange's `share` */
 #define HTTP_REFUSING_MAX 64    /* connections past the limit that are told so at once */
 #define HTTP_DRAIN_MAX    65536 /* of a body no handler read */

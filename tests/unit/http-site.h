@@ -6,6 +6,7 @@
 
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -28,6 +29,7 @@ struct site {
 	int loop_left; /* what uv_loop_close() said */
 	bool collect_all;
 	atomic_int gone, requests, stuck, closed;
+	atomic_int held, go_on, marked;
 	atomic_ullong streamed, received;
 };
 
@@ -291,6 +293,24 @@ static void later(struct http_exchange *x)
 	uv_timer_start(&f->timer, on_later, 10, 0);
 }
 
+/* GET /hold: the loop stands still until the test lets it go on. */
+static void hold(struct http_exchange *x)
+{
+	struct site *s = site_of(x);
+
+	s->held = 1;
+	while (!s->go_on)
+		sched_yield();
+	http_reply(x, 200, "text/plain", "", 0);
+}
+
+/* GET /mark: the how-manieth request this is. */
+static void mark(struct http_exchange *x)
+{
+	site_of(x)->marked = site_of(x)->requests;
+	http_reply(x, 200, "text/plain", "", 0);
+}
+
 static void big(struct http_exchange *x)
 {
 	http_reply(x, 200, "text/plain", page, sizeof(page));
@@ -320,6 +340,8 @@ static void on_request(struct http_exchange *x)
 		{ "/page", big },
 		{ "/sizes", sizes },
 		{ "/later", later },
+		{ "/hold", hold },
+		{ "/mark", mark },
 		{ "/hang", hang },
 		{ "/sse", sse },
 	};

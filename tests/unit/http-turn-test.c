@@ -1,0 +1,51 @@
+#include "http-site.h"
+
+#define GET(p) "GET " p " HTTP/1.1\r\nHost: a\r\n\r\n"
+
+TEST(who_sends_ahead_waits_for_its_turn)
+{
+	cleanup(buf_done) struct buf many = buf_make(1 << 20), in = buf_make(1 << 20);
+	int first, greedy, other;
+	struct site s;
+
+	site_open(&s, NULL);
+	first = dial(&s);
+	greedy = dial(&s);
+	other = dial(&s);
+	SAY(greedy, GET("/none"));
+	CHECK(wait_for(&s.requests, 1)); /* it is known to the loop, and the others after it */
+	SAY(other, GET("/none"));
+	CHECK(wait_for(&s.requests, 2));
+	SAY(first, GET("/hold"));
+	CHECK(wait_for(&s.held, 1));
+	for (int i = 0; i < 1000; i++)
+		buf_adds(&many, GET("/none"));
+	say(greedy, many.data, many.len);
+	SAY(other, GET("/mark"));
+	s.go_on = 1;
+	CHECK(hear(other, &in, "HTTP/1.1 200"));
+	CHECK(s.marked > 0 && s.marked < 500);
+	CHECK(wait_for(&s.requests, 1004)); /* and all of its own are answered in the end */
+	close(first);
+	close(greedy);
+	close(other);
+	site_close(&s);
+}
+
+TEST(what_was_sent_before_the_end_is_answered)
+{
+	cleanup(buf_done) struct buf many = buf_make(1 << 20), in = buf_make(1 << 20);
+	struct site s;
+	int fd;
+
+	site_open(&s, NULL);
+	fd = dial(&s);
+	for (int i = 0; i < 100; i++)
+		buf_adds(&many, GET("/none"));
+	say(fd, many.data, many.len);
+	CHECK(shutdown(fd, SHUT_WR) == 0);
+	CHECK(hear(fd, &in, NULL));
+	CHECK_INT(s.requests, 100);
+	close(fd);
+	site_close(&s);
+}
