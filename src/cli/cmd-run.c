@@ -6,6 +6,7 @@
 #include "cli/exit-code.h"
 #include "cli/keeper.h"
 #include "cli/pump.h"
+#include "cli/refusals.h"
 #include "cli/sandbox.h"
 #include "cli/say.h"
 #include "lib/fault.h"
@@ -108,8 +109,11 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 		status = run_in(c, o, &request, &stop, id, e);
 	keeper_end(&keeper);
 	if (!o->keep)
-		return end(c, id, status, e);
-	say("the sandbox %s is kept", id);
+		status = end(c, id, status, e);
+	else
+		say("the sandbox %s is kept", id);
+	if (status > 0 && stop.count == 0 && !c->json)
+		refusals_tell(c, id);
 	return status;
 }
 

@@ -455,7 +455,12 @@ def test_a_command_of_its_own_sandbox_reaches_what_is_allowed(s):
     code, out, err = s.berth("run", "--allow", "*.example.net", "--allow", "api.example.com:80", *ask)
     assert code == 0 and json.loads(out)["path"] == "/run", (code, err)
     code, _, err = s.berth("run", *ask)
-    assert code == 6 and b"resolve" in err, (code, err)
+    assert code == 6 and b"resolve" in err and b"berth: the sandbox may not reach api.example.com (" in err, (code, err)
+    assert b"--allow NAME" in err, err
+    code, _, err = s.berth("run", images.have(s, "curl"), "--", "sh", "-c", "for i in 1 2 3 4 5 6 7; do curl -sm 9 http://n$i.example.com; done; exit 3")
+    assert code == 3 and err.count(b"may not reach") == 5 and b"and 2 more: berth network events sb_" in err, (code, err)
+    code, _, err = s.berth("run", images.have(s, "curl"), "--", "sh", "-c", "curl -sm 9 http://n.example.com; exit 0")
+    assert (code, err) == (0, b""), (code, err)  # it went well: its own business
     code, _, err = s.berth("run", "--allow", "http://api.example.com", *ask)
     assert code == 125 and b"without https://" in err, (code, err)
 
