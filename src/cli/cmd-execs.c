@@ -72,7 +72,7 @@ static const struct option_row kill_options[] = {
 };
 /* clang-format on */
 
-/* KILL leaves no other end to one that ran: then it had ended before, and nothing was killed. */
+/* KILL leaves no other end to one that ran: then it had ended before. */
 static void say_if_ended(const struct kill_options *o, const struct json *x)
 {
 	const char *kind = json_get_str(x, "kind");
@@ -80,10 +80,8 @@ static void say_if_ended(const struct kill_options *o, const struct json *x)
 	if (o->grace_ms > 0 || (o->signal && strcmp(o->signal, "KILL") != 0) || !kind[0] ||
 	    strcmp(kind, "killed") == 0)
 		return;
-	fprintf(stderr,
-		"berth: %s had ended before (%s): nothing was killed. What it left running goes "
-		"on until the sandbox sleeps or is deleted.\n",
-		json_get_str(x, "id"), kind);
+	fprintf(stderr, "berth: %s had ended before (%s); processes it had left, now killed: %lld\n",
+		json_get_str(x, "id"), kind, (long long)json_get_int(x, "leftovers"));
 }
 
 static int run_kill(const struct context *c, const void *given, const struct strv *args,

@@ -69,6 +69,14 @@ static int try_once(struct peer *p, const struct context_request *q, struct err 
 	}
 }
 
+bool context_is_end(const struct frame *request)
+{
+	cleanup(context_request_done) struct context_request q = { 0 };
+	struct err e;
+
+	return context_request_decode(request->payload, &q, &e) == 0 && q.verb == CONTEXT_END;
+}
+
 void context_serve(struct peer *p, const struct frame *request, int hub)
 {
 	cleanup(context_request_done) struct context_request q = { 0 };

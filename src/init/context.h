@@ -8,3 +8,4 @@
 #include "init/peer.h"
 
 void context_serve(struct peer *p, const struct frame *request, int hub);
+bool context_is_end(const struct frame *request); /* and not a run */

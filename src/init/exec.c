@@ -25,13 +25,15 @@
 #define KILL_WAIT_NS 10000000    /* between two blows, if no child ended sooner */
 #define PTY_QUIET_US 200000      /* a terminal that says nothing for so long, has said all */
 #define POLL_MAX_MS  3600000
+#define LEFT_LOOK_MS 1000  /* between looks at what it left, where its end is not told */
+#define KILL_LEFT_MS 25000 /* for the processes of others to kill what they are asked to */
 #define SIGNUM_MAX   64
 
 enum phase {
 	PHASE_RUNNING,
 	PHASE_ENDED, /* the command is gone; what it wrote is still on its way */
 	PHASE_SAID,  /* EXITED is on its way, or there; the peer may close */
-	PHASE_LEFT,  /* nobody listens: drain the pipes for whoever still writes */
+	PHASE_LEFT,  /* its record is safe: what the command left running is ours until it ends */
 };
 
 struct exec {
@@ -53,6 +55,7 @@ struct exec {
 	uint32_t signalled; /* frames carried out since we last said so */
 	enum exec_kind killed_as;
 	bool childless;
+	bool beside;                      /* what ended execs left runs beside it: to be said */
 	uint64_t started_us, deadline_us; /* 0: none */
 	struct exec_exit exit;
 };
@@ -114,8 +117,24 @@ static void record_end(struct exec *x, int status, const struct rusage *use)
 	x->cmd.pid = 0;
 }
 
+static bool in_shell(const struct exec *x)
+{
+	return x->link.peer.fd >= 0;
+}
+
+/* What a shell's command left running is the shell's. */
+static bool has_left(const struct exec *x)
+{
+	if (in_shell(x))
+		return false;
+	return tree_on_linux(&x->tree) ? !x->childless : !tree_is_empty(&x->tree);
+}
+
 static void begin_drain(struct exec *x)
 {
+	/* Before the end is told: what starts after it is told that this runs beside it. */
+	if (x->hub >= 0 && !x->whole && has_left(x))
+		(void)!hub_send(x->hub, &(struct hub_packet){ .word = HUB_ENDED }, -1);
 	outlet_drain(&x->out);
 	x->deadline_us = 0;
 	x->phase = PHASE_ENDED;
@@ -140,11 +159,6 @@ static void reap(struct exec *x)
 	x->childless = pid < 0 && errno == ECHILD;
 	if (x->cmd.pid == 0 && x->phase == PHASE_RUNNING)
 		begin_drain(x);
-}
-
-static bool in_shell(const struct exec *x)
-{
-	return x->link.peer.fd >= 0;
 }
 
 /* The shell's process says how it ended, or is gone and nobody can. */
@@ -173,34 +187,35 @@ static void kill_in_shell(struct exec *x)
 	hear_shell(x, SHELL_END_MS);
 }
 
-/* Ends everything it started, and returns when that has been seen. */
-static void kill_all(struct exec *x, enum exec_kind kind)
+/* Ends everything it started, and returns when that has been seen: the most at once. */
+static size_t kill_all(struct exec *x, enum exec_kind kind)
 {
+	size_t most = 0;
 	sigset_t child;
 
+	x->killed_as = kind;
 	if (in_shell(x)) {
-		x->killed_as = kind;
 		kill_in_shell(x);
-		return;
+		return 0;
 	}
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
-	x->killed_as = kind;
 	for (;;) {
 		size_t seen = tree_kill(&x->tree);
 
+		most = seen > most ? seen : most;
 		reap(x);
 		if (seen == 0 && x->childless)
-			return;
+			return most;
 		sigtimedwait(&child, NULL, &(struct timespec){ .tv_nsec = KILL_WAIT_NS });
 	}
 }
 
-/* Nobody will ever ask for it again. */
+/* Its record is safe. We stay the parent of what it left, so that it can be found and killed. */
 static void leave(struct exec *x)
 {
 	if (x->phase == PHASE_RUNNING)
-		kill_all(x, EXEC_KILLED);
+		(void)kill_all(x, EXEC_KILLED);
 	outlet_detach(&x->out);
 	x->phase = PHASE_LEFT;
 	x->deadline_us = 0;
@@ -213,7 +228,7 @@ static void peer_left(struct exec *x)
 		return;
 	}
 	if (x->phase != PHASE_SAID || peer_busy(x->out.peer))
-		kill_all(x, EXEC_KILLED);
+		(void)kill_all(x, EXEC_KILLED);
 	leave(x);
 }
 
@@ -221,7 +236,7 @@ static void peer_left(struct exec *x)
 static void give_up(struct exec *x, const struct err *why)
 {
 	if (!x->id[0])
-		kill_all(x, EXEC_KILLED);
+		(void)kill_all(x, EXEC_KILLED);
 	peer_refuse(x->out.peer, why);
 	peer_left(x);
 }
@@ -305,7 +320,7 @@ static int on_signal(struct exec *x, const struct frame *f, struct err *e)
 		return 0;
 	x->asked = (int)signum;
 	if (signum == SIGKILL)
-		kill_all(x, EXEC_KILLED);
+		(void)kill_all(x, EXEC_KILLED);
 	else if (in_shell(x))
 		shell_link_signal(&x->link, signum);
 	else
@@ -379,6 +394,12 @@ static void say_u32(struct exec *x, enum frame_type type, uint32_t n)
 	peer_put_frame(x->out.peer, &frame);
 }
 
+static void say_beside(struct exec *x)
+{
+	peer_put(x->out.peer, FRAME_BESIDE, 0);
+	x->beside = false;
+}
+
 /* So that no more standard input is on its way than we can hold; see can_take(). */
 static bool must_say_taken(const struct exec *x)
 {
@@ -388,7 +409,9 @@ static bool must_say_taken(const struct exec *x)
 /* The next thing there is to say, if any. The peer must have taken the one before. */
 static bool say_next(struct exec *x)
 {
-	if (x->id[0] && x->signalled > 0) {
+	if (x->beside) {
+		say_beside(x);
+	} else if (x->id[0] && x->signalled > 0) {
 		say_u32(x, FRAME_SIGNALLED, x->signalled);
 		x->signalled = 0;
 	} else if (must_say_taken(x)) {
@@ -435,6 +458,25 @@ static void attach(struct exec *x, int fd, const struct exec_attach *a)
 	say_u32(x, FRAME_STARTED, x->pid);
 }
 
+static void refuse_late(const struct exec *x, int fd)
+{
+	cleanup(peer_close) struct peer late = { .fd = -1 };
+	struct err e;
+
+	err_set(&e, ERR_NOT_FOUND, "exec %s has ended, and its record is safe", x->id);
+	peer_open(&late, fd);
+	peer_refuse(&late, &e);
+}
+
+static void kill_left(struct exec *x, bool named, int fd)
+{
+	cleanup(close_fd) int to = fd;
+	bool meant = named || x->phase != PHASE_RUNNING;
+	uint32_t killed = meant ? (uint32_t)kill_all(x, EXEC_KILLED) : 0;
+
+	(void)send(to, &killed, sizeof(killed), MSG_NOSIGNAL | MSG_DONTWAIT); /* it waits for it */
+}
+
 static void on_hub(struct exec *x)
 {
 	struct hub_packet p;
@@ -443,6 +485,10 @@ static void on_hub(struct exec *x)
 
 	if (n < 0)
 		fd_end(&x->hub);
+	else if (n > 0 && p.word == HUB_KILL_LEFT && fd >= 0)
+		kill_left(x, p.attach.id[0], fd);
+	else if (n > 0 && p.word == HUB_GIVE && fd >= 0 && x->phase == PHASE_LEFT)
+		refuse_late(x, fd);
 	else if (n > 0 && p.word == HUB_GIVE && fd >= 0)
 		attach(x, fd, &p.attach);
 	else
@@ -460,7 +506,7 @@ static void on_quiet(struct exec *x)
 static void on_deadline(struct exec *x)
 {
 	if (x->phase == PHASE_RUNNING)
-		kill_all(x, EXEC_TIMED_OUT);
+		(void)kill_all(x, EXEC_TIMED_OUT);
 	else if (x->phase == PHASE_ENDED && x->pty)
 		on_quiet(x);
 	else if (x->phase == PHASE_SAID)
@@ -479,7 +525,7 @@ static void prepare(const struct exec *x, struct pollfd fds[SLOT_COUNT])
 	const struct outlet *o = &x->out;
 
 	fds[SLOT_SIGNALS] = (struct pollfd){ x->sigfd, POLLIN };
-	fds[SLOT_HUB] = (struct pollfd){ x->phase < PHASE_LEFT ? x->hub : -1, POLLIN };
+	fds[SLOT_HUB] = (struct pollfd){ x->hub, POLLIN };
 	fds[SLOT_PEER] = (struct pollfd){ o->peer->fd, want(can_take(x), POLLIN) };
 	fds[SLOT_PEER].events |= want(peer_busy(o->peer), POLLOUT);
 	fds[SLOT_IN] = (struct pollfd){ x->feed.len > 0 ? x->cmd.in : -1, POLLOUT };
@@ -499,6 +545,8 @@ static int timeout_ms(const struct exec *x)
 
 	if (x->link.input)
 		return INPUT_US / 1000;
+	if (x->phase == PHASE_LEFT && !in_shell(x) && !tree_on_linux(&x->tree))
+		return LEFT_LOOK_MS;
 	if (x->deadline_us == 0)
 		return -1;
 	if (x->deadline_us <= now)
@@ -543,7 +591,7 @@ static void on_signals(struct exec *x)
 	reap(x);
 	if (x->whole && x->phase == PHASE_ENDED) {
 		x->whole = false; /* once: nobody is left who could start another */
-		kill_all(x, EXEC_KILLED);
+		(void)kill_all(x, EXEC_KILLED);
 	}
 }
 
@@ -588,7 +636,8 @@ static void turn(struct exec *x)
 
 static bool is_over(const struct exec *x)
 {
-	return x->phase == PHASE_LEFT && x->out.streams[0].fd < 0 && x->out.streams[1].fd < 0;
+	return x->phase == PHASE_LEFT && x->out.streams[0].fd < 0 && x->out.streams[1].fd < 0 &&
+	       !has_left(x);
 }
 
 /* From now on it can be found by its id; nobody else can have it. */
@@ -598,6 +647,9 @@ static int take_id(struct exec *x, const char *id, struct err *e)
 
 	memcpy(p.attach.id, id, sizeof(p.attach.id));
 	switch (hub_ask(x->hub, &p, -1)) {
+	case HUB_BESIDE:
+		x->beside = true;
+		/* fall through */
 	case HUB_YES:
 		memcpy(x->id, id, sizeof(x->id));
 		return 0;
@@ -692,11 +744,68 @@ void exec_attach_serve(struct peer *p, const struct frame *request, int hub)
 	if (answer == HUB_YES)
 		return; /* our end of it closes, the other process has its own */
 	if (answer == HUB_NO)
-		err_set(&e, ERR_NOT_FOUND, "nobody runs exec %s", packet.attach.id);
+		err_set(&e, ERR_NOT_FOUND, "no process runs exec %s", packet.attach.id);
 	else if (answer == HUB_TORN)
-		err_set(&e, ERR_CONFLICT, "nobody runs exec %s; who ran it may have been killed",
+		err_set(&e, ERR_CONFLICT, "no process runs exec %s; the one that did may have been killed",
 			packet.attach.id);
 	else
 		err_set(&e, ERR_BUSY, "exec %s takes no connection now", packet.attach.id);
 	peer_refuse(p, &e);
+}
+
+/* Each of those that were asked says how many it killed, and closes its end. */
+static int add_killed(int from, uint32_t *total)
+{
+	uint32_t killed;
+	ssize_t n;
+
+	do {
+		struct pollfd wait = { from, POLLIN, 0 };
+
+		if (poll(&wait, 1, KILL_LEFT_MS) == 0)
+			return -1;
+		n = recv(from, &killed, sizeof(killed), 0);
+		*total += n == (ssize_t)sizeof(killed) ? killed : 0;
+	} while (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)));
+	return 0;
+}
+
+static int kill_left_of(struct hub_packet *ask, int hub, uint32_t *total, struct err *e)
+{
+	cleanup(close_fd) int from = -1;
+	int pair[2];
+	enum hub_word answer;
+
+	if (hub_pair(pair) < 0)
+		return err_sys(e, errno, "make a socket");
+	from = pair[0];
+	ask->word = HUB_KILL_LEFT;
+	answer = hub_ask(hub, ask, pair[1]);
+	close_fd(&pair[1]);
+	if (add_killed(from, total) < 0)
+		return err_set(e, ERR_TIMEOUT, "what was left was not seen to end");
+	if (answer != HUB_YES)
+		return err_set(e, ERR_BUSY, "what was left cannot be reached now");
+	return 0;
+}
+
+void exec_kill_left_serve(struct peer *p, const struct frame *request, int hub)
+{
+	struct reader r = reader_make(request->payload.data, request->payload.len);
+	cleanup(buf_done) struct buf frame = buf_make(64);
+	struct hub_packet ask = { 0 };
+	uint32_t total = 0;
+	struct err e;
+
+	reader_str(&r, ask.attach.id, sizeof(ask.attach.id));
+	if (!reader_done(&r))
+		err_set(&e, ERR_INVALID, "an exec's id that cannot be read");
+	if (!reader_done(&r) || kill_left_of(&ask, hub, &total, &e) < 0) {
+		peer_refuse(p, &e);
+		return;
+	}
+	frame_add_u32(&frame, FRAME_KILL_LEFT, total);
+	peer_put_frame(p, &frame);
+	if (peer_flush(p) < 0)
+		return; /* it left first */
 }

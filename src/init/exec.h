@@ -3,8 +3,11 @@
 
 #include "init/peer.h"
 
-/* Serves it on this connection, and on those it is given later; returns when nobody needs us. */
+/* Serves it on this connection, and on those it is given later; returns when all of it is gone. */
 void exec_serve(struct peer *p, const struct frame *request, int hub);
 
 /* ATTACH: give the connection to the process that serves this exec. */
 void exec_attach_serve(struct peer *p, const struct frame *request, int hub);
+
+/* KILL_LEFT: have what ended execs left running killed, and say how many there were. */
+void exec_kill_left_serve(struct peer *p, const struct frame *request, int hub);

@@ -72,16 +72,6 @@ int hub_receive(int hub, struct hub_packet *ret, int *fd)
 	return 1;
 }
 
-enum hub_word hub_next(int hub)
-{
-	struct hub_packet p;
-
-	/* A descriptor beside it is not taken by a look. */
-	if (recv(hub, &p, sizeof(p), MSG_PEEK | MSG_DONTWAIT) != (ssize_t)sizeof(p))
-		return HUB_NONE;
-	return p.word;
-}
-
 enum hub_word hub_ask(int hub, const struct hub_packet *p, int fd)
 {
 	struct hub_packet answer;

@@ -4,14 +4,17 @@
  * own processes speak here; packets have one fixed shape.
  *
  *   operation -> pid 1   TAKE id            I run this exec from now on
- *   operation -> pid 1   GIVE id, offsets   this connection is for who runs it
+ *   operation -> pid 1   GIVE id, offsets   this connection is for the one that runs it
+ *   operation -> pid 1   KILL_LEFT id       kill what it left running; without an id, what all
+ *                                           execs that have ended left
  *   operation -> pid 1   LEAVE              I run nothing any more: the name is free
- *   operation -> pid 1   LEFT pid, start    I end, and this child of mine lives on; no answer
- *   pid 1 -> operation   YES | NO | TORN | BUSY  the answer to each
+ *   operation -> pid 1   ENDED              my exec has ended; I stay for what it left. No answer
+ *   pid 1 -> operation   YES | BESIDE | NO | TORN | BUSY   the answer to each
  *   pid 1 -> operation   GIVE               a connection for you
+ *   pid 1 -> operation   KILL_LEFT          kill it, then say how many there were: a u32
  *
- * An id that was asked for in vain is spent: whoever then comes to TAKE it is
- * told NO. So "nobody runs it" stays true once it was said.
+ * An id that was asked for in vain is spent: a TAKE of it that comes later is
+ * answered NO. So "no process runs it" stays true once it was said.
  */
 #pragma once
 
@@ -22,11 +25,13 @@ enum hub_word {
 	HUB_NONE,
 	HUB_TAKE,
 	HUB_GIVE,
+	HUB_KILL_LEFT,
 	HUB_LEAVE,
-	HUB_LEFT,
+	HUB_ENDED,
 	HUB_YES,
+	HUB_BESIDE, /* yes; and what an exec left that has ended runs beside it */
 	HUB_NO,
-	HUB_TORN, /* nobody runs it; but who ran some exec was killed, and left who knows what */
+	HUB_TORN, /* none runs it; but a process that ran some exec was killed, with its record */
 	HUB_BUSY, /* it is there, but takes no more connections now */
 };
 
@@ -42,8 +47,6 @@ must_check int hub_send(int hub, const struct hub_packet *p, int fd);
 
 /* 1: a packet, its descriptor or -1 in *fd; 0: none now; -1: the other end is gone. */
 must_check int hub_receive(int hub, struct hub_packet *ret, int *fd);
-
-enum hub_word hub_next(int hub); /* of the packet that would be received; HUB_NONE: none now */
 
 /* Ask pid 1 and wait for its answer, which never takes long. HUB_NONE: it is gone. */
 enum hub_word hub_ask(int hub, const struct hub_packet *p, int fd);

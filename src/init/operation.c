@@ -10,12 +10,14 @@
 #include "init/context.h"
 #include "init/exec.h"
 #include "init/files.h"
+#include "init/hub.h"
 #include "init/peer.h"
 #include "init/port.h"
 #include "init/shell.h"
 #include "init/user.h"
 
 #define FIRST_FRAME_MS 30000
+#define SPARE_FRAME_MS 2000 /* others wait behind it */
 
 static void hello_serve(struct peer *p, const struct frame *request, int hub)
 {
@@ -29,31 +31,41 @@ static void hello_serve(struct peer *p, const struct frame *request, int hub)
 		return; /* it left first */
 }
 
+static bool always(const struct frame *request)
+{
+	(void)request;
+	return true;
+}
+
 /* What a connection can begin with. */
-static void (*const verbs[FRAME_TYPE_END])(struct peer *, const struct frame *, int hub) = {
-	[FRAME_HELLO] = hello_serve,
-	[FRAME_EXEC] = exec_serve,
-	[FRAME_CONTEXT] = context_serve,
-	[FRAME_ATTACH] = exec_attach_serve,
-	[FRAME_PORT] = port_serve,
-	[FRAME_SHELL] = shell_serve,
-	[FRAME_SHELL_ASK] = shell_ask_serve,
-	[FRAME_SHELL_END] = shell_end_serve,
-	[FRAME_FILE] = files_serve,
+static const struct {
+	void (*serve)(struct peer *, const struct frame *, int hub);
+	bool (*is_small)(const struct frame *); /* starts no process and is over soon; or NULL */
+} verbs[FRAME_TYPE_END] = {
+	[FRAME_HELLO] = { hello_serve, always },
+	[FRAME_EXEC] = { exec_serve },
+	[FRAME_CONTEXT] = { context_serve, context_is_end },
+	[FRAME_ATTACH] = { exec_attach_serve, always },
+	[FRAME_KILL_LEFT] = { exec_kill_left_serve, always },
+	[FRAME_PORT] = { port_serve },
+	[FRAME_SHELL] = { shell_serve },
+	[FRAME_SHELL_ASK] = { shell_ask_serve, always },
+	[FRAME_SHELL_END] = { shell_end_serve, always },
+	[FRAME_FILE] = { files_serve },
 };
 
 /* 1: it is there; 0: the peer left or said nothing; -1: it is not one. */
-static int first_frame(struct peer *p, struct frame *ret, struct err *e)
+static int first_frame(struct peer *p, int wait_ms, struct frame *ret, struct err *e)
 {
 	int n;
 
 	while ((n = peer_next(p, ret, e)) == 0) {
 		struct pollfd fd = { p->fd, POLLIN, 0 };
 
-		if (poll(&fd, 1, FIRST_FRAME_MS) <= 0 || peer_read(p) < 0)
+		if (poll(&fd, 1, wait_ms) <= 0 || peer_read(p) < 0)
 			return 0;
 	}
-	if (n > 0 && !verbs[ret->type])
+	if (n > 0 && !verbs[ret->type].serve)
 		return err_set(e, ERR_INVALID, "a frame of type %u begins nothing", ret->type);
 	return n;
 }
@@ -67,9 +79,41 @@ void operation_run(int conn, int hub)
 
 	peer_open(&p, conn);
 	n = user_make_as() < 0 ? err_sys(&e, errno, "take the ids of the image's user")
-			       : first_frame(&p, &f, &e);
+			       : first_frame(&p, FIRST_FRAME_MS, &f, &e);
 	if (n > 0)
-		verbs[f.type](&p, &f, hub);
+		verbs[f.type].serve(&p, &f, hub);
 	else if (n < 0)
 		peer_refuse(&p, &e);
+}
+
+static void serve_small(int conn, int hub)
+{
+	cleanup(peer_close) struct peer p = { .fd = -1 };
+	struct frame f;
+	struct err e;
+	int n;
+
+	peer_open(&p, conn);
+	n = first_frame(&p, SPARE_FRAME_MS, &f, &e);
+	if (n > 0 && verbs[f.type].is_small && verbs[f.type].is_small(&f))
+		return verbs[f.type].serve(&p, &f, hub);
+	if (n > 0)
+		n = err_set(&e, ERR_LIMIT, "the sandbox has no room for another process");
+	if (n < 0)
+		peer_refuse(&p, &e);
+}
+
+void operation_run_spare(int queue, int hub)
+{
+	struct hub_packet p;
+	int n, conn;
+
+	do {
+		struct pollfd wait = { queue, POLLIN, 0 };
+
+		conn = -1;
+		n = poll(&wait, 1, -1) > 0 ? hub_receive(queue, &p, &conn) : 0;
+		if (conn >= 0)
+			serve_small(conn, hub);
+	} while (n >= 0);
 }

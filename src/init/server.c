@@ -22,8 +22,7 @@
 #define BACKLOG       512
 #define STOP_GRACE_MS 5000
 #define STOPS_MAX     100 /* of one process of ours; then it is killed, with what it started */
-#define STRIKE_MS     10  /* between two blows at what a killed one has left */
-#define TELL_MS       1000
+#define KILL_AGAIN_MS 10  /* until what a killed one has left is looked for again */
 
 static uint64_t now_ms(void)
 {
@@ -51,7 +50,7 @@ static int watch_signals(struct server *s, struct err *e)
 
 static int listen_on(struct server *s, int fd, struct err *e)
 {
-	*s = (struct server){ .listener = fd, .sigfd = -1 };
+	*s = (struct server){ .listener = fd, .sigfd = -1, .spare_queue = -1 };
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
 		return err_sys(e, errno, "set flags of descriptor %d", fd);
 	return watch_signals(s, e);
@@ -102,61 +101,85 @@ static void refuse(int conn, enum err_code code, const char *msg)
 	(void)send(conn, frame.data, frame.len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* So that who lives on is not taken for one whose server was killed. */
-static void tell_left(void *data, struct orphan o)
+/* In a new process: what is pid 1's alone. */
+static void drop_server(struct server *s)
 {
-	struct hub_packet p = { .word = HUB_LEFT,
-				.attach = { .offset = { (uint64_t)o.pid, o.started } } };
-	struct pollfd room = { *(int *)data, POLLOUT, 0 };
-
-	if (poll(&room, 1, TELL_MS) > 0)
-		(void)!hub_send(room.fd, &p, -1); /* pid 1 is gone, and so is everybody */
-}
-
-static no_return void serve(struct server *s, int conn, int hub)
-{
-	int own = fcntl(hub, F_DUPFD_CLOEXEC, 3);
 	sigset_t none;
-	pid_t pid;
 
 	close_fd(&s->listener);
 	close_fd(&s->sigfd);
+	close_fd(&s->spare_queue);
 	for (size_t i = 0; i < s->count; i++)
 		close_fd(&s->operations[i].hub);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	operation_run(conn, hub);
-	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-		;
-	if (pid == 0)
-		orphans_each(tell_left, &own);
-	_exit(0);
+}
+
+/* As fork(): 0 in the new process, with its end of the hub. */
+static pid_t fork_operation(struct server *s, int *hub)
+{
+	int pair[2];
+	pid_t pid;
+
+	if (hub_pair(pair) < 0)
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		close_fd(&pair[0]);
+		drop_server(s);
+		*hub = pair[1];
+		return 0;
+	}
+	close_fd(&pair[1]);
+	if (pid > 0)
+		s->operations[s->count++] = (struct server_operation){ .pid = pid, .hub = pair[0] };
+	else
+		close_fd(&pair[0]);
+	return pid;
 }
 
 static void take_connection(struct server *s)
 {
 	cleanup(close_fd) int conn = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	int hub[2];
+	int hub = -1;
 	pid_t pid;
 
 	if (conn < 0)
 		return; /* it went away again */
-	if (s->count == SERVER_OPERATIONS_MAX || hub_pair(hub) < 0) {
+	if (s->count == SERVER_OPERATIONS_MAX) {
 		refuse(conn, ERR_BUSY, "the sandbox serves as many operations as it can");
 		return;
 	}
-	pid = fork();
+	pid = fork_operation(s, &hub);
 	if (pid == 0) {
-		close_fd(&hub[0]);
-		serve(s, take_fd(conn), hub[1]);
+		operation_run(take_fd(conn), hub);
+		_exit(0);
 	}
-	close_fd(&hub[1]);
-	if (pid > 0) {
-		s->operations[s->count++] = (struct server_operation){ .pid = pid, .hub = hub[0] };
+	if (pid < 0 && hub_send(s->spare_queue, &(struct hub_packet){ .word = HUB_GIVE }, conn) < 0)
+		refuse(conn, ERR_LIMIT, "the sandbox has no room for another process");
+}
+
+static void start_spare(struct server *s)
+{
+	int queue[2], hub = -1;
+	pid_t pid;
+
+	if (s->spare > 0 || s->stopping || s->count == SERVER_OPERATIONS_MAX ||
+	    hub_pair(queue) < 0)
+		return;
+	pid = fork_operation(s, &hub);
+	if (pid == 0) {
+		close_fd(&queue[0]);
+		operation_run_spare(queue[1], hub);
+		_exit(0);
+	}
+	close_fd(&queue[1]);
+	if (pid < 0) {
+		close_fd(&queue[0]); /* there is no room; the next turn tries again */
 		return;
 	}
-	close_fd(&hub[0]);
-	refuse(conn, ERR_LIMIT, "the sandbox has no room for another process");
+	s->spare = pid;
+	s->spare_queue = queue[0];
 }
 
 static bool is_exec(const char *id)
@@ -164,32 +187,18 @@ static bool is_exec(const char *id)
 	return id[0] && id[0] != '.'; /* that is a shell's */
 }
 
-static void add_left(struct server *s, const struct hub_packet *p)
-{
-	orphans_add(&s->orphans,
-		    (struct orphan){ (pid_t)p->attach.offset[0], p->attach.offset[1] });
-}
-
-/* Whom it leaves behind: it says so when it ends, and nothing more. */
-static void hear_left(struct server *s, const struct server_operation *op)
-{
-	struct hub_packet p;
-	int fd = -1;
-
-	while (op->hub >= 0 && hub_next(op->hub) == HUB_LEFT &&
-	       hub_receive(op->hub, &p, &fd) > 0) {
-		close_fd(&fd);
-		add_left(s, &p);
-	}
-}
-
 static void forget(struct server *s, pid_t pid, int status)
 {
+	if (pid == s->spare) {
+		s->spare = 0;
+		close_fd(&s->spare_queue);
+		s->spare_queue = -1;
+	}
 	for (size_t i = 0; i < s->count; i++)
 		if (s->operations[i].pid == pid) {
-			s->torn |= WIFSIGNALED(status) && is_exec(s->operations[i].id);
-			s->slain |= WIFSIGNALED(status);
-			hear_left(s, &s->operations[i]);
+			s->torn |= WIFSIGNALED(status) && is_exec(s->operations[i].id) &&
+				   !s->operations[i].ended;
+			s->server_killed |= WIFSIGNALED(status);
 			close_fd(&s->operations[i].hub);
 			s->operations[i] = s->operations[--s->count];
 			return;
@@ -204,7 +213,7 @@ static void on_stopped(struct server *s, pid_t pid)
 			(void)kill(pid, s->operations[i].stops++ < STOPS_MAX ? SIGCONT : SIGKILL);
 }
 
-/* --- who runs which exec --- */
+/* --- which process runs which exec --- */
 
 static struct server_operation *find(struct server *s, const char *id)
 {
@@ -237,12 +246,31 @@ static enum hub_word give(struct server *s, const struct hub_packet *p, int fd)
 	return s->torn ? HUB_TORN : HUB_NO;
 }
 
+static enum hub_word kill_left(struct server *s, const struct hub_packet *p, int fd)
+{
+	enum hub_word answer = HUB_YES;
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct server_operation *op = &s->operations[i];
+		bool meant = p->attach.id[0] ? strcmp(op->id, p->attach.id) == 0 : is_exec(op->id);
+
+		if (meant && (op->hub < 0 || hub_send(op->hub, p, fd) < 0))
+			answer = HUB_BUSY;
+	}
+	return answer;
+}
+
 static enum hub_word take_id(struct server *s, struct server_operation *op, const char *id)
 {
+	enum hub_word answer = HUB_YES;
+
 	if (find(s, id) || is_spent(s, id))
 		return HUB_NO;
 	memcpy(op->id, id, sizeof(op->id));
-	return HUB_YES;
+	for (size_t i = 0; i < s->count; i++)
+		if (s->operations[i].ended && is_exec(id))
+			answer = HUB_BESIDE;
+	return answer;
 }
 
 static enum hub_word leave(struct server_operation *op)
@@ -264,10 +292,14 @@ static void on_hub(struct server *s, struct server_operation *op)
 	}
 	if (n == 0)
 		return;
-	if (p.word == HUB_LEFT)
-		return add_left(s, &p);
+	if (p.word == HUB_ENDED) {
+		op->ended = true;
+		return;
+	}
 	if (p.word == HUB_GIVE && fd >= 0)
 		answer.word = give(s, &p, fd);
+	else if (p.word == HUB_KILL_LEFT && fd >= 0)
+		answer.word = kill_left(s, &p, fd);
 	else if (p.word == HUB_TAKE && p.attach.id[0])
 		answer.word = take_id(s, op, p.attach.id);
 	else if (p.word == HUB_LEAVE)
@@ -276,7 +308,7 @@ static void on_hub(struct server *s, struct server_operation *op)
 	(void)!hub_send(op->hub, &answer, -1); /* it asks one thing at a time: there is room */
 }
 
-/* True if there is nobody left at all. */
+/* True if there is no process left at all. */
 static bool reap(struct server *s)
 {
 	int status;
@@ -297,25 +329,17 @@ static size_t ours(const struct server *s, pid_t ret[SERVER_OPERATIONS_MAX])
 	return s->count;
 }
 
-static void listen_to_all(void *data)
-{
-	struct server *s = data;
-
-	for (size_t i = 0; i < s->count; i++)
-		hear_left(s, &s->operations[i]);
-}
-
 /* What a killed one of ours has started does not outlive it for long. */
-static void strike(struct server *s)
+static void kill_orphans(struct server *s)
 {
 	pid_t pids[SERVER_OPERATIONS_MAX];
-	struct tree_ours all = { pids, ours(s, pids), listen_to_all, s };
+	struct tree_ours all = { pids, ours(s, pids) };
 
-	if (s->slain && orphans_kill(&s->orphans, &all) == 0)
-		s->slain = false;
+	if (s->server_killed && orphans_kill(&all) == 0)
+		s->server_killed = false;
 }
 
-/* As pid 1, everybody but us. Elsewhere (tests) that would be the whole machine. */
+/* As pid 1, every process but us. Elsewhere (tests) that would be the whole machine. */
 static void signal_all(int signum)
 {
 	struct tree t;
@@ -360,13 +384,13 @@ static bool turn(struct server *s)
 	fds[SLOT_LISTENER] = (struct pollfd){ s->stopping ? -1 : s->listener, POLLIN, 0 };
 	for (size_t i = 0; i < count; i++)
 		fds[SLOT_HUBS + i] = (struct pollfd){ s->operations[i].hub, POLLIN, 0 };
-	if (s->slain)
-		wait = STRIKE_MS;
+	if (s->server_killed)
+		wait = KILL_AGAIN_MS;
 	if (s->stopping)
 		wait = s->stop_by_ms > now ? (int)(s->stop_by_ms - now) : 0;
 	if (poll(fds, SLOT_HUBS + count, wait) == 0 && s->stopping)
 		return false;
-	for (size_t i = 0; i < count; i++) /* before anybody is forgotten */
+	for (size_t i = 0; i < count; i++) /* before any is forgotten */
 		if (fds[SLOT_HUBS + i].revents)
 			on_hub(s, &s->operations[i]);
 	if (fds[SLOT_SIGNALS].revents)
@@ -375,7 +399,8 @@ static bool turn(struct server *s)
 		take_connection(s);
 	if (reap(s) && s->stopping)
 		return false;
-	strike(s);
+	kill_orphans(s);
+	start_spare(s);
 	return true;
 }
 

@@ -5,6 +5,9 @@
  *
  * A guest's root can stop and kill those processes, but not us: one that is stopped
  * is told to go on, and what a killed one had started is ended.
+ *
+ * One of them is started ahead of need. When a guest has taken every process it may
+ * have, that one serves what needs no process of its own: above all, to end others.
  */
 #pragma once
 
@@ -23,6 +26,7 @@ struct server_operation {
 	int hub;               /* -1: it hung up */
 	unsigned stops;        /* how often a guest has stopped it */
 	char id[EXEC_ID_SIZE]; /* of the exec it runs */
+	bool ended;            /* that has, and left something running */
 };
 
 struct server {
@@ -33,20 +37,21 @@ struct server {
 	size_t count;
 	struct server_operation operations[SERVER_OPERATIONS_MAX];
 
-	struct orphans orphans;
-	bool slain; /* one of ours was killed, and what it started may live */
+	pid_t spare; /* one of them; 0: none could be started yet */
+	int spare_queue;
 
-	bool torn; /* who ran an exec was killed: what it started may be alive */
+	bool server_killed; /* one of them was, and what it started may live */
+	bool torn;          /* it ran an exec, of which no record will come */
 
 	/* Ids that were asked for in vain: the last so many. A ring. */
 	char spent[SERVER_SPENT_MAX][EXEC_ID_SIZE];
 	size_t spent_next;
 };
 
-/* A socket that somebody else bound and listens on. */
+/* A socket that another process bound and listens on. */
 must_check int server_open_fd(struct server *s, int fd, struct err *e);
 
-/* A socket of our own at this path, instead of whatever was there. */
+/* A socket of our own at this path, instead of what was there. */
 must_check int server_open_path(struct server *s, const char *path, struct err *e);
 
 /* Until SIGTERM or SIGINT, and then until everything has ended. */

@@ -731,6 +731,8 @@ void shell_serve(struct peer *p, const struct frame *request, int hub)
 		tell_state(&s, fd);
 		while (!s.ending)
 			turn(&s);
+		tree_widen(&s.tree);
+		kill_tree(&s); /* it may have ended by itself: nothing it started outlives it */
 		leave(&s);
 		err_set(&e, ERR_CONFLICT, "the shell %s has ended", s.q.name);
 		while (s.count > 0)

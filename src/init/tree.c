@@ -15,7 +15,7 @@
 
 #define TREE_PIDS_MAX    65536UL
 #define TREE_ROUNDS_MAX  32
-#define TREE_BLOWS_PLAIN 20
+#define TREE_PLAIN_KILLS 20
 #define CGROUP_ROOT      "/sys/fs/cgroup/cpu"
 #define CGROUP_PREFIX    "berth-exec-"
 #define CGROUPS_MAX      1000 /* of one process */
@@ -25,9 +25,15 @@ struct pids {
 	size_t len;
 };
 
+/* A process: its number alone may be another's by now. */
+struct spared {
+	pid_t pid;
+	uint64_t started;
+};
+
 struct tree_spared {
 	size_t len;
-	struct orphan items[];
+	struct spared items[];
 };
 
 struct tree_kind {
@@ -225,7 +231,7 @@ static void subreaper_adopt(struct tree *t, pid_t but)
 	for (size_t i = 0; i < now.len; i++)
 		if (now.items[i] != but)
 			t->spared->items[t->spared->len++] =
-				(struct orphan){ now.items[i], start_of(t->dir, now.items[i]) };
+				(struct spared){ now.items[i], start_of(t->dir, now.items[i]) };
 }
 
 /* --- cgroup --- */
@@ -337,7 +343,7 @@ static void cgroup_close(struct tree *t)
 
 	close_fd(&t->dir);
 	snprintf(path, sizeof(path), CGROUP_ROOT "/%s", t->name);
-	(void)rmdir(path); /* not while somebody lives in it: then a later one sweeps */
+	(void)rmdir(path); /* not while it has members: then a later one sweeps */
 }
 
 /* --- session --- */
@@ -450,7 +456,7 @@ void tree_widen(struct tree *t)
 	t->wide = true;
 }
 
-static size_t strike(const struct tree *t, int signum)
+static size_t signal_all(const struct tree *t, int signum)
 {
 	cleanup(pids_done) struct pids pids = { 0 };
 
@@ -462,7 +468,12 @@ static size_t strike(const struct tree *t, int signum)
 
 void tree_signal(const struct tree *t, int signum)
 {
-	(void)strike(t, signum);
+	(void)signal_all(t, signum);
+}
+
+bool tree_is_empty(const struct tree *t)
+{
+	return signal_all(t, 0) == 0;
 }
 
 size_t tree_kill(struct tree *t)
@@ -471,108 +482,82 @@ size_t tree_kill(struct tree *t)
 
 	/*
 	 * When a shell ends while one of its group is stopped, gVisor sends a hangup to
-	 * all of it, also to what is spared here. So nobody is stopped unless it must be.
+	 * all of it, also to what is spared here. So no process is stopped unless it must be.
 	 */
-	if (t->adopted > 0 && t->blows++ < TREE_BLOWS_PLAIN)
-		return strike(t, SIGKILL);
-	seen = strike(t, SIGSTOP);
+	if (t->adopted > 0 && t->kills++ < TREE_PLAIN_KILLS)
+		return signal_all(t, SIGKILL);
+	seen = signal_all(t, SIGSTOP);
 	for (int round = 0; seen > before && round < TREE_ROUNDS_MAX; round++) {
 		before = seen;
-		seen = strike(t, SIGSTOP);
+		seen = signal_all(t, SIGSTOP);
 	}
-	return strike(t, SIGKILL);
+	return signal_all(t, SIGKILL);
 }
 
 /* --- orphans --- */
 
-void orphans_each(void (*tell)(void *data, struct orphan o), void *data)
+static bool is_of(const struct tree_ours *ours, pid_t pid)
 {
-	cleanup(close_fd) int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	cleanup(dir_closep) DIR *d = dir_stream(proc);
-	const struct dirent *ent;
-
-	while (d && (ent = readdir(d))) {
-		pid_t pid = pid_of(ent->d_name);
-
-		if (pid > 1 && parent_of(proc, ent->d_name) == getpid())
-			tell(data, (struct orphan){ pid, start_of(proc, pid) });
-	}
+	for (size_t i = 0; i < ours->count; i++)
+		if (ours->pids[i] == pid)
+			return true;
+	return false;
 }
 
-static void drop_ended(struct orphans *o)
-{
-	cleanup(close_fd) int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	size_t left = 0;
-
-	for (size_t i = 0; i < o->len; i++)
-		if (start_of(proc, o->known[i].pid) == o->known[i].started)
-			o->known[left++] = o->known[i];
-	o->len = left;
-}
-
-void orphans_add(struct orphans *o, struct orphan known)
-{
-	if (o->len == o->size)
-		drop_ended(o);
-	if (o->len == TREE_PIDS_MAX)
-		return;
-	if (o->len == o->size) {
-		o->size = o->size ? 2 * o->size : 64;
-		o->known = xrealloc(o->known, o->size * sizeof(*o->known));
-	}
-	o->known[o->len++] = known;
-}
-
-/* All that descends from us, but for ours, those known, and what descends from them. */
-static void list_unknown(const struct orphans *o, const struct tree_ours *ours, struct pids *ret)
+/* All that descends from us, but for ours and what descends from them. */
+static void list_descendants(const struct tree_ours *ours, struct pids *ret)
 {
 	struct tree t = { .kind = &kinds[0], .dir = -1 };
 
 	if (open_proc(&t) < 0)
 		return;
-	t.spared = xcalloc(1, sizeof(*t.spared) + (o->len + ours->count) * sizeof(struct orphan));
+	t.spared = xcalloc(1, sizeof(*t.spared) + ours->count * sizeof(struct spared));
 	for (size_t i = 0; i < ours->count; i++)
 		t.spared->items[t.spared->len++] =
-			(struct orphan){ ours->pids[i], start_of(t.dir, ours->pids[i]) };
-	for (size_t i = 0; i < o->len; i++)
-		t.spared->items[t.spared->len++] = o->known[i];
+			(struct spared){ ours->pids[i], start_of(t.dir, ours->pids[i]) };
 	subreaper_list(&t, ret);
 	tree_close(&t);
 }
 
-/*
- * Who shows as an orphan because its server has just ended, as it may, is known once
- * that one was listened to: so only who is unknown before and after.
- */
-static size_t strike_unknown(const struct orphans *o, const struct tree_ours *ours, int signum)
+/* The members of every cgroup that none of ours has made. */
+static void list_members(const struct tree_ours *ours, struct pids *ret)
 {
-	cleanup(pids_done) struct pids before = { 0 }, after = { 0 };
-	size_t seen = 0;
+	cleanup(close_fd) int root = open(CGROUP_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup(dir_closep) DIR *d = dir_stream(root);
+	const struct dirent *ent;
 
-	list_unknown(o, ours, &before);
-	ours->listen(ours->data);
-	list_unknown(o, ours, &after);
-	for (size_t i = 0; i < after.len; i++)
-		if (pids_has(&before, after.items[i])) {
-			(void)kill(after.items[i], signum); /* it may just have ended */
-			seen++;
-		}
-	return seen;
+	while (d && (ent = readdir(d))) {
+		cleanup(close_fd) int dir = -1;
+
+		if (strncmp(ent->d_name, CGROUP_PREFIX, strlen(CGROUP_PREFIX)) != 0 ||
+		    is_of(ours, pid_of(ent->d_name + strlen(CGROUP_PREFIX))))
+			continue;
+		dir = openat(root, ent->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (dir >= 0)
+			cgroup_list_one(dir, ret);
+	}
 }
 
-static size_t kill_unknown(const struct orphans *o, const struct tree_ours *ours)
+static size_t signal_orphans(const struct tree_ours *ours, int signum)
 {
-	size_t before = 0, seen = strike_unknown(o, ours, SIGSTOP);
+	cleanup(pids_done) struct pids pids = { 0 };
+
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+		list_descendants(ours, &pids);
+	else
+		list_members(ours, &pids);
+	for (size_t i = 0; i < pids.len; i++)
+		(void)kill(pids.items[i], signum); /* it may just have ended */
+	return pids.len;
+}
+
+size_t orphans_kill(const struct tree_ours *ours)
+{
+	size_t before = 0, seen = signal_orphans(ours, SIGSTOP);
 
 	for (int round = 0; seen > before && round < TREE_ROUNDS_MAX; round++) {
 		before = seen;
-		seen = strike_unknown(o, ours, SIGSTOP);
+		seen = signal_orphans(ours, SIGSTOP);
 	}
-	return seen ? strike_unknown(o, ours, SIGKILL) : 0;
-}
-
-size_t orphans_kill(const struct orphans *o, const struct tree_ours *ours)
-{
-	/* Without a subreaper nothing tells whose orphan it is. */
-	return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0 ? kill_unknown(o, ours) : 0;
+	return seen ? signal_orphans(ours, SIGKILL) : 0;
 }

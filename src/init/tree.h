@@ -22,7 +22,7 @@ struct tree {
 	char name[64];              /* the cgroup, or the marker */
 	pid_t session;              /* of the command; 0 until it runs */
 	pid_t adopted;              /* see tree_adopt() */
-	unsigned blows;             /* that were struck at it */
+	unsigned kills;             /* how often it was killed */
 	struct tree_spared *spared; /* likewise */
 	bool wide;                  /* see tree_widen() */
 };
@@ -51,39 +51,24 @@ must_check int tree_ticks(pid_t pid, uint64_t ret[4]);
 bool tree_on_linux(const struct tree *t); /* and not on something that is only like it */
 
 void tree_signal(const struct tree *t, int signum);
+bool tree_is_empty(const struct tree *t);
 
-/* A process: its number alone may be another's by now. */
-struct orphan {
-	pid_t pid;
-	uint64_t started;
-};
-
-/*
- * Those that pid 1 was left with by processes of ours, which told it before they
- * ended. All its other children are of one that could not: it was killed.
- */
-struct orphans {
-	struct orphan *known;
-	size_t len, size;
-};
-
-void orphans_each(void (*tell)(void *data, struct orphan o), void *data); /* our children */
-void orphans_add(struct orphans *o, struct orphan known);
-
-/* The processes that serve somebody. */
+/* The processes of pid 1's own that serve connections. */
 struct tree_ours {
 	const pid_t *pids;
 	size_t count;
-	void (*listen)(void *data); /* to those that told of orphans and ended meanwhile */
-	void *data;
 };
 
-/* One blow at what those of ours that were killed had started. Returns how many were seen. */
-must_check size_t orphans_kill(const struct orphans *o, const struct tree_ours *ours);
+/*
+ * Kill what those of ours that are gone had started: one that ends by itself has waited
+ * until nothing of it was left, so it was killed. Returns how many were seen; reap and
+ * call again until none are.
+ */
+must_check size_t orphans_kill(const struct tree_ours *ours);
 
 /*
- * One blow at everything in it; returns how many were seen. They are stopped
- * first, so that a fork bomb cannot outrun it. Reap and call again until
- * nothing is seen and there is no child left to wait for.
+ * Kill everything in it; returns how many were seen. They are stopped first, so that a
+ * fork bomb cannot outrun it. Reap and call again until nothing is seen and there is
+ * no child left to wait for.
  */
 must_check size_t tree_kill(struct tree *t);

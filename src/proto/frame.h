@@ -70,6 +70,8 @@ enum frame_type {
 	FRAME_CONTEXT,     /* struct context_request */
 	FRAME_NOTE,        /* bytes of a code context's notes: results and errors, a line each */
 	FRAME_RUN,         /* struct context_run: after STARTED, and before EXITED */
+	FRAME_KILL_LEFT,   /* str id, or empty: kill what ended execs left. Back: u32, how many */
+	FRAME_BESIDE,      /* nothing; what an ended exec left runs beside the one that starts */
 	FRAME_TYPE_END
 };
 

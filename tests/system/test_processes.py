@@ -98,7 +98,6 @@ def test_who_stops_what_serves_it_is_ended_all_the_same(s):
         assert end["kind"] == "killed" and sleepers(box) == 0, end
 
 
-@only("crun")
 def test_what_a_killed_server_has_started_is_ended(s):
     with s.box() as box:
         assert box.exec("sleep 8888 >/dev/null 2>&1 &")["exit_code"] == 0
@@ -111,6 +110,49 @@ def test_what_a_killed_server_has_started_is_ended(s):
         assert box.exec("ps -o args | grep -c '^[s]leep 8888'")["stdout"] == before  # of another
 
 
+def counted(box, args):
+    return int(box.exec(f"ps -o args | grep -c '^[{args[0]}]{args[1:]}'")["stdout"])
+
+
+def test_what_an_ended_command_left_is_killed_with_it_and_nothing_else_is(s):
+    left = "(setsid sh -c 'sleep 7777 & sleep 7777' >/dev/null 2>&1 &); sleep 7777 >/dev/null 2>&1 &"
+    with s.box() as box:
+        assert box.exec("sleep 8888 >/dev/null 2>&1 &")["exit_code"] == 0
+        first, second = box.exec(left), box.exec(left)
+        assert (first["kind"], second["kind"]) == ("exited", "exited")
+        wait_until(lambda: sleepers(box) == 6, 30, "both have left three")
+        assert not box.exec("true")["usage"]["alone"]  # what was left is in its numbers
+        assert kill(s, box.id, first["id"], signal="TERM")["leftovers"] == 0 and sleepers(box) == 6
+        end = kill(s, box.id, first["id"])
+        assert end["kind"] == "exited" and end["leftovers"] >= 3 and sleepers(box) == 3, end
+        assert kill(s, box.id, first["id"])["leftovers"] == 0
+        assert s.api.call("POST", path(box.id, "kill"), {"scope": "background"}) == {"killed": 0, "leftovers": 0}
+        assert (sleepers(box), counted(box, "sleep 8888")) == (3, 1)
+        all_of_it = s.api.call("POST", path(box.id, "kill"), {})
+        assert all_of_it["killed"] == 0 and all_of_it["leftovers"] >= 4, all_of_it
+        assert (sleepers(box), counted(box, "sleep 8888")) == (0, 0)
+        wait_until(lambda: box.exec("true")["usage"]["alone"], 30, "nothing is left")
+
+
+BOMB = "f() { while :; do (f) & sleep 0.05; done 2>/dev/null; }; (f &) ; (setsid sh -c 'while :; do sleep 7777 & done' &) ; sleep 1"
+
+
+@only("crun")
+def test_a_fork_bomb_that_outlived_its_command_is_ended_at_the_process_limit(s):
+    with s.box(pids=64) as box:
+        for scope in (False, True):
+            bomb = box.exec(BOMB)
+            assert bomb["kind"] == "exited", bomb
+            wait_until(lambda: s.api.request("POST", f"/v1/sandboxes/{box.id}/exec", {"command": "true"})[0] == 429, 30,
+                       "the sandbox has no room")
+            if scope:
+                assert s.api.call("POST", path(box.id, "kill"), {})["leftovers"] > 20
+            else:
+                assert kill(s, box.id, bomb["id"])["leftovers"] > 20
+            assert box.exec("echo ok")["stdout"] == "ok\n"
+            assert sleepers(box) == 0
+
+
 @only("crun")
 def test_pc5_kill_all_counts_and_keeps_to_its_scope(s):
     with s.box() as box:
@@ -118,11 +160,11 @@ def test_pc5_kill_all_counts_and_keeps_to_its_scope(s):
         front = s.api.upgrade(box.id)
         front.sendall(nodeproto.exec_frame(["sleep", "1000"], ident="front"))
         wait_until(lambda: len(s.api.get(path(box.id) + "?state=running")["execs"]) == 4, 20, "four running")
-        assert s.api.call("POST", path(box.id, "kill"), {"scope": "background"}) == {"killed": 3}
+        assert s.api.call("POST", path(box.id, "kill"), {"scope": "background"}) == {"killed": 3, "leftovers": 0}
         assert get(s, box.id, "front")["state"] == "running"
         assert {get(s, box.id, i)["kind"] for i in back} == {"killed"}
-        assert s.api.call("POST", path(box.id, "kill"), {"scope": "all"}) == {"killed": 1}
-        assert s.api.call("POST", path(box.id, "kill"), {}) == {"killed": 0}
+        assert s.api.call("POST", path(box.id, "kill"), {"scope": "all"}) == {"killed": 1, "leftovers": 0}
+        assert s.api.call("POST", path(box.id, "kill"), {}) == {"killed": 0, "leftovers": 0}
         front.close()
 
 
@@ -240,6 +282,6 @@ def test_the_command_line_follows_lists_and_kills(s):
         ident = begin(s, box.id, "true")["id"]
         wait_end(s, box.id, ident)
         code, _, err = s.berth("kill", box.id, ident)
-        assert code == 0 and b"nothing was killed" in err, (code, err)
+        assert code == 0 and b"now killed: 0" in err, (code, err)
         code, _, err = s.berth("logs", box.id, "nothing")
         assert code == 125 and b"no exec" in err, (code, err)

@@ -459,6 +459,10 @@ static void on_frame(void *data, const struct frame *f)
 			x->client->events->taken(x->client, n);
 		return tellings_look(x);
 	}
+	if (f->type == FRAME_BESIDE && x->started) {
+		x->alone = false;
+		return;
+	}
 	if (f->type == FRAME_SIGNALLED && x->started && frame_u32(f, &n, &e) == 0)
 		return signals_back(x, n < x->signals_sent ? n : x->signals_sent, NULL);
 	if (f->type != FRAME_EXITED || !x->started ||

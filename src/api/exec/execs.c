@@ -45,14 +45,13 @@ static void add_argv(struct buf *out, const struct strv *argv)
 	buf_adds(out, "]");
 }
 
-void exec_record_json(struct buf *out, struct journal *j)
+void exec_record_members(struct buf *out, struct journal *j)
 {
 	struct journal_view v;
 	uint64_t all;
 
 	journal_look(j, &v);
 	all = journal_view_end(&v);
-	json_open(out, '{');
 	json_str(out, "sandbox", j->head.sandbox);
 	add_argv(out, &j->head.ask.argv);
 	if (j->head.ask.shell[0])
@@ -69,6 +68,12 @@ void exec_record_json(struct buf *out, struct journal *j)
 	json_int(out, "output_bytes", (int64_t)all);
 	json_int(out, "gap_bytes", (int64_t)(all - v.slot.recorded));
 	exec_exit_json(out, j, &v.slot.exit);
+}
+
+void exec_record_json(struct buf *out, struct journal *j)
+{
+	json_open(out, '{');
+	exec_record_members(out, j);
 	buf_adds(out, "}");
 }
 

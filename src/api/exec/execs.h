@@ -19,4 +19,5 @@ void execs_wait(struct request *rq);       /* GET .../execs/{}/wait */
 /* What a request may see of rq->sub in rq->param. The result is held. */
 must_check int execs_find(const struct request *rq, struct journal **ret, struct err *e);
 
-void exec_record_json(struct buf *out, struct journal *j); /* the exec as an object */
+void exec_record_json(struct buf *out, struct journal *j);    /* the exec as an object */
+void exec_record_members(struct buf *out, struct journal *j); /* what is between its braces */

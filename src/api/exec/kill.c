@@ -10,6 +10,7 @@
 #include "api/berthd.h"
 #include "api/exec/exec.h"
 #include "api/exec/execs.h"
+#include "api/exec/leftovers.h"
 #include "api/exec/signal-name.h"
 #include "api/exec/strike.h"
 #include "api/life/once.h"
@@ -68,6 +69,7 @@ struct killing {
 	const struct scope *scope; /* and its name, if it has one */
 	char name[EXEC_ID_SIZE];
 	size_t left, killed;
+	uint64_t leftovers; /* processes of commands that had ended */
 	bool failed;
 	struct err e;
 };
@@ -100,10 +102,12 @@ static void killing_fail(struct killing *k, const struct err *why)
 
 static void killing_json(const struct killing *k, struct buf *out)
 {
-	if (k->one)
-		return exec_record_json(out, k->one);
 	json_open(out, '{');
-	json_int(out, "killed", (int64_t)k->killed);
+	if (k->one)
+		exec_record_members(out, k->one);
+	else
+		json_int(out, "killed", (int64_t)k->killed);
+	json_int(out, "leftovers", (int64_t)k->leftovers);
 	buf_adds(out, "}");
 }
 
@@ -178,12 +182,13 @@ static bool is_of_group(const struct killing *k, const struct journal *j)
 static const struct scope {
 	const char *word;
 	bool (*has)(const struct killing *k, const struct journal *j);
-	size_t name; /* the member of the body that names it; 0: none does */
+	size_t name;    /* the member of the body that names it; 0: none does */
+	bool leftovers; /* and what ended commands left running */
 } scopes[] = {
-	{ "all", is_any, 0 },
-	{ "background", is_background, 0 },
-	{ "shell", is_of_shell, offsetof(struct kill_body, shell) },
-	{ "group", is_of_group, offsetof(struct kill_body, group) },
+	{ "all", is_any, 0, true },
+	{ "background", is_background, 0, false },
+	{ "shell", is_of_shell, offsetof(struct kill_body, shell), false },
+	{ "group", is_of_group, offsetof(struct kill_body, group), false },
 };
 
 static bool is_in_scope(const struct killing *k, const struct journal *j)
@@ -205,15 +210,43 @@ static void strike_one(void *data, struct journal *j)
 	exec_strike(k->rq->reactor, j, &k->blow, on_struck, k);
 }
 
+static void on_leftovers(void *data, uint64_t killed, const struct err *why)
+{
+	struct killing *k = data;
+
+	k->leftovers = killed;
+	if (why) {
+		k->failed = true;
+		k->e = *why;
+	}
+	killing_end(k);
+}
+
+static void kill_leftovers(struct killing *k)
+{
+	struct request *rq = k->rq;
+	struct init_way_ask way = { rq->reactor, rq->id, request_owner(rq), rq->param, true };
+
+	k->left++;
+	leftovers_kill(&way, k->one ? k->one->head.ask.id : "", on_leftovers, k);
+}
+
 static void killing_act(struct killing *k)
 {
+	bool kill = k->blow.signum == SIGKILL;
+	struct journal_glance now = { 0 };
+
 	k->left = 1; /* until all are struck */
-	if (k->one) {
+	if (k->one)
+		journal_glance(k->one, &now);
+	else
+		journals_running(&k->rq->reactor->berthd->journals, k->rq->param, strike_one, k);
+	if (k->one && now.state == JOURNAL_RUNNING) {
 		k->left++;
 		exec_strike(k->rq->reactor, k->one, &k->blow, on_struck, k);
-	} else {
-		journals_running(&k->rq->reactor->berthd->journals, k->rq->param, strike_one, k);
 	}
+	if (kill && (k->one ? now.state != JOURNAL_RUNNING : k->scope->leftovers))
+		kill_leftovers(k);
 	killing_end(k);
 }
 
