@@ -1,6 +1,5 @@
 #include "init/context.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <string.h>
 
@@ -22,38 +21,50 @@ static void say_ended(struct peer *p)
 		return; /* it left first */
 }
 
-static int become_holder(struct peer *p, const struct context_request *q, int listener,
-			 struct err *e)
+static int become_holder(struct peer *p, const struct context_request *q, int hub, struct err *e)
 {
 	struct holder h;
 
-	if (holder_open(&h, q, listener, e) < 0)
+	if (holder_open(&h, q, hub, e) < 0)
 		return -1;
 	holder_run(&h, take_fd(p->fd), q->timeout_ms);
 	holder_close(&h);
 	return 0;
 }
 
-/* 1: somebody answers for it now; 0: try again; -1: it is refused. */
-static int try_once(struct peer *p, const struct context_request *q, struct err *e)
+static int take_name(const char *name, int hub, bool *taken, struct err *e)
+{
+	struct hub_packet p = { .word = HUB_TAKE };
+	enum hub_word answer;
+
+	memcpy(p.attach.id, name, strlen(name) + 1);
+	answer = hub_ask(hub, &p, -1);
+	if (answer != HUB_YES && answer != HUB_NO)
+		return err_set(e, ERR_BUSY, "the sandbox's init does not answer");
+	*taken = answer == HUB_YES;
+	return 0;
+}
+
+/* 1: a holder answers for it now; 0: try again; -1: it is refused. */
+static int try_once(struct peer *p, const struct context_request *q, int hub, struct err *e)
 {
 	cleanup(close_fd) int to = -1;
 	struct handover h = { q->verb, q->timeout_ms };
+	char name[EXEC_ID_SIZE];
+	enum hub_word answer;
+	bool taken = false;
 
-	if (q->verb == CONTEXT_RUN) {
-		int listener = handover_listen(q->id);
-
-		if (listener >= 0)
-			return become_holder(p, q, listener, e) < 0 ? -1 : 1;
-		if (errno != EADDRINUSE)
-			return err_sys(e, errno, "make a place for the context");
-	}
-	to = handover_connect(q->id);
-	if (to < 0 && q->verb == CONTEXT_END) {
+	if (handover_name(q->id, name, e) < 0 ||
+	    (q->verb == CONTEXT_RUN && take_name(name, hub, &taken, e) < 0))
+		return -1;
+	if (taken)
+		return become_holder(p, q, hub, e) < 0 ? -1 : 1;
+	answer = handover_reach(hub, name, &to);
+	if (answer == HUB_NO && q->verb == CONTEXT_END) {
 		say_ended(p);
 		return 1;
 	}
-	if (to < 0)
+	if (answer != HUB_YES)
 		return 0;
 	switch (handover_give(to, &h, p->fd)) {
 	case HANDOVER_DELETED:
@@ -83,7 +94,6 @@ void context_serve(struct peer *p, const struct frame *request, int hub)
 	struct err e;
 	int n;
 
-	(void)hub;
 	if (context_request_decode(request->payload, &q, &e) < 0) {
 		peer_refuse(p, &e);
 		return;
@@ -91,7 +101,7 @@ void context_serve(struct peer *p, const struct frame *request, int hub)
 	peer_took(p, request);
 	n = p->in.len > 0 ? err_set(&e, ERR_INVALID, "a run before the context has started") : 0;
 	for (int i = 0; n == 0 && i < TRIES_MAX; i++) {
-		n = try_once(p, &q, &e);
+		n = try_once(p, &q, hub, &e);
 		if (n == 0)
 			(void)poll(NULL, 0, TRY_WAIT_MS);
 	}

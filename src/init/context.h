@@ -1,7 +1,8 @@
 /*
  * Code contexts. The process of the first run in a context becomes its holder:
  * it starts the interpreter, takes one run after the other, and lives as long
- * as the interpreter does. Later runs are handed over to it (init/handover.h).
+ * as the interpreter does. Later runs are handed over to it, through pid 1
+ * (init/handover.h).
  */
 #pragma once
 

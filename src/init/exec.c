@@ -22,7 +22,7 @@
 #define LINGER_US    1000000     /* how long a peer may take to close after EXITED */
 #define SHELL_END_MS 10000       /* for a shell to kill a command and say so */
 #define INPUT_US     2000        /* between looks whether a shell has opened its input */
-#define KILL_WAIT_NS 10000000    /* between two blows, if no child ended sooner */
+#define KILL_WAIT_NS 10000000    /* between two kills, if no child ended sooner */
 #define PTY_QUIET_US 200000      /* a terminal that says nothing for so long, has said all */
 #define POLL_MAX_MS  3600000
 #define LEFT_LOOK_MS 1000  /* between looks at what it left, where its end is not told */
@@ -95,7 +95,7 @@ static void fd_end(int *fd)
 static enum exec_kind kind_of(const struct exec *x, int status)
 {
 	if (WIFEXITED(status))
-		return EXEC_EXITED; /* also if it did so just before our blow */
+		return EXEC_EXITED; /* also if it did so just before our signal */
 	if (x->killed_as != EXEC_NONE)
 		return x->killed_as;
 	return x->asked == WTERMSIG(status) ? EXEC_KILLED : EXEC_SIGNALLED;
@@ -161,7 +161,7 @@ static void reap(struct exec *x)
 		begin_drain(x);
 }
 
-/* The shell's process says how it ended, or is gone and nobody can. */
+/* The shell's process says how it ended, or is gone with that. */
 static void hear_shell(struct exec *x, int wait_ms)
 {
 	struct exec_exit r = { 0 };
@@ -224,7 +224,7 @@ static void leave(struct exec *x)
 static void peer_left(struct exec *x)
 {
 	if (x->id[0]) {
-		outlet_detach(&x->out); /* somebody else will come for it */
+		outlet_detach(&x->out); /* another connection will come for it */
 		return;
 	}
 	if (x->phase != PHASE_SAID || peer_busy(x->out.peer))
@@ -286,7 +286,7 @@ static int on_stdin_end(struct exec *x, const struct frame *f, struct err *e)
 {
 	(void)f;
 	(void)e;
-	if (x->pty) /* those who type come and go */
+	if (x->pty) /* the viewers that type come and go */
 		return 0;
 	x->feed_end = true;
 	feed_write(x);
@@ -302,7 +302,7 @@ static int on_resize(struct exec *x, const struct frame *f, struct err *e)
 	if (!x->pty || x->cmd.in < 0)
 		return 0;
 	pty_resize(x->cmd.in, &size);
-	if (!tree_on_linux(&x->tree)) /* gVisor changes the size and tells nobody */
+	if (!tree_on_linux(&x->tree)) /* gVisor changes the size without a signal */
 		tree_signal(&x->tree, SIGWINCH);
 	return 0;
 }
@@ -442,7 +442,7 @@ static void step(struct exec *x)
 	}
 }
 
-/* --- who listens --- */
+/* --- connections --- */
 
 static void attach(struct exec *x, int fd, const struct exec_attach *a)
 {
@@ -495,7 +495,7 @@ static void on_hub(struct exec *x)
 		close_fd(&fd);
 }
 
-/* Of a terminal whose command ended while somebody else has it open. */
+/* Of a terminal whose command ended while another process has it open. */
 static void on_quiet(struct exec *x)
 {
 	x->out.streams[0].left = 0;
@@ -590,7 +590,7 @@ static void on_signals(struct exec *x)
 	(void)!read(x->sigfd, &info, sizeof(info)); /* many may be one: reap() asks the kernel */
 	reap(x);
 	if (x->whole && x->phase == PHASE_ENDED) {
-		x->whole = false; /* once: nobody is left who could start another */
+		x->whole = false; /* once: no process is left that could start another */
 		(void)kill_all(x, EXEC_KILLED);
 	}
 }
@@ -640,7 +640,7 @@ static bool is_over(const struct exec *x)
 	       !has_left(x);
 }
 
-/* From now on it can be found by its id; nobody else can have it. */
+/* From now on it can be found by its id; no other process can have it. */
 static int take_id(struct exec *x, const char *id, struct err *e)
 {
 	struct hub_packet p = { .word = HUB_TAKE };

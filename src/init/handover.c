@@ -2,59 +2,38 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#define BACKLOG    64
 #define RECEIVE_MS 1000
 
-static socklen_t name_of(const char *id, struct sockaddr_un *ret)
+int handover_name(const char *id, char ret[EXEC_ID_SIZE], struct err *e)
 {
-	int n;
+	int n = snprintf(ret, EXEC_ID_SIZE, ":%s", id);
 
-	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	/* An abstract name: its first byte is NUL, and its length is part of it. */
-	n = snprintf(ret->sun_path + 1, sizeof(ret->sun_path) - 1, "berth-context-%s", id);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+	if (n < 0 || n >= EXEC_ID_SIZE)
+		return err_set(e, ERR_INVALID, "a context's id is too long: %.80s", id);
+	return 0;
 }
 
-static int fail(int fd)
+enum hub_word handover_reach(int hub, const char *name, int *to)
 {
-	int why = errno;
+	struct hub_packet p = { .word = HUB_GIVE };
+	enum hub_word answer;
+	int pair[2];
 
-	close_fd(&fd);
-	errno = why;
-	return -1;
-}
-
-int handover_listen(const char *id)
-{
-	struct sockaddr_un name;
-	socklen_t len = name_of(id, &name);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return -1;
-	if (bind(fd, (struct sockaddr *)&name, len) < 0 || listen(fd, BACKLOG) < 0)
-		return fail(fd);
-	return fd;
-}
-
-int handover_connect(const char *id)
-{
-	struct sockaddr_un name;
-	socklen_t len = name_of(id, &name);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -1;
-	if (connect(fd, (struct sockaddr *)&name, len) < 0)
-		return fail(fd);
-	return fd;
+	memcpy(p.attach.id, name, strlen(name) + 1);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return HUB_BUSY;
+	answer = hub_ask(hub, &p, pair[1]);
+	close_fd(&pair[1]);
+	if (answer == HUB_YES)
+		*to = pair[0];
+	else
+		close_fd(&pair[0]);
+	return answer;
 }
 
 static int give(int to, const struct handover *h, int conn)
@@ -110,7 +89,7 @@ int handover_receive(int from, struct handover *ret, int *conn)
 	struct pollfd wait = { from, POLLIN, 0 };
 	struct cmsghdr *c;
 
-	/* It is one of ours and sends at once; whoever else it is does not hold us up for long. */
+	/* It is one of ours and sends at once, unless it was killed. */
 	if (poll(&wait, 1, RECEIVE_MS) <= 0 ||
 	    recvmsg(from, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != (ssize_t)sizeof(h))
 		return -1;
@@ -127,5 +106,5 @@ void handover_answer(int to, enum handover_word word)
 {
 	uint8_t byte = (uint8_t)word;
 
-	(void)send(to, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT); /* who left need not be told */
+	(void)send(to, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT); /* one that left need not be told */
 }

@@ -1,13 +1,14 @@
 /*
  * From the process that took a connection to the one that holds the context it
- * is for. They meet at a name in the sandbox's own network namespace; whoever
- * can bind it is the holder, and its end frees the name.
+ * is for. pid 1 brings them together, by the context's name: only processes of
+ * its own have a way to it, so no other process of the guest can be the holder.
  *
- * Who asks stays until it is told what became of its connection. A holder that
- * ends first has not taken it: then it is tried again, with a new holder.
+ * The one that asks stays until it is told what became of its connection. A holder
+ * that ends first has not taken it: then it is tried again, with a new holder.
  */
 #pragma once
 
+#include "init/hub.h"
 #include "proto/context.h"
 
 struct handover {
@@ -16,16 +17,18 @@ struct handover {
 };
 
 enum handover_word {
-	HANDOVER_NONE,    /* the holder is gone: nobody has taken it */
+	HANDOVER_NONE,    /* the holder is gone, and has not taken it */
 	HANDOVER_TAKEN,   /* the connection is the holder's */
 	HANDOVER_DELETED, /* the context was ended meanwhile */
 	HANDOVER_BUSY,    /* too many wait for it */
 	HANDOVER_LEFT,    /* the peer closed its connection */
 };
 
-/* A listening socket; -1 with EADDRINUSE: there is a holder. */
-must_check int handover_listen(const char *id);
-must_check int handover_connect(const char *id); /* -1: there is none */
+/* What pid 1 knows it by: ":ID", which is no exec's and no shell's. */
+must_check int handover_name(const char *id, char ret[EXEC_ID_SIZE], struct err *e);
+
+/* HUB_YES: a connection to the holder in *to; HUB_NO: there is none. */
+enum hub_word handover_reach(int hub, const char *name, int *to);
 
 /* Give the connection `conn`, which stays ours too, and wait for the word. */
 enum handover_word handover_give(int to, const struct handover *h, int conn);

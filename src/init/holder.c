@@ -17,13 +17,13 @@
 #define FEED_MAX     (8UL << 20) /* a run's code and environment, as one line */
 #define GRACE_US     2000000     /* from the interrupt to the kill */
 #define LINGER_US    5000000     /* for a peer to take the last word of a context that is gone */
-#define KILL_WAIT_NS 10000000    /* between two blows, if no child ended sooner */
+#define KILL_WAIT_NS 10000000    /* between two kills, if no child ended sooner */
 #define POLL_MAX_MS  3600000
 #define LOOK_MS      1000 /* for one that has come to say what it wants */
 
 enum slot {
 	SLOT_SIGNALS,
-	SLOT_LISTENER,
+	SLOT_HUB,
 	SLOT_PEER,
 	SLOT_FEED,
 	SLOT_DONE,
@@ -158,7 +158,7 @@ static void on_done(struct holder *h)
 	}
 }
 
-/* Nobody listens: it is interrupted, and what it still says is for nobody. */
+/* The peer is gone: the run is interrupted, and what it still says is dropped. */
 static void peer_left(struct holder *h)
 {
 	peer_close(&h->peer);
@@ -289,16 +289,28 @@ static void pump(struct holder *h, struct holder_stream *s)
 		s->fd = -1; /* closed with the interpreter's other ends */
 }
 
-/* --- those who come --- */
+/* --- connections --- */
+
+static void close_late(void *data, int fd)
+{
+	(void)data;
+	close_fd(&fd); /* it tries again, with another holder */
+}
+
+static void leave(struct holder *h)
+{
+	hub_leave(h->hub, close_late, NULL);
+	fd_end(&h->hub);
+}
 
 static void delete_context(struct holder *h, int conn)
 {
 	cleanup(close_fd) int asks = conn;
 	cleanup(buf_done) struct buf frame = buf_make(512), record = buf_make(256);
 
-	fd_end(&h->listener);
 	h->stopped_as = EXEC_KILLED;
 	kill_all(h);
+	leave(h);
 	for (size_t i = 0; i < h->waiting_len; i++)
 		handover_answer(h->waiting[i], HANDOVER_DELETED);
 	exec_exit_encode(&record, &(struct exec_exit){ .kind = EXEC_KILLED });
@@ -337,10 +349,13 @@ static bool wants_end(int from)
 
 static void take_in(struct holder *h)
 {
-	int from = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC);
+	struct hub_packet p;
+	int from = -1;
 
+	if (hub_receive(h->hub, &p, &from) < 0)
+		fd_end(&h->hub);
 	if (from < 0)
-		return; /* it went away again */
+		return;
 	if (h->phase == HOLDER_IDLE || wants_end(from)) {
 		admit(h, from);
 	} else if (h->waiting_len == HOLDER_WAITING_MAX) {
@@ -377,23 +392,23 @@ static void on_deadline(struct holder *h)
 	} else if (h->stopped_as == EXEC_NONE) {
 		interrupt(h, EXEC_TIMED_OUT);
 	} else {
-		fd_end(&h->listener);
 		kill_all(h);
+		leave(h);
 	}
 }
 
-/* The context is gone: its name is free, and its descendants are not left to nobody. */
+/* The context is gone, with all it started; then its name is free. */
 static void on_interpreter_end(struct holder *h)
 {
-	fd_end(&h->listener);
 	kill_all(h);
+	leave(h);
 	if (h->phase == HOLDER_RUNNING)
 		begin_drain(h);
 }
 
 static void step(struct holder *h)
 {
-	if (h->ended && (h->listener >= 0 || h->phase == HOLDER_RUNNING))
+	if (h->ended && (h->hub >= 0 || h->phase == HOLDER_RUNNING))
 		on_interpreter_end(h);
 	if (h->peer.fd >= 0 && peer_flush(&h->peer) < 0)
 		peer_left(h);
@@ -416,7 +431,7 @@ static void prepare(const struct holder *h, struct pollfd fds[SLOT_COUNT])
 	bool busy = h->peer.fd >= 0 && peer_busy(&h->peer);
 
 	fds[SLOT_SIGNALS] = (struct pollfd){ h->sigfd, POLLIN, 0 };
-	fds[SLOT_LISTENER] = (struct pollfd){ h->listener, POLLIN, 0 };
+	fds[SLOT_HUB] = (struct pollfd){ h->hub, POLLIN, 0 };
 	fds[SLOT_PEER] = (struct pollfd){ h->peer.fd, POLLIN, 0 };
 	fds[SLOT_PEER].events |= busy ? POLLOUT : 0;
 	fds[SLOT_FEED] = (struct pollfd){ h->feed.len > 0 ? h->interpreter.requests : -1, POLLOUT,
@@ -470,7 +485,7 @@ static void turn(struct holder *h)
 		on_done(h);
 	if (fds[SLOT_SIGNALS].revents)
 		on_signals(h);
-	if (fds[SLOT_LISTENER].revents && h->listener >= 0)
+	if (fds[SLOT_HUB].revents && h->hub >= 0)
 		take_in(h);
 	if (h->deadline_us != 0 && now_us() >= h->deadline_us)
 		on_deadline(h);
@@ -488,9 +503,9 @@ static int watch_children(struct holder *h, struct err *e)
 	return h->sigfd < 0 ? err_sys(e, errno, "signalfd") : 0;
 }
 
-int holder_open(struct holder *h, const struct context_request *q, int listener, struct err *e)
+int holder_open(struct holder *h, const struct context_request *q, int hub, struct err *e)
 {
-	*h = (struct holder){ .listener = listener,
+	*h = (struct holder){ .hub = hub,
 			      .sigfd = -1,
 			      .peer = { .fd = -1 },
 			      .feed = buf_make(FEED_MAX) };
@@ -519,8 +534,8 @@ void holder_run(struct holder *h, int conn, uint64_t timeout)
 void holder_close(struct holder *h)
 {
 	for (size_t i = 0; i < h->waiting_len; i++)
-		fd_end(&h->waiting[i]); /* they try again, with another holder */
-	fd_end(&h->listener);
+		fd_end(&h->waiting[i]); /* its process tries again, with another holder */
+	fd_end(&h->hub);
 	fd_end(&h->sigfd);
 	interpreter_close(&h->interpreter);
 	peer_close(&h->peer);

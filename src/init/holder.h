@@ -2,7 +2,7 @@
  * The holder of one context: its interpreter, the run that is under way, and
  * those that wait for it.
  *
- * A run that is too long, or that nobody listens to any more, is interrupted
+ * A run that is too long, or whose peer has left, is interrupted
  * like at a terminal. One that does not heed it is killed with everything the
  * context ever started, and then the context is gone; so it is if the
  * interpreter ends by itself.
@@ -31,7 +31,8 @@ struct holder_stream {
 struct holder {
 	struct interpreter interpreter;
 	struct tree tree;
-	int listener, sigfd;
+	int hub; /* where connections come from; -1: it has left, and its name is free */
+	int sigfd;
 	bool childless;
 	bool ended; /* the interpreter is gone: say so, and end */
 	int waiting[HOLDER_WAITING_MAX];
@@ -39,7 +40,7 @@ struct holder {
 
 	/* The run. */
 	enum holder_phase phase;
-	struct peer peer; /* its fd is -1 once nobody listens */
+	struct peer peer; /* its fd is -1 once it has left */
 	struct holder_stream streams[HOLDER_STREAMS];
 	struct buf feed; /* for the interpreter's requests */
 	bool fed, told;  /* some of the code came, all of it */
@@ -49,8 +50,8 @@ struct holder {
 	enum exec_kind stopped_as;        /* why it was interrupted or killed */
 };
 
-/* Takes the listener, also if it fails. */
-must_check int holder_open(struct holder *h, const struct context_request *q, int listener,
+/* Takes the hub, at which it has the context's name; also if it fails. */
+must_check int holder_open(struct holder *h, const struct context_request *q, int hub,
 			   struct err *e);
 void holder_run(struct holder *h, int conn, uint64_t timeout_ms); /* until the context is gone */
 void holder_close(struct holder *h);

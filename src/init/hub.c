@@ -6,7 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define ASK_MS 30000
+#define ASK_MS   30000
+#define LEAVE_MS 5000
 
 int hub_pair(int ret[2])
 {
@@ -87,4 +88,21 @@ enum hub_word hub_ask(int hub, const struct hub_packet *p, int fd)
 	}
 	close_fd(&none); /* none comes with an answer */
 	return n < 0 ? HUB_NONE : answer.word;
+}
+
+void hub_leave(int hub, void (*late)(void *data, int fd), void *data)
+{
+	struct hub_packet p = { .word = HUB_LEAVE };
+	int n, fd;
+
+	if (hub < 0 || hub_send(hub, &p, -1) < 0)
+		return;
+	do {
+		struct pollfd wait = { hub, POLLIN, 0 };
+
+		fd = -1;
+		n = poll(&wait, 1, LEAVE_MS) > 0 ? hub_receive(hub, &p, &fd) : -1;
+		if (fd >= 0)
+			late(data, fd);
+	} while (n >= 0 && p.word != HUB_YES);
 }

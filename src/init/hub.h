@@ -9,6 +9,7 @@
  *                                           execs that have ended left
  *   operation -> pid 1   LEAVE              I run nothing any more: the name is free
  *   operation -> pid 1   ENDED              my exec has ended; I stay for what it left. No answer
+ *   operation -> pid 1   NO_SUBREAPER       as tree_lacks_subreaper() says. No answer
  *   pid 1 -> operation   YES | BESIDE | NO | TORN | BUSY   the answer to each
  *   pid 1 -> operation   GIVE               a connection for you
  *   pid 1 -> operation   KILL_LEFT          kill it, then say how many there were: a u32
@@ -28,6 +29,7 @@ enum hub_word {
 	HUB_KILL_LEFT,
 	HUB_LEAVE,
 	HUB_ENDED,
+	HUB_NO_SUBREAPER,
 	HUB_YES,
 	HUB_BESIDE, /* yes; and what an exec left that has ended runs beside it */
 	HUB_NO,
@@ -47,6 +49,12 @@ must_check int hub_send(int hub, const struct hub_packet *p, int fd);
 
 /* 1: a packet, its descriptor or -1 in *fd; 0: none now; -1: the other end is gone. */
 must_check int hub_receive(int hub, struct hub_packet *ret, int *fd);
+
+/*
+ * The name is free: no more connections come. Those that were on their way before pid 1
+ * said so are for late(), which takes them.
+ */
+void hub_leave(int hub, void (*late)(void *data, int fd), void *data);
 
 /* Ask pid 1 and wait for its answer, which never takes long. HUB_NONE: it is gone. */
 enum hub_word hub_ask(int hub, const struct hub_packet *p, int fd);

@@ -14,6 +14,7 @@
 #include "init/peer.h"
 #include "init/port.h"
 #include "init/shell.h"
+#include "init/tree.h"
 #include "init/user.h"
 
 #define FIRST_FRAME_MS 30000
@@ -105,9 +106,11 @@ static void serve_small(int conn, int hub)
 
 void operation_run_spare(int queue, int hub)
 {
-	struct hub_packet p;
+	struct hub_packet p = { .word = HUB_NO_SUBREAPER };
 	int n, conn;
 
+	if (tree_lacks_subreaper())
+		(void)!hub_send(hub, &p, -1); /* into an empty socket */
 	do {
 		struct pollfd wait = { queue, POLLIN, 0 };
 

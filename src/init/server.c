@@ -182,9 +182,14 @@ static void start_spare(struct server *s)
 	s->spare_queue = queue[0];
 }
 
+static bool is_context(const char *id)
+{
+	return id[0] == ':';
+}
+
 static bool is_exec(const char *id)
 {
-	return id[0] && id[0] != '.'; /* that is a shell's */
+	return id[0] && id[0] != '.' && !is_context(id); /* a dot is a shell's */
 }
 
 static void forget(struct server *s, pid_t pid, int status)
@@ -239,8 +244,10 @@ static enum hub_word give(struct server *s, const struct hub_packet *p, int fd)
 		return HUB_YES;
 	if (to)
 		return HUB_BUSY; /* or it has just ended, and will be reaped */
+	if (is_context(p->attach.id) && s->server_killed)
+		return HUB_BUSY; /* it may be its holder, and what that started is not gone yet */
 	if (!is_exec(p->attach.id))
-		return HUB_NO; /* a shell's name may be used again */
+		return HUB_NO; /* a shell's or context's name may be used again */
 	memcpy(s->spent[s->spent_next], p->attach.id, EXEC_ID_SIZE);
 	s->spent_next = (s->spent_next + 1) % SERVER_SPENT_MAX;
 	return s->torn ? HUB_TORN : HUB_NO;
@@ -292,8 +299,9 @@ static void on_hub(struct server *s, struct server_operation *op)
 	}
 	if (n == 0)
 		return;
-	if (p.word == HUB_ENDED) {
-		op->ended = true;
+	if (p.word == HUB_ENDED || p.word == HUB_NO_SUBREAPER) {
+		op->ended |= p.word == HUB_ENDED;
+		s->no_subreaper |= p.word == HUB_NO_SUBREAPER;
 		return;
 	}
 	if (p.word == HUB_GIVE && fd >= 0)
@@ -335,7 +343,7 @@ static void kill_orphans(struct server *s)
 	pid_t pids[SERVER_OPERATIONS_MAX];
 	struct tree_ours all = { pids, ours(s, pids) };
 
-	if (s->server_killed && orphans_kill(&all) == 0)
+	if (s->server_killed && (s->no_subreaper || orphans_kill(&all) == 0))
 		s->server_killed = false;
 }
 

@@ -41,6 +41,7 @@ struct server {
 	int spare_queue;
 
 	bool server_killed; /* one of them was, and what it started may live */
+	bool no_subreaper;  /* see tree.h */
 	bool torn;          /* it ran an exec, of which no record will come */
 
 	/* Ids that were asked for in vain: the last so many. A ring. */

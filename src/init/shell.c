@@ -23,10 +23,9 @@
 #include "proto/shell.h"
 
 #define SAID_MAX     65536    /* of what the shell writes to us */
-#define KILL_WAIT_NS 10000000 /* between two blows, if no child ended sooner */
+#define KILL_WAIT_NS 10000000 /* between two kills, if no child ended sooner */
 #define DEAF_MS      1000     /* between looks whether the shell still listens */
 #define STARTS_MAX   3        /* that fail one after another: then the shell is gone */
-#define LEAVE_MS     5000     /* for pid 1 to say that we have left */
 
 enum phase {
 	PHASE_STARTING, /* until it says "ready" */
@@ -115,7 +114,7 @@ static void learn_cwd(struct shell *s)
 	memcpy(s->cwd, cwd, (size_t)n + 1);
 }
 
-/* Where it tells us how a command ended; anew if somebody has removed it. */
+/* Where it tells us how a command ended; anew if the guest has removed it. */
 static int status_open(struct shell *s, struct err *e)
 {
 	char path[SHELL_DIR_SIZE + 8];
@@ -579,30 +578,20 @@ static void end_all(struct shell *s)
 	kill_tree(s);
 }
 
-/*
- * No more connections for us, and the name is free. Those that are on their way
- * come before pid 1's answer, and must not be closed without a word.
- */
+static void refuse_late(void *data, int fd)
+{
+	cleanup(peer_close) struct peer late = { .fd = -1 };
+	const struct shell *s = data;
+	struct err e;
+
+	err_set(&e, ERR_NOT_FOUND, "there is no shell %s", s->q.name);
+	peer_open(&late, fd);
+	peer_refuse(&late, &e);
+}
+
 static void leave(struct shell *s)
 {
-	struct hub_packet p = { .word = HUB_LEAVE };
-	struct err e;
-	int n, fd;
-
-	if (s->hub < 0 || hub_send(s->hub, &p, -1) < 0)
-		return;
-	err_set(&e, ERR_NOT_FOUND, "there is no shell %s", s->q.name);
-	do {
-		struct pollfd wait = { s->hub, POLLIN };
-		cleanup(peer_close) struct peer late = { .fd = -1 };
-
-		fd = -1;
-		n = poll(&wait, 1, LEAVE_MS) > 0 ? hub_receive(s->hub, &p, &fd) : -1;
-		if (fd >= 0) {
-			peer_open(&late, fd);
-			peer_refuse(&late, &e);
-		}
-	} while (n >= 0 && p.word != HUB_YES);
+	hub_leave(s->hub, refuse_late, s);
 	fd_end(&s->hub);
 }
 

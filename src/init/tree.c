@@ -496,14 +496,6 @@ size_t tree_kill(struct tree *t)
 
 /* --- orphans --- */
 
-static bool is_of(const struct tree_ours *ours, pid_t pid)
-{
-	for (size_t i = 0; i < ours->count; i++)
-		if (ours->pids[i] == pid)
-			return true;
-	return false;
-}
-
 /* All that descends from us, but for ours and what descends from them. */
 static void list_descendants(const struct tree_ours *ours, struct pids *ret)
 {
@@ -519,33 +511,11 @@ static void list_descendants(const struct tree_ours *ours, struct pids *ret)
 	tree_close(&t);
 }
 
-/* The members of every cgroup that none of ours has made. */
-static void list_members(const struct tree_ours *ours, struct pids *ret)
-{
-	cleanup(close_fd) int root = open(CGROUP_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	cleanup(dir_closep) DIR *d = dir_stream(root);
-	const struct dirent *ent;
-
-	while (d && (ent = readdir(d))) {
-		cleanup(close_fd) int dir = -1;
-
-		if (strncmp(ent->d_name, CGROUP_PREFIX, strlen(CGROUP_PREFIX)) != 0 ||
-		    is_of(ours, pid_of(ent->d_name + strlen(CGROUP_PREFIX))))
-			continue;
-		dir = openat(root, ent->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (dir >= 0)
-			cgroup_list_one(dir, ret);
-	}
-}
-
 static size_t signal_orphans(const struct tree_ours *ours, int signum)
 {
 	cleanup(pids_done) struct pids pids = { 0 };
 
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
-		list_descendants(ours, &pids);
-	else
-		list_members(ours, &pids);
+	list_descendants(ours, &pids);
 	for (size_t i = 0; i < pids.len; i++)
 		(void)kill(pids.items[i], signum); /* it may just have ended */
 	return pids.len;
@@ -560,4 +530,9 @@ size_t orphans_kill(const struct tree_ours *ours)
 		seen = signal_orphans(ours, SIGSTOP);
 	}
 	return seen ? signal_orphans(ours, SIGKILL) : 0;
+}
+
+bool tree_lacks_subreaper(void)
+{
+	return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0;
 }

@@ -62,9 +62,16 @@ struct tree_ours {
 /*
  * Kill what those of ours that are gone had started: one that ends by itself has waited
  * until nothing of it was left, so it was killed. Returns how many were seen; reap and
- * call again until none are.
+ * call again until none are. Not where tree_lacks_subreaper(): nothing tells there which
+ * process an orphan of pid 1 comes from.
  */
 must_check size_t orphans_kill(const struct tree_ours *ours);
+
+/*
+ * Orphans do not come back to the process that started them: gVisor. pid 1 itself cannot
+ * find out, since it gets them anyway.
+ */
+bool tree_lacks_subreaper(void);
 
 /*
  * Kill everything in it; returns how many were seen. They are stopped first, so that a

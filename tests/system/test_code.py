@@ -360,19 +360,48 @@ def test_a_deleted_context_is_gone_with_its_processes(s):
 
 
 FORKS = """import os, time
-try:
-    while True:
-        if os.fork() == 0: time.sleep(1000)
-except OSError: pass
+def fill():
+    try:
+        while True:
+            if os.fork() == 0: time.sleep(1000)
+    except OSError: pass
+fill()
+"""
+
+# And in place of init's own process that ends others when there is no room.
+FORKS_FOR_ALL = FORKS + """
+def others():
+    of_init = []
+    for p in os.listdir('/proc'):
+        try:
+            if p.isdigit() and open(f'/proc/{p}/stat').read().rsplit(')', 1)[1].split()[1] == '1': of_init.append(int(p))
+        except OSError: pass
+    return [p for p in of_init if p != os.getppid()]
+while others():
+    for p in others(): os.kill(p, 9)
+    end = time.time() + 0.2
+    while time.time() < end: fill()
 """
 
 
 @only("crun")
 @limit(120)
-def test_a_context_whose_end_was_not_seen_stays_on_record(s):
-    """With every process taken nothing can reach it; then it is not told as gone."""
+def test_a_context_is_ended_at_the_process_limit(s):
     with s.box(image=images.have(s, "python3"), memory_mb=512, pids=24) as b:
         c = run(b, FORKS)["context"]
+        assert b.api.request("POST", f"/v1/sandboxes/{b.id}/exec", {"command": "true"})[0] == 429
+        assert b.api.call("DELETE", f"/v1/sandboxes/{b.id}/contexts/{c}") == {"id": c, "state": "gone"}
+        refused(404, b.api.get, f"/v1/sandboxes/{b.id}/contexts/{c}")
+        assert b.sh("ps -o args | grep -cE '<[b]erth>' || true").strip() == "0"
+        ok(run(b, "1"))
+
+
+@only("crun")
+@limit(120)
+def test_a_context_whose_end_was_not_seen_stays_on_record(s):
+    """With every process taken, init's own too, nothing can reach it; then it is not told as gone."""
+    with s.box(image=images.have(s, "python3"), memory_mb=512, pids=24) as b:
+        c = run(b, FORKS_FOR_ALL)["context"]
         for _ in range(2):
             status, body, _ = b.api.request("DELETE", f"/v1/sandboxes/{b.id}/contexts/{c}")
             assert status == 429 and "process" in body["message"], (status, body)
@@ -380,6 +409,42 @@ def test_a_context_whose_end_was_not_seen_stays_on_record(s):
         b.api.call("POST", f"/v1/sandboxes/{b.id}/sleep")
         assert b.api.call("DELETE", f"/v1/sandboxes/{b.id}/contexts/{c}")["state"] == "gone"
         refused(404, b.api.get, f"/v1/sandboxes/{b.id}/contexts/{c}")
+
+
+# Kills what serves a context and listens wherever a way to it has a name.
+CAPTURE = """import os, re, signal, socket, sys, time
+for pid in sys.argv[2:]:
+    os.kill(int(pid), signal.SIGKILL)
+names = {'berth-context-' + sys.argv[1]} | set(re.findall(r'@(\\S*' + sys.argv[1] + r'\\S*)', open('/proc/net/unix').read()))
+for name in names:
+    s = socket.socket(socket.AF_UNIX)
+    while True:
+        try: s.bind('\\0' + name); break
+        except OSError: time.sleep(0.01)
+    s.listen()
+    print('listens', flush=True)
+    if os.fork() == 0:
+        s.accept()
+        print('captured', flush=True)
+        time.sleep(1000)
+time.sleep(1000)
+"""
+
+
+@limit(120)
+def test_no_process_of_the_guest_can_speak_for_a_context(s):
+    with python(s) as b:
+        c = ok(run(b, "import os\nprint(os.getppid(), os.getpid())"))
+        b.api.call("PUT", f"/v1/sandboxes/{b.id}/files?path=/capture.py", CAPTURE.encode())
+        thief = b.api.call("POST", f"/v1/sandboxes/{b.id}/exec",
+                           {"command": f"python3 /capture.py {c['context']} {c['stdout']}", "background": True})["id"]
+        output = f"/v1/sandboxes/{b.id}/execs/{thief}/output"
+        wait_until(lambda: "listens" in b.api.get(output)["stdout"], 30, "it listens")
+        r = run(b, "print('real')", timeout_ms=10000)
+        assert r["kind"] == "ok" and r["stdout"] == "real\n" and r["restarted"], r
+        assert ok(run(b, "print('again')"))["stdout"] == "again\n"
+        assert b.api.call("DELETE", f"/v1/sandboxes/{b.id}/contexts/{c['context']}")["state"] == "gone"
+        assert "captured" not in b.api.get(output)["stdout"]
 
 
 @limit(120)

@@ -98,6 +98,7 @@ def test_who_stops_what_serves_it_is_ended_all_the_same(s):
         assert end["kind"] == "killed" and sleepers(box) == 0, end
 
 
+@only("crun")
 def test_what_a_killed_server_has_started_is_ended(s):
     with s.box() as box:
         assert box.exec("sleep 8888 >/dev/null 2>&1 &")["exit_code"] == 0

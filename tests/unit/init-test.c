@@ -97,7 +97,7 @@ static int exec_begin(struct exec_request *q)
 struct result {
 	struct buf in, out, err;
 	uint32_t pid;
-	bool exited, failed;
+	bool exited, failed, beside;
 	struct exec_exit exit;
 	struct err e;
 };
@@ -127,6 +127,8 @@ static void result_frame(struct result *r, const struct frame *f)
 		buf_add(&r->out, f->payload.data, f->payload.len);
 	else if (f->type == FRAME_STDERR)
 		buf_add(&r->err, f->payload.data, f->payload.len);
+	else if (f->type == FRAME_BESIDE)
+		r->beside = true;
 	else if (f->type == FRAME_STARTED)
 		CHECK_OK(frame_u32(f, &r->pid, &e), &e);
 	else if (f->type == FRAME_EXITED) {
@@ -415,6 +417,65 @@ TEST(what_a_killed_server_has_started_ends_and_the_background_of_others_does_not
 	wait_count(mark(), 1); /* the number of the other ends with the same digits */
 	snprintf(other, sizeof(other), "1%s", mark());
 	CHECK_INT(count_with(other), 1);
+	init_stop();
+}
+
+/* With an id, until its one record: then the connection is closed, as berthd's would be. */
+static bool run_with_id(const char *id, const char *script)
+{
+	struct exec_request q = shell(script);
+	struct result *r = result_make();
+	int fd;
+
+	snprintf(q.id, sizeof(q.id), "%s", id);
+	fd = exec_begin(&q);
+	while (!r->exited && result_read(r, fd))
+		;
+	CHECK_INT(r->exit.kind, EXEC_EXITED);
+	close(fd);
+	return r->beside;
+}
+
+static uint32_t kill_left(const char *id)
+{
+	cleanup(buf_done) struct buf id_text = buf_make(256), out = buf_make(256), in = buf_make(256);
+	uint32_t killed = 0;
+	struct frame f;
+	struct err e;
+	char chunk[256];
+	int fd = dial();
+	ssize_t n;
+
+	writer_str(&id_text, id);
+	frame_add(&out, FRAME_KILL_LEFT, id_text.data, id_text.len);
+	send_buf(fd, &out);
+	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
+		buf_add(&in, chunk, (size_t)n);
+	close(fd);
+	CHECK(frame_next((struct bytes){ (void *)in.data, in.len }, &f, &e) > 0);
+	CHECK_INT(f.type, FRAME_KILL_LEFT);
+	CHECK_OK(frame_u32(&f, &killed, &e), &e);
+	return killed;
+}
+
+TEST(what_an_ended_exec_left_is_killed_by_its_id_or_with_all)
+{
+	char script[256];
+
+	init_start();
+	snprintf(script, sizeof(script),
+		 "setsid sleep %s >/dev/null 2>&1 & (setsid sh -c 'sleep %s & sleep %s' &)", mark(),
+		 mark(), mark());
+	CHECK(!run_with_id("one", script));
+	CHECK(run_with_id("two", script)); /* told that it runs beside what the first left */
+	snprintf(script, sizeof(script), "%s", mark());
+	wait_count(script, 8); /* and the two shells */
+	CHECK(kill_left("one") >= 3);
+	CHECK_INT(count_with(script), 4); /* at once: it was seen before it was said */
+	CHECK_INT(kill_left("one"), 0);
+	CHECK_INT(kill_left("never"), 0);
+	CHECK(kill_left("") >= 3);
+	CHECK_INT(count_with(script), 0);
 	init_stop();
 }
 
