@@ -172,7 +172,7 @@ static no_return void child(const struct exec_request *q, const struct tree *t,
 	struct failure f = { .stage = become(q, t, p, more, env) };
 
 	f.why = errno;
-	/* Small enough to be written at once; if nobody listens any more, nobody asks. */
+	/* Small enough to be written at once; if its reader is gone, no answer is wanted. */
 	(void)!write(status, &f, sizeof(f));
 	_exit(127);
 }

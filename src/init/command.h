@@ -14,7 +14,7 @@ struct command {
 
 /*
  * Returns once execve() has happened. If it cannot, the error says why and no
- * process is left, so nobody ever has to guess from an exit code.
+ * process is left, so no exit code has to be guessed from.
  */
 must_check int command_start(const struct exec_request *q, struct tree *t, struct command *ret,
 			     struct err *e);

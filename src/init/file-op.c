@@ -36,7 +36,7 @@ static uint64_t now_ms(void)
 
 static int peer_gone(struct err *e)
 {
-	return err_set(e, ERR_BUSY, "nobody waits for the answer any more");
+	return err_set(e, ERR_BUSY, "the peer waits for the answer no more");
 }
 
 static int send_all(struct file_op *op, const char *data, size_t len, struct err *e)

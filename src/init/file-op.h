@@ -1,9 +1,9 @@
 /*
  * One operation on files, in the hands of its verb: the request, and a way to
- * speak to the peer that waits, since nobody waits for this process.
+ * speak to the peer that waits, since no process waits for this one.
  *
  * Functions return -1 with the error set, also when the peer is gone: then
- * nobody reads it.
+ * the peer does not read.
  */
 #pragma once
 

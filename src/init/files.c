@@ -34,7 +34,7 @@ int files_mkdir(struct file_op *op, struct err *e)
 		n = guest_mkdirs(op->q.path, mode, &made);
 	else
 		n = mkdir(op->q.path, mode);
-	/* The umask is nobody's wish here. */
+	/* The umask was not asked for here. */
 	if (n == 0 && made)
 		n = fchmodat(AT_FDCWD, op->q.path, mode, 0);
 	if (n < 0)

@@ -1,7 +1,7 @@
 /*
  * Operations on files. Each runs in the process of its connection, so none
  * waits behind a command or another operation, and one that the kernel keeps
- * waiting keeps nobody else. The guest's root is the only root there is here:
+ * waiting holds up no other. The guest's root is the only root there is here:
  * whatever links the guest plants, they lead to its own files.
  */
 #pragma once

@@ -1,5 +1,5 @@
 /*
- * What a command has said and nobody has acknowledged yet, from its first such
+ * What a command has said and berthd has not acknowledged yet, from its first such
  * byte on. The older part is in memory. The newer part may be in a pipe, where
  * it got without passing through us: see outlet.h.
  */

@@ -1,8 +1,8 @@
-/* What a box needs to reach the outside: a name server, and whom to trust. */
+/* What a box needs to reach the outside: a name server, and the certificates to trust. */
 #pragma once
 
 /*
- * Without a name server of its own, the slot's: whoever is asked, berth-egress answers. With
+ * Without a name server of its own, the slot's: whatever address is asked, berth-egress answers. With
  * `trust` ("HASH" on a line, then a certificate) that is added to the lists of this root.
  * What cannot be written is left: a root may be anything.
  */

@@ -2,11 +2,11 @@
  * The way out of what a command says: two streams, at most one connection that
  * takes them, and all that is kept until it is acknowledged.
  *
- * With nobody attached the streams are read until KEEP_MAX bytes of each are
+ * With no peer attached the streams are read until KEEP_MAX bytes of each are
  * kept; then the command waits. Nothing is ever dropped.
  *
  * A torrent does not pass through us: a frame's worth is moved page by page into
- * a pipe nobody else can read from (the lane), so that its length can be
+ * a pipe no other process can read from (the lane), so that its length can be
  * promised; the same pages are put into the kept part, and from the lane they go
  * to the socket. Where that does not work it is read and written.
  */
@@ -26,9 +26,9 @@ struct outlet_stream {
 };
 
 struct outlet {
-	struct peer *peer; /* its fd is -1: nobody is attached */
+	struct peer *peer; /* its fd is -1: none is attached */
 	struct outlet_stream streams[2];
-	bool fleeting; /* nobody acknowledges: what was sent is not kept */
+	bool fleeting; /* no acknowledgements come: what was sent is not kept */
 	bool draining;
 	int next; /* whose turn it is, if both have something */
 	int lane[2];

@@ -14,7 +14,7 @@ struct peer {
 	uint8_t *out;  /* room for the longest frame */
 	size_t out_len;
 	size_t out_sent;
-	int from;         /* a pipe with the rest of the frame, that nobody else reads */
+	int from;         /* a pipe with the rest of the frame, that no other process reads */
 	size_t from_left; /* this many bytes of it */
 };
 
@@ -41,5 +41,5 @@ void peer_put_pipe(struct peer *p, enum frame_type type, int fd, size_t len);
 /* A whole frame made elsewhere. */
 void peer_put_frame(struct peer *p, const struct buf *frame);
 
-/* The last word to a peer: sent if it can be at once. Nobody waits for it. */
+/* The last word to a peer: sent if it can be at once. It is not waited for. */
 void peer_refuse(struct peer *p, const struct err *why);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #define LOOK_MS 50  /* between two attempts; the peer may close meanwhile */
-#define DIAL_MS 500 /* for somebody who listens to take a connection */
+#define DIAL_MS 500 /* for a listener to take a connection */
 
 /* Only a connection that is taken shows that it works, and it works on either kind of address. */
 static bool dial(const struct sockaddr *addr, socklen_t len)
@@ -55,7 +55,7 @@ void port_serve(struct peer *p, const struct frame *request, int hub)
 	peer_took(p, request);
 	while (!is_up((uint16_t)port))
 		if (poll(&peer, 1, LOOK_MS) != 0)
-			return; /* it closed, or has something to say: nobody does while it waits */
+			return; /* it closed, or has something to say, which no peer does while it waits */
 	frame_add_u32(&frame, FRAME_PORT, port);
 	peer_put_frame(p, &frame);
 	if (peer_flush(p) < 0)

@@ -1,4 +1,4 @@
-/* FRAME_PORT: is somebody listening there? Answered when it is so, or the peer left. */
+/* FRAME_PORT: does a process listen there? Answered when it is so, or the peer left. */
 #pragma once
 
 #include "init/peer.h"

@@ -10,7 +10,7 @@ void pty_resize(int master, const struct exec_size *size)
 {
 	struct winsize w = { .ws_col = size->cols, .ws_row = size->rows };
 
-	/* Whoever is in the foreground gets SIGWINCH. It cannot fail on a terminal. */
+	/* The foreground process group gets SIGWINCH. It cannot fail on a terminal. */
 	(void)ioctl(master, TIOCSWINSZ, &w);
 }
 

@@ -67,7 +67,7 @@ static int streams_make(struct shell_link *l, struct command *c, struct err *e)
 		if (mkfifo(path, 0600) < 0)
 			return err_sys(e, errno, "make a pipe for a shell's command");
 	}
-	/* For both directions: as long as it runs, nobody who closes it ends the stream. */
+	/* For both directions: as long as it runs, no process that closes it ends the stream. */
 	c->out = open_stream(l, "out", O_RDWR | O_CLOEXEC);
 	c->err = open_stream(l, "err", O_RDWR | O_CLOEXEC);
 	if (c->out < 0 || c->err < 0)
@@ -77,7 +77,7 @@ static int streams_make(struct shell_link *l, struct command *c, struct err *e)
 
 int shell_link_input(struct shell_link *l)
 {
-	/* Until the shell opens its end there is nobody to write to. */
+	/* Until the shell opens its end there is no reader to write to. */
 	int fd = l->input ? open_stream(l, "in", O_WRONLY | O_CLOEXEC) : -1;
 
 	if (fd >= 0)

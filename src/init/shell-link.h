@@ -18,7 +18,7 @@
 struct shell_link {
 	struct peer peer;         /* fd -1: there is none */
 	char dir[SHELL_DIR_SIZE]; /* in, out, err; removed at the end */
-	bool input;               /* nobody has opened the command's input yet */
+	bool input;               /* the shell has not opened the command's input yet */
 };
 
 /* A directory of our own where only memory is used up. */
@@ -30,7 +30,7 @@ must_check int shell_link_open(struct shell_link *l, const struct exec_request *
 			       struct command *ret, struct err *e);
 void shell_link_close(struct shell_link *l);
 
-/* The command's input, once somebody reads it; -1: not yet. */
+/* The command's input, once the shell reads it; -1: not yet. */
 int shell_link_input(struct shell_link *l);
 
 /* From now on the end shows on the streams when the last one closes them. */

@@ -2,7 +2,7 @@
  * What is typed into a persistent shell's standard input. Nothing of a command
  * is ever typed as it is: it goes as one quoted word to `eval`, with streams of
  * its own, so whatever it holds (a quote without its partner, a stray brace, a
- * here-document) is that command's error and nobody else's. No variable, function
+ * here-document) is that command's error and no other's. No variable, function
  * or descriptor of ours is left in the user's shell.
  *
  * How a command ended is written to a FIFO together with a word only we know.
@@ -51,5 +51,5 @@ enum shell_word {
 	SHELL_WORD_UNKEPT,
 };
 
-/* Take the first line off what came from the FIFO; lines without our word are nobody's. */
+/* Take the first line off what came from the FIFO; lines without our word are dropped. */
 enum shell_word shell_text_said(struct buf *in, const char *key, unsigned *code);
