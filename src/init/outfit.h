@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Without a name server of its own, the slot's: whatever address is asked, berth-egress answers. With
+ * Without a name server of its own, the slot's: berth-egress answers at any address. With
  * `trust` ("HASH" on a line, then a certificate) that is added to the lists of this root.
  * What cannot be written is left: a root may be anything.
  */

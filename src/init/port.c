@@ -55,7 +55,7 @@ void port_serve(struct peer *p, const struct frame *request, int hub)
 	peer_took(p, request);
 	while (!is_up((uint16_t)port))
 		if (poll(&peer, 1, LOOK_MS) != 0)
-			return; /* it closed, or has something to say, which no peer does while it waits */
+			return; /* it closed, or speaks, which no peer does while it waits */
 	frame_add_u32(&frame, FRAME_PORT, port);
 	peer_put_frame(p, &frame);
 	if (peer_flush(p) < 0)

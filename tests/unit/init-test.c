@@ -438,7 +438,8 @@ static bool run_with_id(const char *id, const char *script)
 
 static uint32_t kill_left(const char *id)
 {
-	cleanup(buf_done) struct buf id_text = buf_make(256), out = buf_make(256), in = buf_make(256);
+	cleanup(buf_done) struct buf id_text = buf_make(256), out = buf_make(256);
+	cleanup(buf_done) struct buf in = buf_make(256);
 	uint32_t killed = 0;
 	struct frame f;
 	struct err e;
