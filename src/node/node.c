@@ -307,6 +307,7 @@ void node_close(struct node *n)
 
 	image_jobs_end(n);
 	link_close_all(n);
+	verb_end_listings(n);
 	handout_close(n);
 	slots_close(&n->slots);
 	fence_close(n);

@@ -69,7 +69,8 @@ struct node {
 	uv_poll_t listener;
 	uv_signal_t on_term, on_int;
 	struct link *links;
-	struct call *followers; /* of what ends by itself */
+	struct call *followers;   /* of what ends by itself */
+	struct listing *listings; /* inventories on their way */
 };
 
 must_check int node_open(struct node *n, struct err *e);

@@ -218,22 +218,42 @@ static struct allocation *create(struct call *c, struct err *e)
 	return a;
 }
 
+/* In a child: the limit waits for the disk. */
+static int limit_disk(void *arg, struct err *e)
+{
+	const struct allocation *a = arg;
+	uint64_t bytes = a->spec.limits.disk_bytes;
+
+	return bytes ? pool_limit(&a->node->pool, a->name, bytes, e) : 0;
+}
+
+static void on_disk_limited(struct task *task, int status)
+{
+	struct allocation *a = task->data;
+	struct err e = { 0 };
+
+	if (status != 0) {
+		process_log_error(a, "limit the disk", status, &e);
+		give_up(a, PHASE_ENDED, &e);
+		return;
+	}
+	crash_point("node.disk-kept");
+	a->phase = PHASE_BUILT;
+	allocation_log(a, LOG_INFO, "built on the disk it had", NULL);
+	answer(a);
+}
+
 /* It was stopped and is to run again: on the disk it had, or not at all. */
 static int reuse_disk(struct allocation *a, struct err *e)
 {
-	uint64_t bytes = a->spec.limits.disk_bytes;
+	struct task_work work = { .run = limit_disk, .on_done = on_disk_limited, .data = a };
 
 	if (allocation_remove_traces(a, e) < 0)
 		return -1;
 	if (pool_observe(&a->node->pool, a->name) != PRESENCE_PRESENT)
 		return err_set(e, ERR_NOT_FOUND, "the disk of %s is not there", a->spec.sandbox);
-	if (bytes && pool_limit(&a->node->pool, a->name, bytes, e) < 0)
-		return -1;
-	crash_point("node.disk-kept");
-	a->phase = PHASE_BUILT;
-	allocation_log(a, LOG_INFO, "built on the disk it had", NULL);
-	answer(a);
-	return 0;
+	work.log = process_log_open(a);
+	return task_fork(&a->node->loop, &work, e);
 }
 
 void verb_create(struct call *c)

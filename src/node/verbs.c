@@ -179,6 +179,7 @@ void verb_tell_ended(const struct allocation *a)
 	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
 	for (struct call *c = a->node->followers; c; c = c->next_waiter)
 		call_part(c, &o);
+	verb_news(a->node, a->name);
 }
 
 void verb_forget_followers(struct node *n)

@@ -40,6 +40,8 @@ void allocation_cut_off(struct allocation *a);
 
 /* Its processes ended by themselves: whoever follows is told. */
 void verb_tell_ended(const struct allocation *a);
+void verb_news(struct node *n, const char *name); /* the same, for lists on their way */
+void verb_end_listings(struct node *n);
 void verb_forget_followers(struct node *n); /* those whose link is gone */
 
 /* Cgroups, and what the engine wrote down about it; its processes must be gone. */
