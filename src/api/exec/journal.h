@@ -45,6 +45,7 @@ struct journal {
 	_Atomic size_t readers;   /* tails that read the file */
 	_Atomic size_t viewers;   /* of a terminal */
 	_Atomic uint32_t waiting; /* a bit for each reactor that wants to hear of more */
+	_Atomic uint64_t changes; /* so often there was more, or an end */
 
 	size_t refs; /* under all->lock */
 	struct journal *next;

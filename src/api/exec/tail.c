@@ -54,7 +54,7 @@ void tail_resume(struct tail *t)
 {
 	struct journal_glance v;
 
-	t->full = false;
+	t->full = t->quiet = false;
 	if (!t->journal || t->closed)
 		return;
 	journal_glance(t->journal, &v);
@@ -249,6 +249,7 @@ void tail_hand(struct tail *t, int stream, uint8_t *data, size_t len, bool recor
 void tail_leave(struct tail *t)
 {
 	t->exec = NULL;
+	t->quiet = false;
 	list(t);
 	if (!t->full && turn(t))
 		uv_async_send(&t->reactor->wake);
@@ -272,18 +273,38 @@ static struct tail *unlist_closed(struct reactor *r)
 	return gone;
 }
 
+/*
+ * A loop wakes for every job that is done, and may have thousands who wait for one
+ * journal to grow: one that has not is told by its counter, without its lock.
+ */
+static bool has_changed(const struct tail *t, uint32_t bit)
+{
+	return !t->quiet || t->seen != atomic_load(&t->journal->changes) ||
+	       !(atomic_load(&t->journal->waiting) & bit);
+}
+
+static bool look(struct tail *t, uint32_t bit)
+{
+	bool more;
+
+	/* Before the look, so that what comes after it wakes us again. */
+	if (!t->exec)
+		atomic_fetch_or(&t->journal->waiting, bit);
+	t->seen = atomic_load(&t->journal->changes);
+	more = turn(t);
+	t->quiet = !more && !t->exec && !t->full;
+	return more;
+}
+
 void tails_run(struct reactor *r)
 {
 	struct tail *gone, *next;
 	bool more = false;
 
 	for (struct tail *t = r->tails; t; t = t->next) {
-		if (t->closed || t->full)
+		if (t->closed || t->full || !has_changed(t, bit_of(r)))
 			continue;
-		/* Before the look, so that what comes after it wakes us again. */
-		if (!t->exec)
-			atomic_fetch_or(&t->journal->waiting, bit_of(r));
-		more = turn(t) || more;
+		more = look(t, bit_of(r)) || more;
 	}
 	for (gone = unlist_closed(r); gone; gone = next) {
 		next = gone->next;
@@ -295,9 +316,12 @@ void tails_run(struct reactor *r)
 
 void tails_wake(struct journal *j)
 {
-	uint32_t waiting = atomic_exchange(&j->waiting, 0);
-	struct berthd *b = waiting ? j->reactor->berthd : NULL;
+	uint32_t waiting;
+	struct berthd *b;
 
+	atomic_fetch_add(&j->changes, 1); /* first: who is not woken has not looked yet */
+	waiting = atomic_exchange(&j->waiting, 0);
+	b = waiting ? j->reactor->berthd : NULL;
 	for (size_t i = 0; waiting; i++, waiting >>= 1)
 		if (waiting & 1)
 			uv_async_send(&b->reactors[i].wake);

@@ -59,6 +59,8 @@ struct tail {
 	size_t ahead;       /* so much is read at once */
 	bool full, told, closed, listed, counted;
 	bool blind; /* wants to know of the end and nothing else */
+	bool quiet; /* there was nothing more, when so much had changed: */
+	uint64_t seen;
 	struct tail *next;
 };
 

@@ -1,0 +1,118 @@
+/* Readers of a journal: they hear of each change once, and cost nothing while there is none. */
+#include "api/exec/tail.h"
+
+#include <stdlib.h>
+
+#include "api/berthd.h"
+#include "lib/str.h"
+#include "test.h"
+
+#define MANY 1000
+
+static struct journals js;
+static struct berthd b;
+static char dir[] = "tail-test-XXXXXX";
+
+static void on_wake(uv_async_t *async)
+{
+	(void)async;
+}
+
+static struct journal *make(const char *id)
+{
+	struct journal_head h = { .generation = 7 };
+	struct reactor *r = &b.reactors[0];
+	struct journal *j;
+	struct err e;
+
+	if (!r->berthd) {
+		CHECK(mkdtemp(dir));
+		CHECK_OK(journals_open(&js, dir, 1 << 20, &e), &e);
+		CHECK(uv_loop_init(&r->loop) == 0);
+		CHECK(uv_async_init(&r->loop, &r->wake, on_wake) == 0);
+		r->read_buffer = xcalloc(1, REACTOR_READ_SIZE);
+		r->berthd = &b;
+	}
+	CHECK(str_copy(h.owner, sizeof(h.owner), "me"));
+	CHECK(str_copy(h.sandbox, sizeof(h.sandbox), "sb_c1_0123456789abcdefghij"));
+	CHECK(str_copy(h.ask.id, sizeof(h.ask.id), id));
+	strv_add(&h.ask.argv, "true");
+	CHECK_OK(journal_create(&js, &h, &j, &e), &e);
+	j->reactor = r;
+	return j;
+}
+
+static size_t looks, bytes, ends;
+
+static void on_idle(struct tail *t)
+{
+	(void)t;
+	looks++;
+}
+
+static bool on_output(struct tail *t, enum frame_type stream, uint8_t *data, size_t len)
+{
+	(void)t, (void)stream, (void)data;
+	bytes += len;
+	return false;
+}
+
+static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
+{
+	(void)exit, (void)why;
+	ends++;
+	tail_close(t);
+}
+
+static const struct tail_events sink = { .output = on_output,
+					 .idle = on_idle,
+					 .finished = on_finished };
+
+TEST(who_waits_looks_when_something_has_changed_and_not_before)
+{
+	struct journal *j = make("ex_many"), *other = make("ex_other");
+	struct exec_exit exit = { .kind = EXEC_EXITED };
+	struct exec_use use = { 0 };
+	struct reactor *r = &b.reactors[0];
+	struct err e;
+
+	for (int i = 0; i < MANY; i++)
+		tail_follow(tail_new(r, &sink, NULL), j, 0);
+	for (int i = 0; i < 100; i++)
+		tails_run(r); /* a hundred jobs are done */
+	CHECK_INT(looks, MANY);
+	for (int i = 0; i < 10; i++) {
+		CHECK(journal_append(j, 0, "0123456789", 10, false));
+		tails_wake(j);
+		tails_wake(other); /* somebody else's */
+		tails_run(r);
+		tails_run(r);
+		CHECK_INT(bytes, (size_t)MANY * 10 * (i + 1));
+	}
+	CHECK_INT(looks, MANY * 11);
+	CHECK_OK(journal_end(j, &exit, &use, true, &e), &e);
+	tails_wake(j);
+	tails_run(r);
+	CHECK_INT(ends, MANY);
+	CHECK(!r->tails);
+	journal_unref(j);
+	journal_unref(other);
+}
+
+TEST(what_changes_between_two_looks_wakes_again)
+{
+	struct journal *j = make("ex_again");
+	struct reactor *r = &b.reactors[0];
+	struct tail *t = tail_new(r, &sink, NULL);
+
+	tail_follow(t, j, 0);
+	tails_run(r);
+	CHECK(atomic_load(&j->waiting) & 1);
+	tails_wake(j); /* nobody has looked since */
+	CHECK_INT(atomic_load(&j->waiting), 0);
+	tails_run(r);
+	CHECK(atomic_load(&j->waiting) & 1);
+	tail_close(t);
+	tails_run(r);
+	journal_unref(j);
+}
