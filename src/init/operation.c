@@ -74,7 +74,7 @@ static int first_frame(struct peer *p, int wait_ms, struct frame *ret, struct er
 void operation_run(int conn, int hub)
 {
 	cleanup(peer_close) struct peer p = { .fd = -1 };
-	struct frame f;
+	struct frame f = { 0 };
 	struct err e;
 	int n;
 

@@ -135,7 +135,9 @@ CANNOT = {name: why for why, names in {
     "this kernel has no modules, no kexec, no x32 and no ports":
         "abi-x32 delete-module finit-module init-module ioperm iopl kexec kexec-file modprobe-path",
     "this machine has more of it than the probe takes, for its own safety":
-        "shared-events shared-files shared-processes",
+        "shared-events shared-files",
+    "the box's own limit of processes ends the probe first":
+        "shared-processes",
     "this kernel does not have the hole":
         "dirty-cow dirty-pipe",
     "this machine does not have the file or the device, even for its root":

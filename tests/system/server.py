@@ -81,6 +81,8 @@ class Server:
     # -- life ---------------------------------------------------------------------------------
 
     def start(self):
+        # It is written at every start, when what an earlier one left was stopped: the old berthd must not count as up.
+        pathlib.Path(self.dir, "env").unlink(missing_ok=True)
         log = open(self.dir + ".log", "ab")
         self.process = subprocess.Popen(
             [*self.prefix, self.cli, "dev", "--dir", self.dir, "--listen", f"127.0.0.1:{self.port}", "--runtime", self.runtime,
@@ -229,6 +231,15 @@ class Box:
         r = self.exec(command, **options)
         assert (r.kind, r.exit_code) == ("exited", 0), (command, dict(r))
         return r.out.decode()
+
+
+def signal_all(pids, number):
+    """To each that is still there: what a guest runs may end at any time."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
 
 
 def kill_checked(pid, still):

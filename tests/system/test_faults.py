@@ -8,7 +8,7 @@ import threading
 
 from client import ApiError
 from marks import limit, only
-from server import wait_until
+from server import signal_all, wait_until
 from test_files import Upload, put, read, reason, url
 from test_journal import begin, follow, get, in_parallel, path, wait_end
 
@@ -19,11 +19,11 @@ DEV_PREFIX = ["unshare", "-m", "--propagation", "private"]
 def frozen(s, box):
     """As a host does that lost its lease, or a machine that swaps: nothing inside answers."""
     pids = s.cgroup_pids(box.id)
-    [os.kill(p, signal.SIGSTOP) for p in pids]
+    signal_all(pids, signal.SIGSTOP)
     try:
         yield
     finally:
-        [os.kill(p, signal.SIGCONT) for p in pids]
+        signal_all(pids, signal.SIGCONT)
 
 
 def never_a_success(call):

@@ -1,12 +1,11 @@
 """Background execs: signals that are delivered, trees that die, waits that tell the truth."""
-import os
 import signal
 import time
 import urllib.parse
 
 import nodeproto
 from marks import only
-from server import wait_until
+from server import signal_all, wait_until
 from test_journal import begin, follow, get, path, wait_end
 
 
@@ -256,7 +255,7 @@ def test_w15_a_frozen_guest_is_told_within_the_deadline(s):
         ident = begin(s, box.id, "echo up; sleep 1000")["id"]
         said(s, box.id, ident, "up")
         pids = s.cgroup_pids(box.id)
-        [os.kill(p, signal.SIGSTOP) for p in pids]
+        signal_all(pids, signal.SIGSTOP)
         try:
             began = time.monotonic()
             late = wait(s, box.id, ident, timeout_ms=500)
@@ -264,7 +263,7 @@ def test_w15_a_frozen_guest_is_told_within_the_deadline(s):
             assert get(s, box.id, ident)["state"] == "running"
             assert time.monotonic() - began < 20
         finally:
-            [os.kill(p, signal.SIGCONT) for p in pids]
+            signal_all(pids, signal.SIGCONT)
         assert kill(s, box.id, ident)["kind"] == "killed"
 
 
