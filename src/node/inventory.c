@@ -18,6 +18,7 @@
 #include "node/verbs.h"
 #include "node/wire.h"
 
+#define TURN_MS   1    /* from one turn to the next */
 #define SLICE_US  5000 /* for observing, in one turn of the loop */
 #define WAIT_MS   50   /* until a peer that has much to read is looked at again */
 #define WAITS_MAX 600  /* of these, then its call fails */
@@ -191,7 +192,8 @@ static void listing_go_on(struct listing *l)
 	}
 	if (l->at == names->len || !l->call->link)
 		return listing_end(l);
-	uv_timer_start(&l->timer, on_turn, full ? WAIT_MS : 0, 0);
+	/* Not 0: that would come before what else waits, in the same round of timers. */
+	uv_timer_start(&l->timer, on_turn, full ? WAIT_MS : TURN_MS, 0);
 }
 
 void verb_news(struct node *n, const char *name)

@@ -194,6 +194,40 @@ def test_after_kill_9_the_inventory_has_what_runs(s):
     assert not [f for f in s.leftovers() if f["kind"] in ("record", "subvolume")], s.leftovers()
 
 
+@only("crun")
+@limit(120)
+def test_a_long_inventory_is_whole_and_holds_up_nobody(s):
+    """Engines' records, as of sandboxes of which nothing else is known."""
+    records, names = s.dir + "/node/engine/crun", [f"sb_c1_{i:020d}" for i in range(1000)]
+    os.makedirs(records, exist_ok=True)
+    lister, other = connect(s), connect(s)
+    try:
+        for name in names:
+            os.mkdir(f"{records}/{name}.1")
+        began, waits = time.monotonic(), []
+        asked = lister.send("inventory", request="r")
+        first = lister.receive()
+        assert first[0] == asked and first[2] == 1, first
+        for _ in range(50):
+            sent = time.monotonic()
+            other.call("capacity")
+            waits.append(time.monotonic() - sent)
+        found = {first[3]["sandbox"]}
+        while (message := lister.receive())[2] == 1:
+            found.add(message[3]["sandbox"])
+        took = time.monotonic() - began
+        print(f"      {len(names)} listed in {took * 1000:.0f} ms; another call waited {max(waits) * 1000:.1f} ms at most",
+              flush=True)
+        assert message[2] == 2 and found >= set(names), (message, len(found))
+        assert max(waits) < took / 2, (max(waits), took)
+    finally:
+        for name in names:
+            try:
+                os.rmdir(f"{records}/{name}.1")
+            except FileNotFoundError:
+                pass
+
+
 def test_only_berthds_user_is_listened_to(s):
     script = ("import os, socket, sys\nos.setgid(12345); os.setuid(12345)\n"
               "k = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); k.settimeout(3)\n"
