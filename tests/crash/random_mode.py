@@ -434,6 +434,7 @@ def main():
     options.add_argument("--hosts", type=int, default=1)
     options.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
     args = options.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and sweep
     alone()
     top = pathlib.Path(tempfile.mkdtemp(prefix="berth-random-"))
     top.chmod(0o711)

@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -134,6 +135,7 @@ def main():
     options.add_argument("--seconds", type=float, default=60)
     options.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
     args = options.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and sweep
     top = pathlib.Path(tempfile.mkdtemp(prefix="berth-soak-", dir="/tmp"))
     top.chmod(0o711)  # the service account must be able to pass
     server = Server(args.build, args.runtime, top / "dev")

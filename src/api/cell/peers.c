@@ -31,18 +31,24 @@ void peers_set_now_ms(struct peers *p, uint64_t now_ms)
 	atomic_store(&p->ahead_ms, now_ms - time_boot_ms()); /* may wrap, and back again */
 }
 
-static void take_row(const struct host *h, void *arg)
+static void add(struct peers *p, const struct host *h, struct peer *list, size_t *count)
 {
-	struct peers *p = arg;
 	struct peer *one;
 
-	peers_set_now_ms(p, h->read_ms);
-	if (p->found_count == PEERS_MAX)
+	if (*count == PEERS_MAX)
 		return;
-	one = &p->found[p->found_count++];
+	one = &list[(*count)++];
 	memcpy(one->id, h->id, sizeof(one->id));
 	memcpy(one->address, h->address, sizeof(one->address));
 	one->state = host_state(h, (unsigned)p->reactor->berthd->settings.timer_divisor);
+}
+
+static void take_row(const struct host *h, void *arg)
+{
+	struct peers *p = arg;
+
+	peers_set_now_ms(p, h->read_ms);
+	add(p, h, p->found, &p->found_count);
 }
 
 static int read_hosts(struct job *job, struct store *s, struct err *e)
@@ -116,6 +122,19 @@ static bool find(struct peers *p, const char *id, struct peer *ret)
 	}
 	pthread_mutex_unlock(&p->lock);
 	return found;
+}
+
+void peers_learn(struct peers *p, struct store *s, const char *id)
+{
+	struct peer known;
+	struct err ignored; /* then it stays unknown, and that is told */
+	struct host h;
+
+	if (find(p, id, &known) || store_host_get(s, id, &h, &ignored) < 0)
+		return;
+	pthread_mutex_lock(&p->lock);
+	add(p, &h, p->list, &p->count); /* twice, if two workers are as fast: no harm */
+	pthread_mutex_unlock(&p->lock);
 }
 
 bool peers_lost(struct peers *p, const char *id)

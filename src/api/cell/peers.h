@@ -52,6 +52,9 @@ void peers_done(struct peers *p);
 uint64_t peers_now_ms(struct peers *p);
 void peers_set_now_ms(struct peers *p, uint64_t now_ms);
 
+/* On a worker. A host that joined since the list was read is read by itself. */
+void peers_learn(struct peers *p, struct store *s, const char *id);
+
 /* Lost or removed: what is remembered of its sandboxes is not true any more. */
 bool peers_lost(struct peers *p, const char *id);
 bool peers_frozen(struct peers *p, const char *id); /* or lost, or removed: it does nothing now */

@@ -78,7 +78,10 @@ static int find(struct job *job, struct store *s, struct err *e)
 {
 	struct search *f = container_of(job, struct search, job);
 
-	return store_sandbox_get(s, request_owner(f->rq), f->rq->param, &f->sb, e);
+	if (store_sandbox_get(s, request_owner(f->rq), f->rq->param, &f->sb, e) < 0)
+		return -1;
+	peers_learn(&f->rq->reactor->berthd->peers, s, f->sb.host);
+	return 0;
 }
 
 static void on_found(struct job *job)
