@@ -365,12 +365,14 @@ class History:
             time.sleep(0.5)
 
     def run(self, seconds):
-        work = [threading.Thread(target=self.client, args=(i, self.random.random())) for i in range(CLIENTS)]
-        work += [threading.Thread(target=self.trouble), threading.Thread(target=self.watch)]
+        work = [threading.Thread(target=self.client, args=(i, self.random.random()), daemon=True) for i in range(CLIENTS)]
+        work += [threading.Thread(target=t, daemon=True) for t in (self.trouble, self.watch)]
         for t in work:
             t.start()
-        time.sleep(seconds)
-        self.ending = True
+        try:
+            time.sleep(seconds)
+        finally:
+            self.ending = True
         for t in work:
             t.join()
 

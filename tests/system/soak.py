@@ -99,12 +99,14 @@ class Soak:
                     pass  # it was not back yet
 
     def run(self, seconds):
-        threads = [threading.Thread(target=self.client, args=(self.random.random(),)) for _ in range(CLIENTS)]
-        threads.append(threading.Thread(target=self.killer))
+        threads = [threading.Thread(target=self.client, args=(self.random.random(),), daemon=True) for _ in range(CLIENTS)]
+        threads.append(threading.Thread(target=self.killer, daemon=True))
         for t in threads:
             t.start()
-        time.sleep(seconds)
-        self.ending = True
+        try:
+            time.sleep(seconds)
+        finally:
+            self.ending = True
         for t in threads:
             t.join()
 
