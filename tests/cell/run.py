@@ -24,12 +24,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import cell as cells  # noqa: E402  (it also finds tests/system)
-from marks import Skip, limit_of, watchdog  # noqa: E402
+from marks import Skip, limit_of, on_stop, watchdog  # noqa: E402
 from server import build_rootfs  # noqa: E402
-
-
-def on_stop(signum, frame):
-    raise KeyboardInterrupt
 
 
 class Run:

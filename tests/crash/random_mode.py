@@ -27,6 +27,7 @@ sys.path.insert(0, str(HERE))
 
 import hostile  # noqa: E402
 from clock import Clock  # noqa: E402
+from marks import on_stop  # noqa: E402
 from world import CUT, ApiError, Violation, alone, build_rootfs, insist, leftovers, until  # noqa: E402
 
 CLIENTS = 5
@@ -436,7 +437,7 @@ def main():
     options.add_argument("--hosts", type=int, default=1)
     options.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
     args = options.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and sweep
+    signal.signal(signal.SIGTERM, on_stop)
     alone()
     top = pathlib.Path(tempfile.mkdtemp(prefix="berth-random-"))
     top.chmod(0o711)

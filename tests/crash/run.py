@@ -29,6 +29,7 @@ import cell_scenarios  # noqa: E402
 import inside_scenarios  # noqa: E402
 import scenarios  # noqa: E402
 import wrapper_scenarios  # noqa: E402
+from marks import on_stop  # noqa: E402
 from world import TOP, Violation, World, alone, build_rootfs  # noqa: E402
 
 ON_ONE_HOST = {**scenarios.ALL, **inside_scenarios.ALL, **wrapper_scenarios.ALL}
@@ -318,9 +319,7 @@ def main():
 
     alone()
 
-    def stop(signum, frame):
-        raise KeyboardInterrupt
-    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGTERM, on_stop)
     return Run(args).all()
 
 

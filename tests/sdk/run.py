@@ -20,6 +20,7 @@ sys.path.insert(0, str(TOP / "tests/system"))
 
 import images  # noqa: E402
 import server as servers  # noqa: E402
+from marks import on_stop  # noqa: E402
 
 TYPESCRIPT, PYTHON = TOP / "sdk/typescript", TOP / "sdk/python"
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -79,7 +80,7 @@ def main():
     parser.add_argument("--runtime", default="crun", choices=["crun", "runsc"])
     parser.add_argument("suites", nargs="*", default=list(SUITES))
     args = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, on_stop)
     if subprocess.run(["tsc", "-p", TYPESCRIPT]).returncode != 0:
         print("the TypeScript SDK does not build")
         return 1

@@ -24,14 +24,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import server as servers  # noqa: E402
-from marks import SLOW, Skip, TestTimeout, limit_of, runtimes_of, watchdog  # noqa: E402
+from marks import SLOW, Skip, TestTimeout, limit_of, on_stop, runtimes_of, watchdog  # noqa: E402
 
 
 TIMEOUTS_MAX = 3  # in one file: a server that hangs would take a minute of every test that is left
-
-
-def on_stop(signum, frame):
-    raise KeyboardInterrupt
 
 
 class Run:

@@ -17,6 +17,7 @@ import threading
 import time
 
 from client import ApiError
+from marks import on_stop
 from server import Server, build_rootfs, wait_until
 
 CLIENTS = 4
@@ -137,7 +138,7 @@ def main():
     options.add_argument("--seconds", type=float, default=60)
     options.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
     args = options.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and sweep
+    signal.signal(signal.SIGTERM, on_stop)
     top = pathlib.Path(tempfile.mkdtemp(prefix="berth-soak-", dir="/tmp"))
     top.chmod(0o711)  # the service account must be able to pass
     server = Server(args.build, args.runtime, top / "dev")
