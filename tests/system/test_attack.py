@@ -21,7 +21,7 @@ def test_nothing_gets_through(s):
     code, told = attack(s)
     through = [p for run in told["runs"] for p in run["probes"] if p["through"]]
     assert (code, told["through"], told["ready"]) == (0, 0, True), through
-    assert told["probes"] >= 200 and set(told["engines"]) == {"kernel", "crun", "runsc"}, told["probes"]
+    assert told["probes"] >= 300 and set(told["engines"]) == {"kernel", "crun", "runsc"}, told["probes"]
     assert all(p["stands_for"] and p["tries"] and p["seen"] for run in told["runs"] for p in run["probes"])
     assert s.api.sandboxes() == [] and not [i for i in s.api.get("/v1/images")["images"] if "attack" in i["name"]]
 
