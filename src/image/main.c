@@ -134,7 +134,7 @@ static int import(struct job *j, struct layout *l, char digest[80], struct err *
 
 	if (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode)) {
 		j->unpack.total = (uint64_t)st.st_size;
-		if (unpack_is_layered(STDIN_FILENO, &layered, e) < 0)
+		if (unpack_is_layered(STDIN_FILENO, j->unpack.max_bytes, &layered, e) < 0)
 			return -1;
 	}
 	return layered ? import_layers(j, l, digest, e) : import_rootfs(j, digest, e);

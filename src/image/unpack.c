@@ -318,14 +318,18 @@ static int remove_named(const char *path, struct err *e)
 	return file_remove_tree(dir, name, e);
 }
 
-/* Every entry's header, and none of its bytes: -1 also from `each`, which may stop it with 1. */
-static int walk(int fd, int (*each)(void *data, struct archive_entry *entry, struct err *e),
-		void *data, struct err *e)
+/*
+ * Every entry's header, and none of its bytes: -1 also from `each`, which may stop it with 1.
+ * What is passed over is unpacked all the same, so it has a limit too.
+ */
+static int walk(int fd, uint64_t max_bytes,
+		int (*each)(void *data, struct archive_entry *entry, struct err *e), void *data,
+		struct err *e)
 {
 	cleanup(source_close) struct source s = { 0 };
 	cleanup(reader_freep) struct archive *from = NULL;
 	struct archive_entry *entry;
-	uint64_t entries = 0;
+	uint64_t entries = 0, size;
 	int n;
 
 	source_open(&s, fd, NULL);
@@ -336,6 +340,10 @@ static int walk(int fd, int (*each)(void *data, struct archive_entry *entry, str
 		if (++entries > UNPACK_ENTRIES_MAX)
 			return err_set(e, ERR_TOO_LARGE, "the archive has more than %d files",
 				       UNPACK_ENTRIES_MAX);
+		size = (uint64_t)archive_entry_size(entry);
+		if (size > max_bytes)
+			return err_set(e, ERR_TOO_LARGE, "the archive is too large");
+		max_bytes -= size;
 		n = each(data, entry, e);
 		if (n != 0)
 			return n < 0 ? -1 : 0;
@@ -352,7 +360,7 @@ static int remove_one(void *data, struct archive_entry *entry, struct err *e)
 /* Removals on their own and first: where in the layer one stands must not matter. */
 int unpack_layer(struct unpack *u, int fd, char digest[UNPACK_DIGEST_SIZE], struct err *e)
 {
-	if (u->entries > 0 && walk(fd, remove_one, NULL, e) < 0)
+	if (u->entries > 0 && walk(fd, u->max_bytes, remove_one, NULL, e) < 0)
 		return -1;
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return err_sys(e, errno, "go back to the beginning of a layer");
@@ -391,11 +399,11 @@ static int look(void *data, struct archive_entry *entry, struct err *e)
 	return l->root; /* most archives are one, and say so in the beginning */
 }
 
-int unpack_is_layered(int fd, bool *ret, struct err *e)
+int unpack_is_layered(int fd, uint64_t max_bytes, bool *ret, struct err *e)
 {
 	struct looks l = { 0 };
 	struct err ignored; /* it is found again, and told, when the archive is unpacked */
-	int n = walk(fd, look, &l, &ignored);
+	int n = walk(fd, max_bytes, look, &l, &ignored);
 
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return err_sys(e, errno, "go back to the beginning of the archive");

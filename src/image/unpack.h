@@ -36,4 +36,4 @@ must_check int unpack_layer(struct unpack *u, int fd, char digest[UNPACK_DIGEST_
  * Whether it is no root filesystem but an image with its layers, as `docker save`
  * and `podman save` write them. `fd` is a file, read from its beginning again afterwards.
  */
-must_check int unpack_is_layered(int fd, bool *ret, struct err *e);
+must_check int unpack_is_layered(int fd, uint64_t max_bytes, bool *ret, struct err *e);

@@ -146,11 +146,7 @@ static void take_connection(struct server *s)
 
 	if (conn < 0)
 		return; /* it went away again */
-	if (s->count == SERVER_OPERATIONS_MAX) {
-		refuse(conn, ERR_BUSY, "the sandbox serves as many operations as it can");
-		return;
-	}
-	pid = fork_operation(s, &hub);
+	pid = s->count == SERVER_OPERATIONS_MAX ? -1 : fork_operation(s, &hub);
 	if (pid == 0) {
 		operation_run(take_fd(conn), hub);
 		_exit(0);

@@ -83,7 +83,8 @@ static void string_list(struct buf *out, const char *key, const char *const *ite
 
 static void write_capabilities(struct buf *out)
 {
-	static const char *const sets[] = { "bounding", "effective", "permitted", "inheritable" };
+	/* None is inheritable: a file's own would pass it on to a user that has none. */
+	static const char *const sets[] = { "bounding", "effective", "permitted" };
 
 	json_key(out, "capabilities");
 	json_open(out, '{');

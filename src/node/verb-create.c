@@ -247,12 +247,13 @@ static void on_disk_limited(struct task *task, int status)
 static int reuse_disk(struct allocation *a, struct err *e)
 {
 	struct task_work work = { .run = limit_disk, .on_done = on_disk_limited, .data = a };
+	cleanup(close_fd) int log = -1; /* the child has its own */
 
 	if (allocation_remove_traces(a, e) < 0)
 		return -1;
 	if (pool_observe(&a->node->pool, a->name) != PRESENCE_PRESENT)
 		return err_set(e, ERR_NOT_FOUND, "the disk of %s is not there", a->spec.sandbox);
-	work.log = process_log_open(a);
+	work.log = log = process_log_open(a);
 	return task_fork(&a->node->loop, &work, e);
 }
 

@@ -72,6 +72,19 @@ def test_both_daemons_may_be_killed_while_it_sleeps(s):
 
 
 @limit(120)
+def test_sleep_and_wake_leave_no_open_file_in_berth_node(s):
+    box = make(s)
+
+    def cycle():
+        post(s, box, "sleep")
+        post(s, box, "wake")
+        return len(os.listdir(f"/proc/{s.pid('berth-node')}/fd"))
+    first = cycle()
+    seen = [cycle() for _ in range(5)]
+    assert seen[-1] <= first + 1, (first, seen)
+    s.api.delete(box)
+
+
 def test_many_who_wake_it_at_once_all_get_their_answer(s):
     from test_lifecycle import together
     box = make(s)

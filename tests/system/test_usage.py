@@ -114,5 +114,6 @@ def test_what_is_on_a_disk_is_counted_when_somebody_asks_for_it(s):
         assert len(answers) == 20 and len(set(answers)) <= 3, answers
         times = sorted({datetime.datetime.fromisoformat(a[:-1]) for a in answers})
         assert all((b - a).total_seconds() >= 1.9 for a, b in zip(times, times[1:])), answers
+        assert s.api.request("GET", f"/v1/sandboxes/{b.id}/usage?fresh=yes")[0] == 400
     status, _, _ = s.api.request("GET", f"/v1/sandboxes/{b.id}/usage?fresh=1")
     assert status == 200  # gone: what was seen last

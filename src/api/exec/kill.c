@@ -143,19 +143,6 @@ static void killing_end(struct killing *k)
 	once_answer(k->once, 200, &count, on_stored, k);
 }
 
-static void on_struck(void *data, const struct err *why)
-{
-	struct killing *k = data;
-
-	if (why) {
-		k->failed = true;
-		k->e = *why;
-	} else {
-		k->killed++;
-	}
-	killing_end(k);
-}
-
 static bool is_any(const struct killing *k, const struct journal *j)
 {
 	(void)k;
@@ -191,25 +178,6 @@ static const struct scope {
 	{ "group", is_of_group, offsetof(struct kill_body, group), false },
 };
 
-static bool is_in_scope(const struct killing *k, const struct journal *j)
-{
-	const char *owner = request_owner(k->rq);
-
-	return (!owner || strcmp(owner, j->head.owner) == 0) && k->scope->has(k, j);
-}
-
-static void strike_one(void *data, struct journal *j)
-{
-	struct killing *k = data;
-	struct journal_view v;
-
-	journal_look(j, &v);
-	if (v.slot.state != JOURNAL_RUNNING || !is_in_scope(k, j))
-		return;
-	k->left++;
-	exec_strike(k->rq->reactor, j, &k->blow, on_struck, k);
-}
-
 static void on_leftovers(void *data, uint64_t killed, const struct err *why)
 {
 	struct killing *k = data;
@@ -229,6 +197,49 @@ static void kill_leftovers(struct killing *k)
 
 	k->left++;
 	leftovers_kill(&way, k->one ? k->one->head.ask.id : "", on_leftovers, k);
+}
+
+/* It was faster than the signal: what it left is to be killed as if it had ended before. */
+static bool ended_by_itself(struct journal *j)
+{
+	struct journal_view v;
+
+	journal_look(j, &v);
+	return v.slot.exit.kind == EXEC_EXITED;
+}
+
+static void on_struck(void *data, const struct err *why)
+{
+	struct killing *k = data;
+
+	if (why) {
+		k->failed = true;
+		k->e = *why;
+	} else {
+		k->killed++;
+		if (k->one && k->blow.signum == SIGKILL && ended_by_itself(k->one))
+			kill_leftovers(k);
+	}
+	killing_end(k);
+}
+
+static bool is_in_scope(const struct killing *k, const struct journal *j)
+{
+	const char *owner = request_owner(k->rq);
+
+	return (!owner || strcmp(owner, j->head.owner) == 0) && k->scope->has(k, j);
+}
+
+static void strike_one(void *data, struct journal *j)
+{
+	struct killing *k = data;
+	struct journal_view v;
+
+	journal_look(j, &v);
+	if (v.slot.state != JOURNAL_RUNNING || !is_in_scope(k, j))
+		return;
+	k->left++;
+	exec_strike(k->rq->reactor, j, &k->blow, on_struck, k);
 }
 
 static void killing_act(struct killing *k)

@@ -199,9 +199,10 @@ static void on_synced(void *data, const union node_any *record, int *fd, const s
 
 static const struct node_call_events sync_events = { .on_done = on_synced };
 
-/* As it is now, if it is here; whose it is says the row. */
+/* As it is now, if it is here; whose it is, the row says in the end. */
 void usages_get(struct request *rq)
 {
+	const char *owner = request_owner(rq);
 	struct node_cursor c = { 0 };
 	struct place place;
 	struct asking *a;
@@ -213,11 +214,16 @@ void usages_get(struct request *rq)
 		return request_fail(rq, &e);
 	if (http_query(rq->query, "fresh", fresh, sizeof(fresh), &found, &e) < 0)
 		return request_fail(rq, &e);
+	if (found && strcmp(fresh, "1") != 0) {
+		err_set(&e, ERR_INVALID, "fresh can only be 1");
+		return request_fail(rq, &e);
+	}
 	a = xcalloc(1, sizeof(*a));
 	a->rq = rq;
-	if (!places_get(&rq->reactor->berthd->places, rq->param, &place))
-		return look_up(a);
-	if (!found || strcmp(fresh, "1") != 0)
+	if (!places_get(&rq->reactor->berthd->places, rq->param, &place) ||
+	    (owner && strcmp(owner, place.owner) != 0))
+		return look_up(a); /* which tells a stranger what it tells of none */
+	if (!found)
 		return ask_host(a, &place);
 	memcpy(c.request, rq->id, sizeof(rq->id));
 	node_call(&rq->reactor->node, NODE_SYNC, &c, -1, &sync_events, a);
