@@ -104,15 +104,42 @@ static bool has_path(const struct strv *env)
 	return false;
 }
 
+/* This machine's word for itself in an image's platform. */
+static const char *own_architecture(const struct utsname *u)
+{
+	static const char *const words[][2] = { { "x86_64", "amd64" }, { "aarch64", "arm64" } };
+
+	for (size_t i = 0; i < array_len(words); i++)
+		if (strcmp(u->machine, words[i][0]) == 0)
+			return words[i][1];
+	return u->machine;
+}
+
+/* Its programs could not be run here, and only a command would tell. */
+static int check_platform(const struct json *blob, struct err *e)
+{
+	const char *has = json_get_str(blob, "architecture");
+	struct utsname u = { 0 };
+
+	(void)uname(&u);
+	if (!has[0] || strcmp(has, own_architecture(&u)) == 0)
+		return 0;
+	return err_set(e, ERR_INVALID, "the image is for %.40s, and this host is %.40s", has,
+		       own_architecture(&u));
+}
+
 static int take_config(const struct json *blob, struct image_config *c, struct err *e)
 {
 	const struct json *inner = json_get(blob, "config");
 	const char *cwd = json_get_str(inner, "WorkingDir");
 
+	if (check_platform(blob, e) < 0)
+		return -1;
 	if (!str_copy(c->cwd, sizeof(c->cwd), cwd[0] ? cwd : "/") ||
 	    !str_copy(c->user, sizeof(c->user), json_get_str(inner, "User")))
 		return err_set(e, ERR_INVALID, "the image's user or directory is too long");
-	add_all(&c->env, json_get(inner, "Env"), IMAGE_ENV_MAX - 1);
+	add_all(&c->env, json_get(inner, "Env"), IMAGE_ENV_MAX - 2); /* PATH, HOME */
+	;
 	if (!has_path(&c->env))
 		strv_add(&c->env, "PATH=" IMAGE_PATH);
 	add_all(&c->entrypoint, json_get(inner, "Entrypoint"), IMAGE_ARGS_MAX);
@@ -171,17 +198,6 @@ static int open_layers(int dir, const struct json *list, struct layout *l, struc
 }
 
 /* ---- which of several ---- */
-
-/* This machine's word for itself in an image's platform. */
-static const char *own_architecture(const struct utsname *u)
-{
-	static const char *const words[][2] = { { "x86_64", "amd64" }, { "aarch64", "arm64" } };
-
-	for (size_t i = 0; i < array_len(words); i++)
-		if (strcmp(u->machine, words[i][0]) == 0)
-			return words[i][1];
-	return u->machine;
-}
 
 /* One image under several names is one. */
 static bool all_same(const struct json *list)

@@ -294,6 +294,7 @@ def test_a_saved_image_that_means_harm_or_nothing_is_refused(s):
         "deep": (saved(more={deep: b""}), b"too deep"),
         "no index": ({"oci-layout": b"{}"}, b"index.json"),
         "no digest": ({"oci-layout": b"{}", "index.json": b'{"manifests":[{"digest":"sha256:../../x"}]}'}, b"not a digest"),
+        "of another machine": (saved(more={"config.json": b'{"architecture":"vax","config":{}}'}), b"is for vax"),
         "for others": ({"oci-layout": b"{}", "index.json": json.dumps({"manifests": [
             {"digest": f"sha256:{n * 64}", "platform": {"os": "plan9", "architecture": "vax"}} for n in "ab"]}).encode()},
             b"none for linux/"),
