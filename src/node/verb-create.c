@@ -253,7 +253,8 @@ static int reuse_disk(struct allocation *a, struct err *e)
 		return -1;
 	if (pool_observe(&a->node->pool, a->name) != PRESENCE_PRESENT)
 		return err_set(e, ERR_NOT_FOUND, "the disk of %s is not there", a->spec.sandbox);
-	work.log = log = process_log_open(a);
+	log = process_log_open(a);
+	work.log = log;
 	return task_fork(&a->node->loop, &work, e);
 }
 
