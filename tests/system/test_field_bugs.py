@@ -248,13 +248,13 @@ def test_w12_a_kill_with_a_key_strikes_once(s):
         wait_until(lambda: "hit" in s.api.get(path(b.id, ident, "/output"))["stdout"], 30, "hit")
         others = [begin(s, b.id, "sleep 1000", group="w12")["id"] for _ in range(2)]
         for _ in range(2):
-            assert kill("kill", {"scope": "group", "group": "w12"}, "w12-b")[1] == {"killed": 2}
+            assert kill("kill", {"scope": "group", "group": "w12"}, "w12-b")[1] == {"killed": 2, "leftovers": 0}
         assert {get(s, b.id, i)["kind"] for i in others} == {"killed"} and get(s, b.id, ident)["state"] == "running"
         for _ in range(2):
             assert kill(ident + "/kill", {}, "w12-c")[1]["kind"] == "killed"
         assert follow(s, b.id, ident)[0] == b"up\nhit\n"
         assert kill("kill", {"scope": "group"}, "w12-d")[0] == 400
-        assert kill("kill", {"scope": "background"}, "w12-d")[1] == {"killed": 0}  # what was refused took no key
+        assert kill("kill", {"scope": "background"}, "w12-d")[1] == {"killed": 0, "leftovers": 0}  # what was refused took no key
 
 
 def test_w14_cwd_env_and_timeout_are_honoured_every_way(s):
