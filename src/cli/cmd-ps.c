@@ -123,12 +123,7 @@ static int remove_one(const struct context *c, const char *id, int so_far, struc
 	if (sandbox_delete(c, id, &receipt, &why) == 0 && print_receipt(c, &receipt, &why) == 0)
 		return so_far;
 	err_wrap(&why, "%s", id);
-	if (so_far < 0) {
-		say_error(&why, c->json);
-		return -1;
-	}
-	*e = why;
-	return -1;
+	return say_failure(so_far, &why, c->json, e);
 }
 
 struct removal {

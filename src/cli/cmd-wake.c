@@ -16,16 +16,9 @@ static int ask_all(const struct context *c, const struct strv *args, const char 
 		buf_adds(&path, "/v1/sandboxes/");
 		fetch_escape(&path, args->items[i]);
 		buf_addf(&path, "/%s", verb);
-		if (client_call(c, "POST", buf_str(&path), NULL, &reply, &why) < 0) {
-			if (rc < 0)
-				say_error(&why, c->json);
-			else
-				*e = why;
-			rc = -1;
-			continue;
-		}
-		buf_adds(&reply.text, "\n");
-		if (c->json && say_out(buf_str(&reply.text), reply.text.len, e) < 0)
+		if (client_call(c, "POST", buf_str(&path), NULL, &reply, &why) < 0)
+			rc = say_failure(rc, &why, c->json, e);
+		else if (c->json && client_print(&reply, e) < 0)
 			return -1;
 	}
 	return rc;

@@ -24,7 +24,16 @@ static void put(const char *before, const char *text)
 		if ((unsigned char)line[i] < 0x20 && line[i] != '\n')
 			line[i] = '?';
 	line[len++] = '\n';
-	(void)!write(STDERR_FILENO, line, len); /* nobody left to tell */
+	(void)!write(STDERR_FILENO, line, len); /* there is no other way to tell it */
+}
+
+int say_failure(int so_far, const struct err *why, bool json, struct err *first)
+{
+	if (so_far < 0)
+		say_error(why, json);
+	else
+		*first = *why;
+	return -1;
 }
 
 void say(const char *fmt, ...)
@@ -49,7 +58,7 @@ static void put_json(const struct err *e, const char *fix)
 	json_str(&line, "message", e->msg);
 	json_str(&line, "remediation", fix);
 	buf_adds(&line, "}\n");
-	(void)!write_all(STDERR_FILENO, line.data, line.len); /* nobody left to tell */
+	(void)!write_all(STDERR_FILENO, line.data, line.len); /* there is no other way to tell it */
 }
 
 void say_error(const struct err *e, bool json)

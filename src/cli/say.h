@@ -8,6 +8,10 @@
  * line, with the members of the server's errors.
  */
 void say_error(const struct err *e, bool json);
+
+/* Of several that are tried, the first failure is returned in `first`, and each later one said. */
+int say_failure(int so_far, const struct err *why, bool json, struct err *first); /* -1 */
+
 void say(const char *fmt, ...) printf_like(1, 2); /* one line, "berth: " before it */
 
 /* All of it to standard output; -1 if that is closed or full. */
