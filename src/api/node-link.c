@@ -14,7 +14,7 @@
 #define RETRY_LATER_MS 500
 #define SECOND         1000
 #define MINUTE         (60 * SECOND)
-/* Who was itself stopped first reads what came meanwhile. */
+/* A berthd that was itself stopped first reads what came meanwhile. */
 #define LATE_MS        SECOND
 
 /* Longer than berth-node takes at its worst: past it, it is stopped or stuck. */

@@ -24,7 +24,7 @@ void conn_await_body(struct http_conn *c)
 		c->deadline = c->whole_by;
 }
 
-/* Time is given for bytes, not for one byte: who sends a few a minute would stay for ever. */
+/* Time is given for bytes, not for one: a client that sends few would stay for ever. */
 static void body_came(struct http_conn *c, size_t len)
 {
 	c->came += len;

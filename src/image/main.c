@@ -39,8 +39,8 @@ struct job {
 };
 
 /*
- * Opened before the image's root is entered, which leads nowhere else, and written after: who
- * the image's user is stands in its own files.
+ * Opened before the image's root is entered, which leads nowhere else, and written after: the
+ * image's own files say which numbers its user has.
  */
 static int open_config(int *ret, struct err *e)
 {

@@ -1,6 +1,6 @@
 /*
  * Having the pool written out: btrfs counts what a sandbox holds only then. It
- * costs everybody who writes, so there is one at a time, and a pause between two:
+ * costs every sandbox that writes, so there is one at a time, and a pause between two:
  * all that asked meanwhile share the next one.
  */
 #pragma once

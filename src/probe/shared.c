@@ -89,7 +89,7 @@ static int take_pipe(void)
 	return pipe2(ends, O_CLOEXEC) < 0 ? -1 : fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES);
 }
 
-/* A file of its own for each watch of one instance; the first is "/", for who wants only one. */
+/* A file of its own for each watch of an instance; the first, "/", is for a caller of one. */
 static int take_watch(void)
 {
 	static int instance, count;

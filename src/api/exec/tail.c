@@ -274,7 +274,7 @@ static struct tail *unlist_closed(struct reactor *r)
 }
 
 /*
- * A loop wakes for every job that is done, and may have thousands who wait for one
+ * A loop wakes for every job that is done, and may have thousands of tails that wait for one
  * journal to grow: one that has not is told by its counter, without its lock.
  */
 static bool has_changed(const struct tail *t, uint32_t bit)
@@ -319,7 +319,7 @@ void tails_wake(struct journal *j)
 	uint32_t waiting;
 	struct berthd *b;
 
-	atomic_fetch_add(&j->changes, 1); /* first: who is not woken has not looked yet */
+	atomic_fetch_add(&j->changes, 1); /* first: a tail that is not woken has not looked yet */
 	waiting = atomic_exchange(&j->waiting, 0);
 	b = waiting ? j->reactor->berthd : NULL;
 	for (size_t i = 0; waiting; i++, waiting >>= 1)
