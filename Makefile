@@ -19,7 +19,7 @@ asan: build-asan/build.ninja		# the same tests, with every memory and UB check
 TSAN_TESTS = worker key-cache journal errand node-link place http http-call store store-host store-sandbox
 TSAN_SYSTEM = test_exec test_journal test_processes test_terminals
 tsan: all build-tsan/build.ninja	# races between berthd's threads; the second half needs root
-	@start=$$(date +%s) && ninja -C build-tsan src/api/berthd && \
+	@start=$$(date +%s) && ninja -C build-tsan src/berthd/berthd && \
 	TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tools/tsan.supp" \
 		meson test -C build-tsan --print-errorlogs -t 4 $(TSAN_TESTS) && \
 	BERTH_TEST_SLOW=4 tests/tools/with-tsan build-tsan \
@@ -73,7 +73,7 @@ SECONDS ?= 1800
 soak: all				# kill, restart, look for leftovers, again and again
 	python3 tests/system/soak.py --build build --seconds $(SECONDS)
 
-CRASH_PROGRAMS = src/api/berthd src/node/berth-node src/egress/berth-egress src/cli/berth src/init/berth-init src/image/berth-image \
+CRASH_PROGRAMS = src/berthd/berthd src/node/berth-node src/egress/berth-egress src/cli/berth src/init/berth-init src/image/berth-image \
 	src/probe/berth-probe
 crash: build-crash/build.ninja		# every scenario x every crash point; SLICE=4m ONLY=create:life.built SEED=1
 	ninja -C build-crash $(CRASH_PROGRAMS)

@@ -47,7 +47,7 @@ struct sandbox {
 	uint64_t sleep_after_ms;          /* 0: never by itself */
 	bool keep_alive;                  /* it never sleeps by itself */
 	uint64_t expires_ms;              /* it is deleted then; 0: never */
-	uint64_t last_used_ms;            /* coarse; see api/life/uses.h */
+	uint64_t last_used_ms;            /* coarse; see berthd/control/last-used.h */
 	uint64_t busy_ms;                 /* since when it is, coarse; 0: it is not */
 	uint64_t failed_ms;               /* when it failed last, woken since or not; 0: never */
 	char failed_why[SANDBOX_REASON_SIZE];
@@ -69,7 +69,7 @@ struct sandbox_spec {
 	bool keep_alive;
 	char profile[POLICY_WORD_SIZE];
 
-	/* What follows from its identity; see api/life/intent.h. */
+	/* What follows from its identity; see berthd/control/create-spec.h. */
 	char identity_key[IDENTITY_LEGACY_SIZE];
 	enum policy_isolation isolation;
 	char cap_subject[SANDBOX_CAP_SIZE]; /* whose cap it counts for; empty: nobody's */

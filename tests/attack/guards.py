@@ -19,7 +19,7 @@ import tempfile
 import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ["src/api/berthd", "src/node/berth-node", "src/egress/berth-egress", "src/cli/berth", "src/init/berth-init", "src/image/berth-image",
+PROGRAMS = ["src/berthd/berthd", "src/node/berth-node", "src/egress/berth-egress", "src/cli/berth", "src/init/berth-init", "src/image/berth-image",
             "src/egress/berth-egress", "src/probe/berth-probe"]
 BUNDLE, SECCOMP, CREATE = "src/node/bundle.c", "src/node/seccomp.c", "src/node/verb-create.c"
 

@@ -198,7 +198,7 @@ class Host:
                            self.dir / "log/berth-node.log", self.namespace)
         self.egress = Daemon([build / "src/egress/berth-egress", "--config", self.dir / "egress.conf"],
                              self.dir / "log/berth-egress.log", self.namespace, EGRESS_ID)
-        self.berthd = Daemon([build / "src/api/berthd", "--config", self.dir / "berthd.conf"],
+        self.berthd = Daemon([build / "src/berthd/berthd", "--config", self.dir / "berthd.conf"],
                              self.dir / "log/berthd.log", self.namespace, service_user())
         return self
 

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ["src/api/berthd", "src/node/berth-node", "src/egress/berth-egress", "src/cli/berth", "src/init/berth-init", "src/image/berth-image",
+PROGRAMS = ["src/berthd/berthd", "src/node/berth-node", "src/egress/berth-egress", "src/cli/berth", "src/init/berth-init", "src/image/berth-image",
             "src/probe/berth-probe"]
 
 # name: (what it guards, scenario[:point]..., file, search, replace)
@@ -27,11 +27,11 @@ GUARDS = {
         "[EV_ABSENT]	= GO(CREATING,	BUILD),", "[EV_ABSENT]	= GO(CREATING,	NONE),"),
     "unknown-is-not-broken": (
         "a lost answer of berth-node does not make a create fail for good",
-        ["create-once:node.disk-made"], "src/api/life/change.c",
+        ["create-once:node.disk-made"], "src/berthd/control/transition.c",
         "return why->code == ERR_BUSY &&", "return false &&"),
     "one-key-one-sandbox": (
         "the key is taken in the transaction that writes the wish",
-        ["create-once:life.built"], "src/api/life/intent.c",
+        ["create-once:life.built"], "src/berthd/control/create-spec.c",
         ".use = c->use.key[0] ? &c->use : NULL,", ".use = NULL,"),
     "started-is-recorded": (
         "that init has answered is on disk before berthd hears it",
@@ -41,7 +41,7 @@ GUARDS = {
         "	allocation_log(a, LOG_INFO, \"running\", NULL);"),
     "unknown-is-not-absent": (
         "an attempt without an answer proves nothing",
-        ["delete:node.killed"], "src/api/life/deletion.c",
+        ["delete:node.killed"], "src/berthd/control/deletion.c",
         "	if (why) {\n		err_set(&c->why, ERR_BUSY, \"not proven gone yet: %s\", why->msg);",
         "	if (why)\n		return false;\n	if (why) {\n"
         "		err_set(&c->why, ERR_BUSY, \"not proven gone yet: %s\", why->msg);"),
@@ -90,28 +90,28 @@ GUARDS = {
         '"kill", "landlock_add_rule"', '"ioctl", "kill", "landlock_add_rule"'),
     "lost-is-not-gone": (
         "a wrapper whose end nobody saw is unknown, and nothing starts beside it",
-        ["wrapper-lost:wrapper.authorised"], "src/api/wrapper/look.c",
+        ["wrapper-lost:wrapper.authorised"], "src/berthd/agent/observe.c",
         "else if (!v.slot.gone)", "else if (v.slot.state == JOURNAL_RUNNING)"),
     "one-wrapper": (
         "who asks for a wrapper looks first, and is given the one that is there",
-        ["wrapper:wrapper.spawned"], "src/api/wrapper/look.c",
+        ["wrapper:wrapper.spawned"], "src/berthd/agent/observe.c",
         "	o->count++;\n", "	return 0;\n	o->count++;\n"),
     "deletion-goes-on": (
         "a deletion that was begun is taken up again by itself",
-        ["delete-cut-off:life.deletion-written"], "src/api/life/reconcile.c",
+        ["delete-cut-off:life.deletion-written"], "src/berthd/control/reconcile.c",
         "	if (sb->state == SANDBOX_DELETING)\n		add(rc, &rc->found, sb, climb);",
         "	if (sb->state == SANDBOX_DELETING)\n		(void)climb;"),
     "alarm-comes-again": (
         "an alarm that rang for a berthd that died rings again",
-        ["idle:life.alarm-rang"], "src/api/life/reconcile.c",
+        ["idle:life.alarm-rang"], "src/berthd/control/reconcile.c",
         "#define DUE_AGAIN_MS   30000", "#define DUE_AGAIN_MS   86400000"),
     "not-under-way-for-ever": (
         "of a key whose request died with berthd it is told that nobody knows, not that it is under way",
-        ["files:life.once-taken"], "src/api/life/once.c",
+        ["files:life.once-taken"], "src/berthd/front/idempotent-op.c",
         "	if (changing_has(at_work, o->name))\n", "	if (changing_has(at_work, o->name) || true)\n"),
     "shell-with-everything": (
         "a shell is told as ended when all that it began is gone",
-        ["shell"], "src/api/shell/shells.c",
+        ["shell"], "src/berthd/api/v1/shells.c",
         "	shell_guest_ask(&way, FRAME_SHELL_END, s->name, on_ended, s);",
         "	(void)way;\n	on_ended(s, NULL, NULL);"),
     "drained-takes-none": (

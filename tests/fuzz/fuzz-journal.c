@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/exec/journal-file.h"
+#include "berthd/journal/journal-format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/cell/pass.h"
+#include "berthd/cluster/peer-token.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

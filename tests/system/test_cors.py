@@ -67,6 +67,6 @@ def test_a_page_streams_a_command(s):
 def test_an_origin_that_is_none_stops_berthd_with_words(s):
     conf = s.work / "cors.conf"
     conf.write_text((open(f"{s.dir}/berthd.conf").read()).replace("cors_origins = ", "cors_origins = * "))
-    r = subprocess.run([str(s.build / "src/api/berthd"), "--config", str(conf)], capture_output=True, text=True, timeout=30)
+    r = subprocess.run([str(s.build / "src/berthd/berthd"), "--config", str(conf)], capture_output=True, text=True, timeout=30)
     assert r.returncode != 0 and json.loads(r.stderr)["why"] == 'cors_origins has "*", which is no origin', (r.returncode, r.stderr)
     conf.unlink()

@@ -74,7 +74,7 @@ def generic(path):
 
 
 def test_the_table_has_every_verb_of_a_sandbox(s):
-    text = pathlib.Path(TOP, "src/api/routes.c").read_text()
+    text = pathlib.Path(TOP, "src/berthd/main/routes.c").read_text()
     routes = set(re.findall(r'\{ "(\w+)",\s+"/v1/sandboxes/\{\}([^"]*)"', text))
     assert routes - {("DELETE", "")} == {(m, generic(p)) for m, p, _, _ in VERBS}
 

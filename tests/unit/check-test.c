@@ -1,4 +1,4 @@
-#include "api/check/compare.h"
+#include "berthd/control/check/compare.h"
 #include "test.h"
 
 static const struct node_observation alive = {

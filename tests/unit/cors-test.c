@@ -1,4 +1,4 @@
-#include "api/cors.h"
+#include "berthd/front/cors.h"
 
 #include "test.h"
 

@@ -1,12 +1,12 @@
 /* What is sent to an exec that runs, and that no loop of this berthd has taken up again. */
-#include "api/exec/errand.h"
+#include "berthd/exec/errand.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/exec/strike.h"
-#include "api/exec/tell.h"
+#include "berthd/exec/kill.h"
+#include "berthd/exec/tell.h"
 #include "lib/fault.h"
 #include "lib/str.h"
 #include "test.h"

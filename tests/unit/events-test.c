@@ -1,5 +1,5 @@
 /* GET /v1/events before a follower that reads slowly: the loop and the client in one thread. */
-#include "api/events.h"
+#include "berthd/api/v1/events.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "api/berthd.h"
+#include "berthd/runtime/berthd.h"
 #include "lib/str.h"
 #include "lib/time.h"
 #include "test.h"

@@ -1,5 +1,5 @@
 /* The journal: what was appended is there, half a frame is not, what is not kept is counted. */
-#include "api/exec/journal.h"
+#include "berthd/journal/journal.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/exec/trim.h"
+#include "berthd/journal/journal-expire.h"
 #include "lib/file.h"
 #include "lib/str.h"
 #include "lib/time.h"

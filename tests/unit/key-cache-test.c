@@ -1,4 +1,4 @@
-#include "api/key-cache.h"
+#include "berthd/front/key-cache.h"
 
 #include <stdio.h>
 #include <string.h>

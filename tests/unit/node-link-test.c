@@ -1,5 +1,5 @@
 /* berthd's link to a berth-node that the test plays itself, in the same thread. */
-#include "api/node-link.h"
+#include "berthd/runtime/node-link.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>

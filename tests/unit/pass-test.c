@@ -1,5 +1,5 @@
 /* A pass is for one request, for a minute, once. */
-#include "api/cell/pass-seen.h"
+#include "berthd/cluster/peer-token-seen.h"
 
 #include "test.h"
 

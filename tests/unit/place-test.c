@@ -1,4 +1,4 @@
-#include "api/life/place.h"
+#include "berthd/control/sandbox-cache.h"
 
 #include <stdio.h>
 

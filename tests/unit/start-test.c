@@ -1,4 +1,4 @@
-#include "api/worker.h"
+#include "berthd/runtime/worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "api/reactor.h"
+#include "berthd/runtime/reactor.h"
 #include "test.h"
 
 TEST(connections_leave_files_for_our_own_work)

@@ -1,9 +1,9 @@
 /* Readers of a journal: they hear of each change once, and cost nothing while there is none. */
-#include "api/exec/tail.h"
+#include "berthd/journal/tail.h"
 
 #include <stdlib.h>
 
-#include "api/berthd.h"
+#include "berthd/runtime/berthd.h"
 #include "lib/str.h"
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* Which job a worker takes: what somebody waits for first, and the rest all the same. */
-#include "api/worker.h"
+#include "berthd/runtime/worker.h"
 
 #include "test.h"
 

@@ -1,7 +1,0 @@
-/* /v1/health and /v1/host: how this host is. */
-#pragma once
-
-#include "api/request.h"
-
-void host_health(struct request *rq);
-void host_facts(struct request *rq);

@@ -1,8 +1,0 @@
-/* /v1/policies: which sandbox an agent session gets. */
-#pragma once
-
-#include "api/request.h"
-
-int policies_list(struct request *rq, struct store *s, struct buf *reply, struct err *e);
-int policies_add(struct request *rq, struct store *s, struct buf *reply, struct err *e);
-int policies_remove(struct request *rq, struct store *s, struct buf *reply, struct err *e);

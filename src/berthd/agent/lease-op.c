@@ -1,0 +1,397 @@
+#include "berthd/agent/lease-op.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "berthd/exec/kill.h"
+#include "berthd/runtime/berthd.h"
+#include "lib/crash.h"
+#include "lib/id.h"
+#include "lib/json.h"
+#include "lib/log.h"
+#include "lib/str.h"
+#include "lib/time.h"
+
+#define TRIES_MAX 4
+
+struct tend *tend_new(struct reactor *r, const char *request, const char *owner)
+{
+	struct tend *t = xcalloc(1, sizeof(*t));
+
+	t->reactor = r;
+	t->all = !owner;
+	(void)!str_copy(t->request, sizeof(t->request), request);
+	(void)!str_copy(t->owner, sizeof(t->owner), owner ? owner : "");
+	return t;
+}
+
+void tend_name(struct tend *t, const char *sandbox, const char *name)
+{
+	(void)!str_copy(t->w.sandbox, sizeof(t->w.sandbox), sandbox);
+	(void)!str_copy(t->w.name, sizeof(t->w.name), name);
+}
+
+void tend_free(struct tend *t)
+{
+	if (t->in_turn)
+		turn_give(&t->reactor->berthd->turns, &t->turn);
+	look_done(&t->look);
+	free(t);
+}
+
+/* ---- deciding ---- */
+
+/* The database's clock, carried on from when the record was read. */
+static struct moment moment_now(const struct tend *t)
+{
+	return (struct moment){
+		.now_ms = t->w.read_ms + (time_mono_ms() - t->read_mono_ms),
+		.divisor = (unsigned)t->reactor->berthd->settings.timer_divisor,
+		.jitter = (double)(id_number() % 1024) / 1024,
+	};
+}
+
+int tend_apply(struct tend *t, const struct lease_input *in, const struct moment *now,
+	       struct err *e)
+{
+	if (lease_apply(&t->w.lease, in, now, &t->action, e) < 0)
+		return -1;
+	t->event = lease_event_name(in->event);
+	return 1;
+}
+
+int tend_attempt(struct tend *t, enum lease_event ev, const struct moment *now, struct err *e)
+{
+	struct lease_input in = { .event = ev, .attempt = id_number() };
+
+	t->attempt = in.attempt;
+	return tend_apply(t, &in, now, e);
+}
+
+int tend_stop(struct tend *t, enum lease_reason reason, const struct moment *now, struct err *e)
+{
+	struct lease_input in = { .event = LEASE_FORCE, .reason = reason };
+
+	if (tend_apply(t, &in, now, e) < 0)
+		return -1;
+	return t->action == LEASE_ACT_TRY ? tend_attempt(t, LEASE_BEGIN, now, e) : 1;
+}
+
+int tend_only_look(struct tend *t, const struct moment *now, struct err *e)
+{
+	(void)t, (void)now, (void)e;
+	return 0;
+}
+
+/* The instance is not among them: somebody else is. */
+static bool is_foreign(const struct tend *t)
+{
+	char own[WRAPPER_EXEC_SIZE];
+
+	wrapper_exec_id(own, t->w.name, &t->w.lease.instance);
+	for (size_t i = 0; i < t->look.running.len; i++)
+		if (strcmp(t->look.running.items[i], own) != 0)
+			return true;
+	return false;
+}
+
+/* What an attempt or a look saw, told under its id. */
+static int decide_seen(struct tend *t, const struct moment *now, struct err *e)
+{
+	static const struct {
+		enum lease_event ev;
+		const char *text;
+	} facts[] = {
+		[WRAPPER_UNKNOWN] = { LEASE_UNKNOWN, "whether it has ended cannot be seen" },
+		[WRAPPER_ABSENT] = { LEASE_ABSENT, NULL },
+		[WRAPPER_PRESENT] = { LEASE_PRESENT, "it was killed, and is still there" },
+	};
+	struct lease_input widen = {
+		.event = LEASE_STOP,
+		.session_wide = true,
+		.reason = LEASE_UNEXPECTED_WRAPPER,
+		.seen_generation = t->look.seen.max_generation,
+	};
+	struct lease_input fact = {
+		.event = facts[t->look.seen.seen].ev,
+		.attempt = t->attempt,
+		.text = facts[t->look.seen.seen].text,
+	};
+
+	if (is_foreign(t) && tend_apply(t, &widen, now, e) < 0)
+		return -1;
+	return tend_apply(t, &fact, now, e);
+}
+
+/* ---- writing ---- */
+
+static void write_receipt(struct tend *t)
+{
+	cleanup(buf_done) struct buf out = buf_make(WRAPPER_RECEIPT_SIZE);
+	const struct instance *i = &t->before.instance;
+	char when[TIME_TEXT_SIZE], exec[WRAPPER_EXEC_SIZE] = "";
+
+	time_text(moment_now(t).now_ms, when);
+	if (i->generation)
+		wrapper_exec_id(exec, t->w.name, i);
+	json_open(&out, '{');
+	json_str(&out, "observed_at", when);
+	json_str(&out, "host", t->sb.host);
+	json_str(&out, "instance", i->id);
+	json_int(&out, "generation", (int64_t)i->generation);
+	json_str(&out, "exec", exec);
+	json_str(&out, "seen",
+		 t->sb.state == SANDBOX_READY ? "no exec of its name runs"
+					      : "its sandbox has no processes");
+	buf_adds(&out, "}");
+	(void)!str_copy(t->w.receipt, sizeof(t->w.receipt), buf_str(&out));
+}
+
+static int write_lease(struct job *job, struct store *s, struct err *e)
+{
+	struct tend *t = container_of(job, struct tend, job);
+
+	if (t->before.state != LEASE_NONE && t->w.lease.state == LEASE_NONE)
+		write_receipt(t);
+	if (store_wrapper_move(s, &t->w, &t->w, e) < 0)
+		return -1;
+	crash_point("wrapper.lease-written");
+	t->read_mono_ms = time_mono_ms();
+	return 0;
+}
+
+/* ---- reading and looking ---- */
+
+static int read_all(struct job *job, struct store *s, struct err *e)
+{
+	struct tend *t = container_of(job, struct tend, job);
+	struct berthd *b = t->reactor->berthd;
+	int (*read)(struct store *, const char *, const char *, struct wrapper *, struct err *) =
+		t->open ? store_wrapper_open : store_wrapper_get;
+
+	if (store_sandbox_get(s, t->all ? NULL : t->owner, t->w.sandbox, &t->sb, e) < 0)
+		return -1;
+	if (t->sb.state == SANDBOX_GONE)
+		return err_set(e, ERR_NOT_FOUND, "sandbox %s was deleted", t->sb.id);
+	if (strcmp(t->sb.host, b->settings.host) != 0)
+		return err_set(e, ERR_BUSY, "%s lives on host %s now", t->sb.id, t->sb.host);
+	if (read(s, t->sb.id, t->w.name, &t->w, e) < 0)
+		return -1;
+	t->read_mono_ms = time_mono_ms();
+	t->before = t->w.lease;
+	if (t->sb.state == SANDBOX_READY) /* after the lease was read, and never before */
+		look_at_execs(b, &t->sb, t->w.name, &t->look);
+	return 0;
+}
+
+static void on_read(struct job *job);
+
+void tend_again(struct tend *t, tend_decide_fn *decide)
+{
+	t->decide = decide;
+	t->job = (struct job){ .reactor = t->reactor, .run = read_all, .done = on_read };
+	worker_submit(&t->reactor->berthd->workers, &t->job);
+}
+
+static void over(struct tend *t, const struct err *why)
+{
+	t->done(t, t->failed ? &t->why : why);
+}
+
+static void finished(struct tend *t)
+{
+	tend_decide_fn *then = t->then;
+
+	t->then = NULL;
+	if (then)
+		return tend_again(t, then);
+	over(t, NULL);
+}
+
+/* ---- acting ---- */
+
+static void on_struck(void *data, const struct err *why)
+{
+	struct tend *t = data;
+
+	(void)why; /* what counts is what is seen now */
+	if (--t->struck > 0)
+		return;
+	crash_point("wrapper.struck");
+	tend_again(t, decide_seen);
+}
+
+/* TERM, the looks, then KILL. What was not begun as a wrapper may leave things behind: KILL. */
+static void strike(struct tend *t, const char *exec)
+{
+	static const enum constant looks[] = { CONSTANT_OBSERVE_1, CONSTANT_OBSERVE_2,
+					       CONSTANT_OBSERVE_3 };
+	struct exec_blow blow = { .signum = SIGKILL };
+	struct journal *j;
+	struct err ignored;
+
+	if (journal_find(&t->reactor->berthd->journals, t->w.sandbox, exec, &j, &ignored) < 0)
+		return; /* it will be seen what that means */
+	if (j->head.ask.flags & EXEC_WHOLE) {
+		blow.signum = SIGTERM;
+		for (size_t i = 0; i < array_len(looks); i++)
+			blow.grace_ms += constant_ms(looks[i], moment_now(t).divisor);
+	}
+	t->struck++;
+	exec_strike(t->reactor, j, &blow, on_struck, t);
+	journal_unref(j);
+}
+
+static void act_end(struct tend *t)
+{
+	char own[WRAPPER_EXEC_SIZE];
+
+	crash_point("wrapper.stop-begun");
+	wrapper_exec_id(own, t->w.name, &t->w.lease.instance);
+	t->struck = 1; /* until all are struck */
+	for (size_t i = 0; i < t->look.running.len; i++)
+		if (t->w.lease.session_wide || strcmp(t->look.running.items[i], own) == 0)
+			strike(t, t->look.running.items[i]);
+	on_struck(t, NULL);
+}
+
+static void act_observe(struct tend *t)
+{
+	tend_again(t, decide_seen);
+}
+
+static void act_spawn(struct tend *t)
+{
+	crash_point("wrapper.authorised");
+	t->spawn(t);
+}
+
+static void act_note(struct tend *t)
+{
+	char attempts[16];
+
+	snprintf(attempts, sizeof(attempts), "%u", t->w.lease.stop.attempts);
+	log_event(LOG_INFO, "asked to stop a wrapper again: nothing new", "sandbox", t->w.sandbox,
+		  "wrapper", t->w.name, "request_id", t->request, "state",
+		  lease_state_name(t->w.lease.state), "attempts", attempts, "why",
+		  t->w.lease.stop.last_error, NULL);
+	finished(t);
+}
+
+static void act_alert(struct tend *t)
+{
+	log_event(LOG_ERROR, "a wrapper is quarantined", "sandbox", t->w.sandbox, "wrapper",
+		  t->w.name, "request_id", t->request, "why", t->w.lease.stop.last_error, "do",
+		  "stop it again, or put its sandbox to sleep: that proves it gone", NULL);
+	finished(t);
+}
+
+/* clang-format off */
+static void (*const actions[LEASE_ACTION_COUNT])(struct tend *t) = {
+	[LEASE_ACT_NONE]	= finished,
+	[LEASE_ACT_NOTE]	= act_note,
+	[LEASE_ACT_SPAWN]	= act_spawn,
+	[LEASE_ACT_USE]		= finished,
+	[LEASE_ACT_SUPERVISE]	= finished,
+	[LEASE_ACT_TRY]		= finished, /* its alarm does */
+	[LEASE_ACT_END]		= act_end,
+	[LEASE_ACT_OBSERVE]	= act_observe,
+	[LEASE_ACT_ALERT]	= act_alert,
+	[LEASE_ACT_DRAIN]	= finished,
+};
+/* clang-format on */
+
+static void on_written(struct job *job)
+{
+	struct tend *t = container_of(job, struct tend, job);
+
+	if (job->failed && job->e.code == ERR_CONFLICT && ++t->tries < TRIES_MAX)
+		return tend_again(t, t->decide);
+	if (job->failed && job->e.code == ERR_CONFLICT)
+		err_set(&job->e, ERR_BUSY, "wrapper %s is being changed by others", t->w.name);
+	if (job->failed)
+		return over(t, &job->e);
+	log_event(LOG_INFO, "wrapper", "sandbox", t->w.sandbox, "wrapper", t->w.name, "state",
+		  lease_state_name(t->w.lease.state), "event", t->event, "instance",
+		  t->w.lease.instance.id, "request_id", t->request, NULL);
+	actions[t->action](t);
+}
+
+static void judge(struct tend *t)
+{
+	struct moment now = moment_now(t);
+	struct err e;
+	int n = t->decide(t, &now, &e);
+
+	if (n < 0)
+		return over(t, &e);
+	if (n == 0)
+		return finished(t);
+	t->job = (struct job){ .reactor = t->reactor, .run = write_lease, .done = on_written };
+	worker_submit(&t->reactor->berthd->workers, &t->job);
+}
+
+static void on_observed(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct tend *t = data;
+	static const struct node_observation nothing = { .process = PRESENCE_UNKNOWN };
+
+	(void)fd;
+	look_at_sandbox(why ? &nothing : &record->observation, &t->look);
+	judge(t);
+}
+
+static const struct node_call_events observed_events = { .on_done = on_observed };
+
+static void on_read(struct job *job)
+{
+	struct tend *t = container_of(job, struct tend, job);
+	struct node_target target = { .generation = t->sb.generation };
+
+	if (job->failed)
+		return over(t, &job->e);
+	if (t->sb.state == SANDBOX_READY)
+		return judge(t);
+	memcpy(target.request, t->request, sizeof(target.request));
+	memcpy(target.sandbox, t->sb.id, sizeof(target.sandbox));
+	node_call(&t->reactor->node, NODE_OBSERVE, &target, -1, &observed_events, t);
+}
+
+/* ---- beginning ---- */
+
+static void on_turn(struct turn *turn)
+{
+	struct tend *t = container_of(turn, struct tend, turn);
+
+	tend_again(t, t->decide);
+}
+
+static void prepare(struct tend *t, tend_decide_fn *decide, tend_fn *done)
+{
+	t->decide = decide;
+	t->done = done;
+	t->in_turn = true;
+	t->turn = (struct turn){ .reactor = t->reactor, .come = on_turn };
+	snprintf(t->turn.key, sizeof(t->turn.key), "%s %s", t->w.sandbox, t->w.name);
+}
+
+void tend_begin(struct tend *t, tend_decide_fn *decide, tend_fn *done)
+{
+	prepare(t, decide, done);
+	turn_take(&t->reactor->berthd->turns, &t->turn);
+}
+
+bool tend_try(struct tend *t, tend_decide_fn *decide, tend_fn *done)
+{
+	prepare(t, decide, done);
+	t->in_turn = turn_try(&t->reactor->berthd->turns, &t->turn);
+	return t->in_turn;
+}
+
+void tend_beside(struct tend *t, tend_decide_fn *decide, tend_fn *done)
+{
+	t->done = done;
+	tend_again(t, decide);
+}

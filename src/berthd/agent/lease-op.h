@@ -1,0 +1,80 @@
+/*
+ * A wrapper being tended: its lease is read, the wrapper looked at, core/lease decides,
+ * the lease is written, and only then something is done. What was seen afterwards is
+ * written again. Who was faster with a write is obeyed: it is read and decided anew.
+ */
+#pragma once
+
+#include "berthd/agent/name-lock.h"
+#include "berthd/agent/observe.h"
+#include "berthd/runtime/reactor.h"
+#include "store/sandbox.h"
+#include "store/wrapper.h"
+
+struct tend;
+typedef void tend_fn(struct tend *t, const struct err *why);
+
+/*
+ * By what was read and seen: apply events to t->w.lease. 1: write it, then do t->action.
+ * 0: there is nothing to write. -1: refused.
+ */
+typedef int tend_decide_fn(struct tend *t, const struct moment *now, struct err *e);
+
+struct tend {
+	struct reactor *reactor;
+	char request[NODE_REQUEST_SIZE];
+	char owner[SANDBOX_OWNER_SIZE];
+	bool all;  /* anybody's sandbox */
+	bool open; /* make the record if there is none */
+	struct turn turn;
+	bool in_turn;
+	struct job job;
+	struct sandbox sb;
+	struct wrapper w;    /* as it was read, then as it is decided */
+	struct lease before; /* as it was read */
+	uint64_t read_mono_ms;
+	struct look look;
+	enum lease_action action;
+	const char *event; /* for the log */
+	uint64_t attempt;  /* to stop it, that this carries out */
+	unsigned tries;
+	size_t struck;                 /* execs whose end is waited for */
+	tend_decide_fn *decide, *then; /* now; and when that is done */
+	void (*spawn)(struct tend *t);
+	bool failed; /* the answer is `why`, whatever else is still done */
+	struct err why;
+	tend_fn *done; /* the caller's; then it is the caller's to free */
+	void *data;
+};
+
+/* `owner` NULL: anybody's. */
+struct tend *tend_new(struct reactor *r, const char *request, const char *owner);
+void tend_name(struct tend *t, const char *sandbox, const char *name);
+void tend_free(struct tend *t);
+
+/* When its turn has come. */
+void tend_begin(struct tend *t, tend_decide_fn *decide, tend_fn *done);
+
+/* Only if nobody is at it. */
+must_check bool tend_try(struct tend *t, tend_decide_fn *decide, tend_fn *done);
+
+/* Beside whoever is at it: decides by the record alone, and acts on nothing. */
+void tend_beside(struct tend *t, tend_decide_fn *decide, tend_fn *done);
+
+/* From `spawn`: read, look and decide anew. */
+void tend_again(struct tend *t, tend_decide_fn *decide);
+
+/* ---- for those who decide ---- */
+
+must_check int tend_apply(struct tend *t, const struct lease_input *in, const struct moment *now,
+			  struct err *e);
+
+/* Ask for its end, and begin the first attempt in the same breath. */
+must_check int tend_stop(struct tend *t, enum lease_reason reason, const struct moment *now,
+			 struct err *e);
+
+/* Begin the attempt, or the look, that is due. */
+must_check int tend_attempt(struct tend *t, enum lease_event ev, const struct moment *now,
+			    struct err *e);
+
+int tend_only_look(struct tend *t, const struct moment *now, struct err *e);

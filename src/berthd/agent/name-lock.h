@@ -1,0 +1,38 @@
+/*
+ * One at a time: who tends a wrapper has its name to itself, on whatever loop, until
+ * it gives the turn to the next. So nobody observes between a launch's record and its
+ * exec.
+ */
+#pragma once
+
+#include <pthread.h>
+
+#include "berthd/runtime/worker.h"
+#include "core/sandbox.h"
+#include "core/wrapper.h"
+
+#define TURN_KEY_SIZE (SANDBOX_ID_SIZE + WRAPPER_NAME_SIZE)
+
+struct turn {
+	char key[TURN_KEY_SIZE];
+	struct reactor *reactor;
+	void (*come)(struct turn *t); /* on its reactor: it is ours */
+	struct job job;
+	struct turn *next;
+};
+
+struct turns {
+	pthread_mutex_t lock;
+	struct turn *first, **last; /* in the order they came; the first of a key has it */
+};
+
+void turns_init(struct turns *ts);
+void turns_done(struct turns *ts);
+
+/* `t->come` is called once, never from within. */
+void turn_take(struct turns *ts, struct turn *t);
+
+/* False, and nothing was done, if somebody has it. */
+must_check bool turn_try(struct turns *ts, struct turn *t);
+
+void turn_give(struct turns *ts, struct turn *t);

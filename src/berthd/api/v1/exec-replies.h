@@ -1,0 +1,32 @@
+/* Where a command's output goes. Each takes over what is in `b`, and `input` in it. */
+#pragma once
+
+#include "berthd/exec/exec.h"
+#include "berthd/exec/input.h"
+
+struct exec_ask {
+	struct exec_begin begin;
+	struct exec_input input; /* the whole standard input, or none */
+};
+
+void exec_json(struct request *rq, struct exec_ask *ask);   /* one answer */
+void exec_events(struct request *rq, struct exec_ask *ask); /* a stream */
+void exec_later(struct request *rq, struct exec_ask *ask);  /* an answer when it runs */
+void exec_tunnel(struct request *rq);                       /* frames, both ways */
+
+/* The request's Idempotency-Key into b->key and b->body, if it has one. */
+must_check int exec_read_key(const struct request *rq, struct exec_begin *b, struct err *e);
+
+/* A member `name` of these bytes, or `name`_base64 if they are no text. */
+void exec_stream_json(struct buf *json, const char *name, const struct buf *out, bool cut);
+
+/* What was said from a position on, as a stream: GET .../output. */
+struct exec_replay {
+	struct journal *journal; /* the caller's */
+	uint64_t from;
+	int only;    /* 0: both streams, or the FRAME_ type of the one wanted */
+	bool follow; /* until it ends; otherwise until it says nothing more now */
+};
+
+void exec_replay_events(struct request *rq, const struct exec_replay *r);
+void exec_replay_json(struct request *rq, const struct exec_replay *r);

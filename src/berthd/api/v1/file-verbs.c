@@ -1,0 +1,206 @@
+/* The operations whose answer is one JSON text. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "berthd/api/v1/file-call.h"
+#include "berthd/api/v1/files.h"
+#include "http/target.h"
+#include "lib/json.h"
+#include "lib/str.h"
+
+#define LIST_LIMIT     1000
+#define LIST_LIMIT_MAX 10000
+
+/* ---- one entry ---- */
+
+static void on_entry(struct file_call *c, const struct file_entry *x)
+{
+	buf_clear(&c->json); /* there is one; a guest that sends more gets its last word */
+	file_entry_json(&c->json, x);
+}
+
+static void entry_done(struct file_call *c, const struct file_done *done)
+{
+	bool created = done->count == 1 && c->ask.verb == FILE_MKDIR;
+	struct err e;
+
+	if (c->count == 0) {
+		err_set(&e, ERR_INTERNAL, "the sandbox's init gave no answer");
+		return file_call_fail(c, &e);
+	}
+	file_call_reply(c, created ? 201 : 200);
+}
+
+static const struct file_call_events entry_events = { .entry = on_entry, .done = entry_done };
+
+void files_stat(struct request *rq)
+{
+	struct file_request ask = { .verb = FILE_STAT };
+	struct err e;
+
+	if (file_query(rq, &ask, &e) < 0)
+		return request_fail(rq, &e);
+	file_call_begin(rq, &ask, NULL, &entry_events);
+}
+
+struct path_body {
+	char path[FILE_PATH_SIZE], from[FILE_PATH_SIZE], to[FILE_PATH_SIZE];
+	char mode[16];
+	bool parents, overwrite;
+};
+
+static const struct json_field mkdir_fields[] = {
+	JSON_FIELD_STR(path_body, path, .required = true),
+	JSON_FIELD_STR(path_body, mode),
+	JSON_FIELD_BOOL(path_body, parents),
+	JSON_FIELD_END
+};
+
+static const struct json_field move_fields[] = {
+	JSON_FIELD_STR(path_body, from, .required = true),
+	JSON_FIELD_STR(path_body, to, .required = true),
+	JSON_FIELD_BOOL(path_body, overwrite),
+	JSON_FIELD_END
+};
+
+void files_mkdir(struct request *rq)
+{
+	struct file_request ask = { .verb = FILE_MKDIR };
+	struct path_body body = { .mode = "" };
+	struct err e;
+
+	if (json_read(buf_str(&rq->body), rq->body.len, mkdir_fields, &body, &e) < 0 ||
+	    (body.mode[0] && file_mode(body.mode, &ask, &e) < 0))
+		return request_fail(rq, &e);
+	memcpy(ask.path, body.path, sizeof(ask.path));
+	ask.flags |= body.parents ? FILE_PARENTS : 0;
+	file_call_begin(rq, &ask, NULL, &entry_events);
+}
+
+void files_move(struct request *rq)
+{
+	struct file_request ask = { .verb = FILE_MOVE };
+	struct path_body body = { .mode = "" };
+	struct err e;
+
+	if (json_read(buf_str(&rq->body), rq->body.len, move_fields, &body, &e) < 0)
+		return request_fail(rq, &e);
+	memcpy(ask.path, body.from, sizeof(ask.path));
+	memcpy(ask.to, body.to, sizeof(ask.to));
+	ask.flags |= body.overwrite ? FILE_OVERWRITE : 0;
+	file_call_begin(rq, &ask, NULL, &entry_events);
+}
+
+/* ---- a count ---- */
+
+static void remove_done(struct file_call *c, const struct file_done *done)
+{
+	json_open(&c->json, '{');
+	json_int(&c->json, "removed", (int64_t)done->count);
+	buf_adds(&c->json, "}");
+	file_call_reply(c, 200);
+}
+
+static const struct file_call_events remove_events = { .done = remove_done };
+
+void files_remove(struct request *rq)
+{
+	struct file_request ask = { .verb = FILE_REMOVE };
+	struct err e;
+
+	if (file_query(rq, &ask, &e) < 0 ||
+	    file_query_flag(rq, "recursive", FILE_RECURSIVE, &ask, &e) < 0)
+		return request_fail(rq, &e);
+	file_call_begin(rq, &ask, NULL, &remove_events);
+}
+
+/* ---- a list ---- */
+
+static void list_opened(struct file_call *c)
+{
+	json_open(&c->json, '{');
+	json_key(&c->json, "entries");
+	json_open(&c->json, '[');
+	init_link_expect(c->link);
+}
+
+static void list_entry(struct file_call *c, const struct file_entry *x)
+{
+	struct err e;
+
+	if (c->count > c->ask.limit) {
+		err_set(&e, ERR_INTERNAL, "the sandbox's init sent more entries than asked for");
+		return file_call_fail(c, &e);
+	}
+	file_entry_json(&c->json, x);
+	memcpy(c->last, x->path, sizeof(c->last));
+}
+
+/* Where the next page begins: a path may be no text, so it goes as hex. */
+static void list_done(struct file_call *c, const struct file_done *done)
+{
+	char next[2 * FILE_PATH_SIZE + 1] = "";
+
+	if (done->count > 0)
+		str_hex(next, c->last, strlen(c->last));
+	buf_adds(&c->json, "]");
+	json_str(&c->json, "next", next);
+	buf_adds(&c->json, "}");
+	file_call_reply(c, 200);
+}
+
+static const struct file_call_events list_events = {
+	.opened = list_opened,
+	.entry = list_entry,
+	.done = list_done,
+};
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static int read_after(const struct request *rq, char to[FILE_PATH_SIZE], struct err *e)
+{
+	char hex[2 * FILE_PATH_SIZE] = "";
+	bool found;
+	size_t len;
+
+	if (http_query(rq->x->query, "after", hex, sizeof(hex), &found, e) < 0)
+		return -1;
+	len = strlen(hex);
+	for (size_t i = 0; i < len; i += 2) {
+		int high = hex_value(hex[i]), low = hex_value(hex[i + 1]);
+
+		if (high < 0 || low < 0 || high + low == 0)
+			return err_set(e, ERR_INVALID, "after is not the \"next\" of a page");
+		to[i / 2] = (char)(high * 16 + low);
+	}
+	to[len / 2] = '\0';
+	return 0;
+}
+
+void files_list(struct request *rq)
+{
+	struct file_request ask = { .verb = FILE_LIST, .limit = LIST_LIMIT };
+	char text[32] = "";
+	uint64_t limit;
+	bool found;
+	struct err e;
+
+	if (file_query(rq, &ask, &e) < 0 ||
+	    file_query_flag(rq, "recursive", FILE_RECURSIVE, &ask, &e) < 0 ||
+	    read_after(rq, ask.to, &e) < 0 ||
+	    http_query(rq->x->query, "limit", text, sizeof(text), &found, &e) < 0 ||
+	    (found && str_u64(text, &limit, &e) < 0))
+		return request_fail(rq, &e);
+	if (found && (limit == 0 || limit > LIST_LIMIT_MAX)) {
+		err_set(&e, ERR_INVALID, "limit is 1 to %d", LIST_LIMIT_MAX);
+		return request_fail(rq, &e);
+	}
+	if (found)
+		ask.limit = (uint32_t)limit;
+	file_call_begin(rq, &ask, NULL, &list_events);
+}

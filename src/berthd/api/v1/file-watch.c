@@ -1,0 +1,56 @@
+/* GET files/watch: changes as events, until the client has seen enough. */
+#include <string.h>
+
+#include "berthd/api/v1/file-call.h"
+#include "berthd/api/v1/files.h"
+#include "lib/json.h"
+
+static void on_opened(struct file_call *c)
+{
+	init_link_expect(c->link); /* init ticks while nothing changes */
+}
+
+/* A client that does not read is not waited for: the engine ends its stream when it is full. */
+static void on_change(struct file_call *c, const struct file_change *x)
+{
+	cleanup(buf_done) struct buf json = buf_make(64 * 1024);
+	const char *name = "change";
+
+	if (!c->streaming) {
+		c->streaming = c->events_sent = true;
+		request_stream(c->rq);
+	}
+	if (x->type == FILE_CHANGE_WATCHING || x->type == FILE_CHANGE_OVERFLOW)
+		name = file_change_name(x->type);
+	json_open(&json, '{');
+	if (strcmp(name, "change") == 0)
+		json_str(&json, "type", file_change_name(x->type));
+	file_json_name(&json, "path", x->path);
+	if (x->type == FILE_CHANGE_MOVED)
+		file_json_name(&json, "to", x->to);
+	buf_adds(&json, "}");
+	(void)request_event(c->rq, name, &json);
+}
+
+static void on_done(struct file_call *c, const struct file_done *done)
+{
+	(void)done;
+	file_call_end(c, 200);
+}
+
+static const struct file_call_events events = {
+	.opened = on_opened,
+	.change = on_change,
+	.done = on_done,
+};
+
+void files_watch(struct request *rq)
+{
+	struct file_request ask = { .verb = FILE_WATCH };
+	struct err e;
+
+	if (file_query(rq, &ask, &e) < 0 ||
+	    file_query_flag(rq, "recursive", FILE_RECURSIVE, &ask, &e) < 0)
+		return request_fail(rq, &e);
+	file_call_begin(rq, &ask, NULL, &events);
+}

@@ -1,0 +1,268 @@
+/*
+ * git, run in the sandbox by a script of ours. A password or token reaches it on
+ * the script's standard input, from where a credential helper hands it to git by a
+ * pipe: it is in no argument, no environment, no file and no journal.
+ */
+#include "berthd/api/v1/git-checkout.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "berthd/api/v1/exec-replies.h"
+#include "berthd/exec/git-sweep.h"
+#include "core/git.h"
+#include "lib/id.h"
+#include "lib/json.h"
+#include "lib/str.h"
+
+#define SAID_MAX  (64UL * 1024) /* of each stream */
+#define ASK_TIMES 4             /* how often git may ask for the credentials */
+
+/* clang-format off */
+static const char script[] =
+	"p=$1 u=$2 d=$3 b=$4 r=$5 o=$6 t=$7\n"
+	"command -v git >/dev/null 2>&1 || exit 97\n"
+	"if [ -e \"$p\" ] || [ -L \"$p\" ]; then\n"
+	"	[ -d \"$p\" ] && [ -z \"$(ls -A \"$p\")\" ] || exit 98\n"
+	"fi\n"
+	"exec 3<&0 </dev/null\n"
+	"unset GIT_TRACE GIT_TRACE_CURL GIT_TRACE_PACKET GIT_CURL_VERBOSE GIT_DIR GIT_WORK_TREE\n"
+	"trap 'rm -rf \"$t\"' EXIT\n"
+	"mkdir -p \"${t%/*}/\" || exit 1\n"
+	"h='!f() { test \"$1\" = get || exit 0; read -r a <&3; read -r b <&3;"
+	" printf \"%s\\n%s\\n\" \"$a\" \"$b\"; }; f'\n"
+	"g() { git -c credential.helper= ${o:+-c \"credential.$o.helper=$h\"} \"$@\"; }\n"
+	"set --\n"
+	"[ \"$d\" = 0 ] || set -- --depth \"$d\"\n"
+	"if [ -n \"$r\" ]; then\n"
+	"	g clone -q --no-checkout \"$@\" -- \"$u\" \"$t\" || exit $?\n"
+	"	if git -C \"$t\" rev-parse -q --verify \"$r^{commit}\" >/dev/null 2>&1; then\n"
+	"		git -C \"$t\" checkout -q --detach \"$r\" || exit $?\n"
+	"	else\n"
+	"		g -C \"$t\" fetch -q \"$@\" origin \"$r\" || exit $?\n"
+	"		git -C \"$t\" checkout -q --detach FETCH_HEAD || exit $?\n"
+	"	fi\n"
+	"else\n"
+	"	g clone -q \"$@\" ${b:+--branch \"$b\"} -- \"$u\" \"$t\" || exit $?\n"
+	"fi\n"
+	"c=$(git -C \"$t\" rev-parse -q --verify HEAD)\n"
+	"n=$(git -C \"$t\" symbolic-ref -q --short HEAD)\n"
+	"rmdir \"$p\" 2>/dev/null\n"
+	"[ -e \"$p\" ] && exit 98\n"
+	"mv \"$t\" \"$p\" || exit 1\n"
+	"printf '%s\\n%s\\n' \"$c\" \"$n\"\n";
+
+static const char *const environment[] = {
+	"LC_ALL=C",
+	"GIT_TERMINAL_PROMPT=0",
+	"GIT_ASKPASS=",
+	"SSH_ASKPASS=",
+	"GIT_ALLOW_PROTOCOL=https:http:git:file",
+};
+/* clang-format on */
+
+struct checkout {
+	struct request *rq;
+	struct git_checkout ask;
+	struct tail *tail;
+	struct exec_input input;
+	struct buf out[2];
+	char temp[GIT_PATH_SIZE]; /* where it is put together */
+	struct err why;
+};
+
+static const struct json_field fields[] = {
+	JSON_FIELD_STR(git_checkout, url, .required = true),
+	JSON_FIELD_STR(git_checkout, branch),
+	JSON_FIELD_STR(git_checkout, ref),
+	JSON_FIELD_STR(git_checkout, path),
+	JSON_FIELD_STR(git_checkout, username),
+	JSON_FIELD_STR(git_checkout, password),
+	{ "token", JSON_STR, offsetof(struct git_checkout, password), GIT_SECRET_SIZE, false },
+	JSON_FIELD_INT(git_checkout, depth),
+	JSON_FIELD_INT(git_checkout, timeout_ms),
+	JSON_FIELD_END
+};
+
+/* The request is the caller's to answer. */
+static struct request *checkout_free(struct checkout *k)
+{
+	struct request *rq = k->rq;
+
+	if (k->tail)
+		tail_close(k->tail);
+	exec_input_done(&k->input);
+	buf_done(&k->out[0]);
+	buf_done(&k->out[1]);
+	explicit_bzero(&k->ask, sizeof(k->ask));
+	free(k);
+	return rq;
+}
+
+static void on_started(struct tail *t, uint32_t pid)
+{
+	struct checkout *k = t->data;
+
+	(void)pid;
+	exec_input_send(&k->input, t->exec);
+}
+
+static bool on_output(struct tail *t, enum frame_type stream, uint8_t *data, size_t len)
+{
+	struct checkout *k = t->data;
+
+	buf_add(&k->out[stream == FRAME_STDERR], data, len); /* what is too much is not needed */
+	return false;
+}
+
+static void on_gap(struct tail *t, uint64_t bytes)
+{
+	(void)t, (void)bytes;
+}
+
+static void add_text(struct buf *json, const char *name, const char *text, size_t len)
+{
+	json_key(json, name);
+	if (len > 0 && utf8_valid_prefix(text, len) == len)
+		json_add_text(json, text, len);
+	else
+		buf_adds(json, "null");
+}
+
+static void answer(struct checkout *k)
+{
+	cleanup(buf_done) struct buf json = buf_make(64 * 1024);
+	const char *commit = buf_str(&k->out[0]), *branch = strchr(commit, '\n');
+	size_t commit_len = strcspn(commit, "\n"), branch_len;
+
+	branch = branch ? branch + 1 : "";
+	branch_len = strcspn(branch, "\n");
+	json_open(&json, '{');
+	json_str(&json, "path", k->ask.path);
+	add_text(&json, "commit", commit, commit_len); /* an empty repository has none */
+	add_text(&json, "branch", branch, branch_len);
+	buf_adds(&json, "}");
+	request_reply(checkout_free(k), 200, &json);
+}
+
+static void on_swept(void *data)
+{
+	struct checkout *k = data;
+	struct err e = k->why;
+
+	request_fail(checkout_free(k), &e);
+}
+
+/* The script was ended in the middle: what it began goes, then the answer. */
+static void sweep_and_fail(struct checkout *k)
+{
+	struct request *rq = k->rq;
+	struct init_way_ask way = { .reactor = rq->reactor,
+				    .request = rq->id,
+				    .owner = request_owner(rq),
+				    .sandbox = rq->param };
+
+	rq->on_gone = NULL;
+	git_sweep(&way, k->temp, on_swept, k);
+}
+
+static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
+{
+	struct checkout *k = t->data;
+
+	tail_close(take_ptr(k->tail));
+	if (why) {
+		k->why = *why;
+		return on_swept(k);
+	}
+	if (exit->kind == EXEC_EXITED && exit->code == 0)
+		return answer(k);
+	if (exit->kind == EXEC_EXITED) {
+		git_failure((int)exit->code, buf_str(&k->out[1]), &k->why);
+		return on_swept(k);
+	}
+	if (exit->kind == EXEC_TIMED_OUT) {
+		git_timed_out(&k->ask, &k->why);
+	} else {
+		err_set(&k->why, ERR_TIMEOUT, "git was ended in the middle: %s",
+			exec_kind_name(exit->kind));
+		err_fix(&k->why, "Look whether it is there; if not, send it again, without the "
+				 "Idempotency-Key it had.");
+	}
+	sweep_and_fail(k);
+}
+
+static const struct tail_events sink = { on_started, on_output, on_gap, NULL, on_finished };
+
+/* Nobody waits for it: it is killed, as any command is. */
+static void on_gone(struct request *rq)
+{
+	struct checkout *k = rq->data;
+
+	exec_abandon(k->tail);
+	request_end(checkout_free(k), 499);
+}
+
+static char *credentials(const struct git_checkout *c)
+{
+	cleanup(buf_done) struct buf text = buf_make(ASK_TIMES * 4 * GIT_SECRET_SIZE);
+
+	if (!c->password[0])
+		return NULL;
+	for (int i = 0; i < ASK_TIMES; i++)
+		buf_addf(&text, "username=%s\npassword=%s\n", c->username, c->password);
+	return take_ptr(text.data);
+}
+
+static void make_command(const struct checkout *k, struct exec_request *q)
+{
+	char origin[GIT_URL_SIZE], depth[24];
+	const char *argv[] = { "/bin/sh", "-c", script, "git-checkout", k->ask.path,
+			       k->ask.url, depth, k->ask.branch, k->ask.ref, origin,
+			       k->temp };
+
+	git_origin(&k->ask, origin);
+	snprintf(depth, sizeof(depth), "%lld", (long long)k->ask.depth);
+	if (!k->ask.password[0])
+		origin[0] = '\0';
+	for (size_t i = 0; i < array_len(argv); i++)
+		strv_add(&q->argv, argv[i]);
+	for (size_t i = 0; i < array_len(environment); i++)
+		strv_add(&q->env, environment[i]);
+	memcpy(q->cwd, "/", 2);
+	q->timeout_ms = (uint64_t)k->ask.timeout_ms;
+	q->flags = k->ask.password[0] ? EXEC_STDIN : 0;
+}
+
+/* Beside the target, so that it can take its place in one step. */
+static void choose_temp(struct checkout *k)
+{
+	const char *slash = strrchr(k->ask.path, '/');
+	char random[13];
+
+	id_random(random, 12);
+	snprintf(k->temp, sizeof(k->temp), "%.*s/.berth-git-%s", (int)(slash - k->ask.path),
+		 k->ask.path, random);
+}
+
+void git_checkout(struct request *rq)
+{
+	struct exec_begin begin = { .sandbox = rq->param };
+	struct checkout *k = xcalloc(1, sizeof(*k));
+	struct err e;
+
+	k->rq = rq;
+	k->out[0] = buf_make(SAID_MAX);
+	k->out[1] = buf_make(SAID_MAX);
+	if (json_read(buf_str(&rq->body), rq->body.len, fields, &k->ask, &e) < 0 ||
+	    git_checkout_check(&k->ask, &e) < 0 || exec_read_key(rq, &begin, &e) < 0)
+		return request_fail(checkout_free(k), &e);
+	choose_temp(k);
+	make_command(k, &begin.ask);
+	exec_input_init(&k->input, credentials(&k->ask));
+	k->tail = tail_new(rq->reactor, &sink, k);
+	rq->data = k;
+	rq->on_gone = on_gone;
+	exec_begin(rq, &begin, k->tail);
+}

@@ -1,0 +1,36 @@
+/*
+ * This host's lease: kept in the database, told to berth-node, and lost when it
+ * must be. The decisions are core/host-lease's; this carries them out, on the
+ * first reactor and with a database connection of its own, so that no queue of
+ * requests ever stands between a host and its lease.
+ *
+ * It also looks after the others: whose lease and margin are over is taken over,
+ * and what ran there begins anew on hosts that live.
+ */
+#pragma once
+
+#include "berthd/runtime/reactor.h"
+#include "core/host-lease.h"
+
+struct host_keeper;
+
+/* NULL and no error: leases are off, and this host may always run what it has. */
+must_check int host_keeper_begin(struct reactor *r, struct host_keeper **ret, struct err *e);
+void host_keeper_end(struct host_keeper *k); /* NULL is fine; then its reactor may be closed */
+
+/* berth-node was reached: without leases it is told so, whatever it was told before. */
+void host_keeper_node_up(struct reactor *r);
+
+/* From any thread. May sandboxes run here now; ERR_BUSY says why not. NULL is fine. */
+must_check int host_keeper_check(const struct host_keeper *k, struct err *e);
+
+/* ERR_BUSY once the database has not answered for so long that all is frozen. */
+must_check int host_keeper_cut_off(const struct host_keeper *k, struct err *e);
+const char *host_keeper_word(const struct host_keeper *k); /* "live", "frozen", ..., "off" */
+bool host_keeper_runs(const struct host_keeper *k);
+
+/*
+ * From any thread. Whoever means to start something remembers it when the wish was
+ * written, and compares before each act: under another epoch it is not ours any more.
+ */
+uint64_t host_keeper_epoch(const struct host_keeper *k); /* 0 for NULL */

@@ -1,0 +1,33 @@
+/*
+ * The passes that were shown here, so that each is taken once: a pass of the last
+ * minute whose nonce is not known yet. Two sets of nonces, of which the older one
+ * is emptied when all that is in it is too old anyway.
+ *
+ * The time is the cell's: the database's, carried on by a clock that never jumps.
+ */
+#pragma once
+
+#include <pthread.h>
+
+#include "berthd/cluster/peer-token.h"
+
+#define PASS_VALID_MS 60000       /* older, or so far ahead: refused */
+#define PASS_SEEN_MAX (1UL << 20) /* nonces of two minutes; beyond: busy */
+
+struct pass_set {
+	uint64_t *slots; /* open addressing; 0: empty */
+	size_t size, count;
+};
+
+struct pass_seen {
+	pthread_mutex_t lock;
+	struct pass_set now, before;
+	uint64_t since_ms;
+};
+
+void pass_seen_init(struct pass_seen *s);
+void pass_seen_done(struct pass_seen *s);
+
+/* ERR_DENIED: it is too old, or was shown before. ERR_BUSY: too many at once. */
+must_check int pass_seen_take(struct pass_seen *s, const struct pass *p, uint64_t now_ms,
+			      struct err *e);

@@ -1,0 +1,215 @@
+#include "berthd/control/capacity.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "berthd/control/reconcile.h"
+#include "berthd/runtime/berthd.h"
+#include "lib/log.h"
+#include "lib/str.h"
+#include "lib/time.h"
+
+#define EVERY_MS     1000
+#define KNOWN_MS     10000
+#define LOOK_MS      100
+#define CLEAR_MS     5000 /* for leftovers to be looked for */
+#define MB           (1024 * 1024)
+#define KEEP_SHARE   10 /* of what is small: one tenth is kept */
+#define UNLIMITED_MB (UINT64_MAX / 1024)
+
+struct measuring {
+	struct reactor *reactor;
+	char request[NODE_REQUEST_SIZE];
+	room_fn *done;
+	void *data;
+	uv_timer_t timer; /* of room_clear() */
+	uint64_t until_ms;
+};
+
+/* How often it may be promised; 0: promises of it are not counted. */
+static uint64_t promisable(uint64_t total, uint64_t times)
+{
+	if (times == 0 || total > UNLIMITED_MB / times)
+		return UNLIMITED_MB;
+	return total * times;
+}
+
+/* What the setting says, or a tenth, or `most` if that is less. */
+static uint64_t kept(uint64_t setting, uint64_t total, uint64_t most)
+{
+	if (setting)
+		return setting;
+	return total / KEEP_SHARE < most ? total / KEEP_SHARE : most;
+}
+
+static struct placement_host room_of(const struct berthd *b, const struct node_capacity *c)
+{
+	const struct berthd_settings *set = &b->settings;
+	uint64_t disk_mb = c->disk_total / MB, memory_mb = c->memory_total / MB;
+	struct placement_host h = {
+		.lease = { .state = HOST_LIVE },
+		.sandboxes_max = (unsigned)set->sandboxes_max,
+		.disk_known = c->disk_total > 0,
+		.disk_free_mb = c->disk_available / MB,
+		.disk_keep_mb = kept(set->disk_keep_mb, disk_mb, LOW_DISK_MB),
+		.memory_free_mb = c->memory_available / MB,
+		.memory_keep_mb = kept(set->memory_keep_mb, memory_mb, LOW_MEMORY_MB),
+	};
+
+	h.total.of[RESOURCE_MEMORY_MB] = promisable(memory_mb, set->overcommit_memory);
+	h.total.of[RESOURCE_DISK_MB] = promisable(disk_mb, set->overcommit_disk);
+	h.total.of[RESOURCE_CPU_MILLI] = promisable(c->cpus * 1000UL, set->overcommit_cpu);
+	h.total.of[RESOURCE_PIDS] = UNLIMITED_MB;
+	h.most.of[LIMIT_MEMORY_MB] = (int64_t)memory_mb;
+	h.most.of[LIMIT_DISK_MB] = (int64_t)disk_mb;
+	h.most.of[LIMIT_PIDS] = c->pids;
+	h.most.of[LIMIT_OPEN_FILES] = c->open_files;
+	return h;
+}
+
+struct host_capacity room_capacity_of(const struct node_capacity *c)
+{
+	struct host_capacity of = {
+		.cpus = c->cpus,
+		.memory_mb = c->memory_total / MB,
+		.memory_free_mb = c->memory_available / MB,
+		.disk_mb = c->disk_total / MB,
+		.disk_free_mb = c->disk_available / MB,
+	};
+
+	(void)!str_copy(of.runtimes, sizeof(of.runtimes), c->runtimes);
+	return of;
+}
+
+void room_capacity(struct berthd *b, struct host_capacity *ret)
+{
+	pthread_mutex_lock(&b->room.lock);
+	*ret = b->room.capacity;
+	pthread_mutex_unlock(&b->room.lock);
+}
+
+/* One that lives and has room for anything, but whose disk nobody could look at. */
+static struct placement_host unknown_room(void)
+{
+	struct placement_host h = { .lease = { .state = HOST_LIVE }, .sandboxes_max = UINT32_MAX };
+
+	for (int i = 0; i < RESOURCE_COUNT; i++)
+		h.total.of[i] = UNLIMITED_MB;
+	return h;
+}
+
+static void on_tick_measured(void *data, const struct placement_host *room, const struct err *why)
+{
+	(void)data, (void)room, (void)why; /* it is remembered: that was all */
+}
+
+static void on_capacity(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct measuring *m = data;
+	struct berthd *b = m->reactor->berthd;
+	struct placement_host room;
+
+	(void)fd;
+	room = why ? unknown_room() : room_of(b, &record->capacity);
+	pthread_mutex_lock(&b->room.lock);
+	b->room.host = room;
+	if (!why)
+		b->room.capacity = room_capacity_of(&record->capacity);
+	b->room.measured_ms = time_mono_ms();
+	b->room.asking = b->room.asking && m->done != on_tick_measured;
+	pthread_mutex_unlock(&b->room.lock);
+	m->done(m->data, &room, NULL);
+	free(m);
+}
+
+static const struct node_call_events capacity_events = { .on_done = on_capacity };
+
+static void measure_now(struct measuring *m)
+{
+	struct node_cursor ask = { 0 };
+
+	memcpy(ask.request, m->request, sizeof(ask.request));
+	node_call(&m->reactor->node, NODE_CAPACITY, &ask, -1, &capacity_events, m);
+}
+
+static struct measuring *measuring_new(struct reactor *r, const char *request, room_fn *done,
+				       void *data)
+{
+	struct measuring *m = xcalloc(1, sizeof(*m));
+
+	m->reactor = r;
+	m->done = done;
+	m->data = data;
+	(void)!str_copy(m->request, sizeof(m->request), request);
+	return m;
+}
+
+/* One question at a time: a berth-node that does not answer is not asked ever more. */
+static void on_tick(uv_timer_t *timer)
+{
+	struct reactor *r = timer->data;
+	struct berthd *b = r->berthd;
+	bool busy;
+
+	pthread_mutex_lock(&b->room.lock);
+	busy = b->room.asking;
+	b->room.asking = true;
+	pthread_mutex_unlock(&b->room.lock);
+	if (!busy)
+		measure_now(measuring_new(r, "room", on_tick_measured, NULL));
+}
+
+void room_begin(struct reactor *r)
+{
+	uv_timer_init(&r->loop, &r->berthd->room.timer);
+	r->berthd->room.timer.data = r;
+	uv_timer_start(&r->berthd->room.timer, on_tick, 0, EVERY_MS);
+}
+
+void room_end(struct reactor *r)
+{
+	uv_close((uv_handle_t *)&r->berthd->room.timer, NULL);
+}
+
+void room_measure(struct reactor *r, const char *request, room_fn *done, void *data)
+{
+	struct berthd *b = r->berthd;
+	struct placement_host room;
+	uint64_t measured;
+
+	pthread_mutex_lock(&b->room.lock);
+	room = b->room.host;
+	measured = b->room.measured_ms;
+	pthread_mutex_unlock(&b->room.lock);
+	if (!measured)
+		return measure_now(measuring_new(r, request, done, data));
+	if (time_mono_ms() - measured > KNOWN_MS)
+		room = unknown_room();
+	done(data, &room, NULL);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	measure_now(handle->data);
+}
+
+static void on_look(uv_timer_t *timer)
+{
+	struct measuring *m = timer->data;
+
+	if (reconcile_looks(m->reactor->berthd->reconcile) && time_mono_ms() < m->until_ms)
+		return;
+	uv_close((uv_handle_t *)timer, on_timer_closed);
+}
+
+void room_clear(struct reactor *r, const char *request, room_fn *done, void *data)
+{
+	struct measuring *m = measuring_new(r, request, done, data);
+
+	log_event(LOG_WARN, "no room: leftovers are looked for", "request_id", request, NULL);
+	reconcile_look(r->berthd->reconcile);
+	m->until_ms = time_mono_ms() + CLEAR_MS;
+	uv_timer_init(&r->loop, &m->timer);
+	m->timer.data = m;
+	uv_timer_start(&m->timer, on_look, LOOK_MS, LOOK_MS);
+}

@@ -1,0 +1,32 @@
+/*
+ * Whether this host has room for one more: what it has is measured, what it
+ * promised is summed up with the record that is written. A host that cannot be
+ * measured takes nothing, and nothing is destroyed to make room but what the
+ * records have proven gone.
+ */
+#pragma once
+
+#include "berthd/control/transition.h"
+#include "store/host.h"
+
+typedef void room_fn(void *data, const struct placement_host *room, const struct err *why);
+
+/* Measure every second from now on, until room_end(). */
+void room_begin(struct reactor *r);
+void room_end(struct reactor *r);
+
+/*
+ * What the host has, as measured last; if berth-node has not answered for a
+ * while, a room of which nothing is known, which takes nothing. Waits only for
+ * the first measure of all. `done` may be called from within.
+ */
+void room_measure(struct reactor *r, const char *request, room_fn *done, void *data);
+
+/* The same as figures for people, from any thread; as it was measured last. */
+void room_capacity(struct berthd *b, struct host_capacity *ret);
+
+/* What berth-node says of the host, in the units of a host's row. */
+struct host_capacity room_capacity_of(const struct node_capacity *c);
+
+/* Have leftovers looked for and removed, then measure again. */
+void room_clear(struct reactor *r, const char *request, room_fn *done, void *data);

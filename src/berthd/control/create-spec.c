@@ -1,0 +1,400 @@
+#include "berthd/control/create-spec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "berthd/api/v1/network.h"
+#include "berthd/control/limits.h"
+#include "berthd/runtime/berthd.h"
+#include "core/label.h"
+#include "lib/crash.h"
+#include "lib/json.h"
+#include "lib/str.h"
+#include "store/policy.h"
+#include "store/profile.h"
+
+#define TRIES 5 /* to find or insert, while others insert and delete the same */
+
+struct body {
+	struct sandbox_spec spec;
+	struct strv labels, env;
+	char *identity, *network;
+	bool has_labels, has_env, has_keep_alive; /* an empty map is not none */
+};
+
+/* clang-format off */
+#define SPEC_FIELD(kind, member, ...) \
+	{ #member, kind, offsetof(struct body, spec.member), \
+	  sizeof(((struct body *)0)->spec.member), __VA_ARGS__ }
+static const struct json_field body_fields[] = {
+	SPEC_FIELD(JSON_STR, image, .required = true),
+	SPEC_FIELD(JSON_STR, runtime),
+	SPEC_FIELD(JSON_STR, host),
+	LIMITS_FIELDS(body, spec.limits),
+	SPEC_FIELD(JSON_STR, name),
+	SPEC_FIELD(JSON_INT, sleep_after_ms),
+	SPEC_FIELD(JSON_BOOL, keep_alive, JSON_GIVEN(body, has_keep_alive)),
+	SPEC_FIELD(JSON_INT, lifetime_ms),
+	SPEC_FIELD(JSON_STR, profile),
+	JSON_FIELD_MAP(body, labels, JSON_GIVEN(body, has_labels)),
+	JSON_FIELD_MAP(body, env, JSON_GIVEN(body, has_env)),
+	JSON_FIELD_RAW(body, identity),
+	JSON_FIELD_RAW(body, network),
+	JSON_FIELD_END
+};
+/* clang-format on */
+
+static const struct json_field identity_fields[] = {
+	JSON_FIELD_STR(intent_identity, org),
+	JSON_FIELD_STR(intent_identity, user),
+	JSON_FIELD_STR(intent_identity, bot),
+	JSON_FIELD_STR(intent_identity, session),
+	JSON_FIELD_END
+};
+
+static void body_done(struct body *b)
+{
+	strv_done(&b->labels);
+	strv_done(&b->env);
+	free(b->identity);
+	free(b->network);
+}
+
+static int map_text(const char *what, const struct strv *map, char *out, size_t size,
+		    struct err *e)
+{
+	cleanup(buf_done) struct buf text = buf_make(size - 1);
+
+	json_map(&text, map);
+	if (buf_overflowed(&text))
+		return err_set(e, ERR_INVALID, "%s: more than %zu bytes as JSON", what, size - 1);
+	memcpy(out, buf_str(&text), text.len + 1);
+	return 0;
+}
+
+int intent_labels(const struct strv *labels, char out[SANDBOX_LABELS_SIZE], struct err *e)
+{
+	if (labels_check(labels, e) < 0)
+		return -1;
+	/* The database writes a blank behind each colon and comma. */
+	return map_text("labels", labels, out, SANDBOX_LABELS_SIZE - 2 * LABELS_MAX, e);
+}
+
+int intent_env(const struct strv *env, char out[SANDBOX_ENV_SIZE], struct err *e)
+{
+	return env_check(env, e) < 0 ? -1 : map_text("env", env, out, SANDBOX_ENV_SIZE, e);
+}
+
+static int read_identity(const char *text, struct intent_identity *who, struct err *e)
+{
+	struct intent_identity got = { .given = true };
+	struct identity id = { got.org, got.user, got.bot, got.session, 0 };
+	char key[IDENTITY_KEY_SIZE];
+
+	if (json_read(text, strlen(text), identity_fields, &got, e) < 0)
+		return err_wrap(e, "identity");
+	if (got.session[0] && identity_session_key(&id, key, e) < 0)
+		return -1;
+	/* A session may be all there is; whatever else is named must make a whole. */
+	if ((!got.session[0] || got.user[0] || got.org[0] || got.bot[0]) &&
+	    identity_shared_key(&id, key, e) < 0)
+		return -1;
+	*who = got;
+	return 0;
+}
+
+static int check_spec(const struct sandbox_spec *spec, struct err *e)
+{
+	struct sandbox_spec filled = *spec;
+
+	if (filled.sleep_after_ms == SANDBOX_OPEN)
+		filled.sleep_after_ms = 0;
+	if (filled.lifetime_ms == SANDBOX_OPEN)
+		filled.lifetime_ms = 0;
+	return sandbox_spec_check(&filled, e);
+}
+
+/* What was said, as long as nothing is filled in. */
+static void keep_asked(const struct body *b, struct change *c)
+{
+	c->asked = xcalloc(1, sizeof(*c->asked));
+	*c->asked = (struct sandbox_asked){
+		.spec = c->spec,
+		.labels = b->has_labels,
+		.env = b->has_env,
+		.keep_alive = b->has_keep_alive,
+		.network = c->network,
+	};
+}
+
+int intent_read(const struct request *rq, struct change *c, struct err *e)
+{
+	cleanup(body_done) struct body b = { 0 };
+
+	b.spec.limits = limits_open();
+	b.spec.sleep_after_ms = b.spec.lifetime_ms = SANDBOX_OPEN;
+	if (json_read(buf_str(&rq->body), rq->body.len, body_fields, &b, e) < 0 ||
+	    intent_labels(&b.labels, b.spec.labels, e) < 0 ||
+	    intent_env(&b.env, b.spec.env, e) < 0 ||
+	    (b.identity && read_identity(b.identity, &c->who, e) < 0) ||
+	    check_spec(&b.spec, e) < 0)
+		return -1;
+	if (b.network && network_check(&rq->key, b.network, strlen(b.network), e) < 0)
+		return err_wrap(e, "network");
+	if (b.identity && b.spec.name[0])
+		return err_set(e, ERR_INVALID, "give either identity or name, and not both");
+	c->spec = b.spec;
+	c->network = take_ptr(b.network);
+	keep_asked(&b, c);
+	return 0;
+}
+
+/* ---- on a worker ---- */
+
+static int choose(struct store *s, const struct policy_caller *caller, struct policy_choice *ret,
+		  struct err *e)
+{
+	cleanup(free_ptr) struct policy *rows = NULL;
+	size_t n = 0;
+
+	if (store_policy_list(s, &rows, &n, e) < 0)
+		return -1;
+	*ret = policy_choose(rows, n, caller);
+	return 0;
+}
+
+/* What holds for this session: as it was decided, or as it is decided now and stored. */
+static int decide_session(struct change *c, struct store *s, const struct identity *id,
+			  struct agent_session *ret, struct err *e)
+{
+	struct policy_caller caller = { id->org, id->user, id->session };
+	struct agent_session decided = { 0 };
+	struct err ignored;
+
+	if (store_session_get(s, c->sb.owner, id->session, ret, e) == 0)
+		return 0;
+	if (e->code != ERR_NOT_FOUND || choose(s, &caller, &decided.choice, e) < 0)
+		return -1;
+	/* Without a user there is nobody to share with. */
+	if (decided.choice.isolation == POLICY_SHARED &&
+	    identity_shared_key(id, decided.identity_key, &ignored) < 0)
+		decided.choice.isolation = POLICY_PER_SESSION;
+	if (decided.choice.isolation == POLICY_PER_SESSION &&
+	    identity_session_key(id, decided.identity_key, e) < 0)
+		return -1;
+	if (store_session_put(s, c->sb.owner, id->session, &decided, ret, e) < 0)
+		return -1;
+	crash_point("life.session-decided");
+	return 0;
+}
+
+static int decide_shared(struct store *s, const struct identity *id, struct agent_session *ret,
+			 struct err *e)
+{
+	struct policy_caller caller = { id->org, id->user, NULL };
+	struct policy_choice choice;
+
+	if (identity_shared_key(id, ret->identity_key, e) < 0 ||
+	    choose(s, &caller, &choice, e) < 0)
+		return -1;
+	if (choice.isolation != POLICY_SHARED && strcmp(choice.profile, POLICY_PROFILE_OWN) == 0)
+		snprintf(choice.profile, sizeof(choice.profile), POLICY_PROFILE_SHARED);
+	choice.isolation = POLICY_SHARED;
+	ret->choice = choice;
+	return 0;
+}
+
+/* A policy that names an engine is not talked out of it. */
+static int apply_runtime(struct change *c, const char *runtime, struct err *e)
+{
+	struct sandbox_spec *spec = &c->spec;
+	const char *usual = c->reactor->berthd->settings.default_runtime;
+
+	if (runtime[0] && spec->runtime[0] && strcmp(runtime, spec->runtime) != 0) {
+		err_set(e, ERR_DENIED, "a policy says runtime %s, not %s", runtime, spec->runtime);
+		return err_fix(e, "Leave the runtime out, or have the policy changed.");
+	}
+	if (!spec->runtime[0])
+		(void)!str_copy(spec->runtime, sizeof(spec->runtime), runtime[0] ? runtime : usual);
+	return 0;
+}
+
+/* An org's sandboxes count for the org, whoever of it asked. */
+static void apply_cap(struct change *c)
+{
+	const struct intent_identity *who = &c->who;
+	const struct berthd_settings *set = &c->reactor->berthd->settings;
+	struct sandbox_spec *spec = &c->spec;
+
+	if (!who->org[0] && !who->user[0])
+		return;
+	spec->cap = (int64_t)(who->org[0] ? set->cap_organisation : set->cap_personal);
+	if (spec->cap > 0)
+		snprintf(spec->cap_subject, sizeof(spec->cap_subject), "%s/%s:%.200s", c->sb.owner,
+			 who->org[0] ? "org" : "user", who->org[0] ? who->org : who->user);
+}
+
+/* What the request leaves open comes from the profile, or is what everybody gets. */
+static int fill_limits(struct sandbox_spec *spec, struct store *s, struct err *e)
+{
+	struct profile p = { .limits = limits_usual() };
+
+	if (spec->profile[0] && store_profile_get(s, spec->profile, &p, e) < 0)
+		return -1;
+	spec->limits = limits_fill(&spec->limits, &p.limits);
+	return limits_check(&spec->limits, false, e);
+}
+
+/* Nothing ends by its age unless asked for: by the request, or by this server's operator. */
+static void fill_lifetime(struct change *c)
+{
+	const struct berthd_settings *set = &c->reactor->berthd->settings;
+	struct sandbox_spec *spec = &c->spec;
+
+	if (spec->lifetime_ms != SANDBOX_OPEN)
+		return;
+	spec->lifetime_ms = 0;
+	if (!spec->keep_alive && set->max_age_s)
+		spec->lifetime_ms = (int64_t)(set->max_age_s * 1000 / set->timer_divisor);
+}
+
+static int decide(struct change *c, struct store *s, struct err *e)
+{
+	const struct intent_identity *who = &c->who;
+	struct identity id = { who->org, who->user, who->bot, who->session, 0 };
+	struct policy_caller nobody = { 0 };
+	struct agent_session got = { 0 };
+	struct sandbox_spec *spec = &c->spec;
+	unsigned divisor = (unsigned)c->reactor->berthd->settings.timer_divisor;
+	int n;
+
+	if (!who->given)
+		n = choose(s, &nobody, &got.choice, e);
+	else if (who->session[0])
+		n = decide_session(c, s, &id, &got, e);
+	else
+		n = decide_shared(s, &id, &got, e);
+	if (n < 0 || apply_runtime(c, got.choice.runtime, e) < 0)
+		return -1;
+	if (who->given) {
+		spec->isolation = got.choice.isolation;
+		memcpy(spec->identity_key, got.identity_key, sizeof(spec->identity_key));
+		if (!spec->profile[0])
+			memcpy(spec->profile, got.choice.profile, sizeof(spec->profile));
+		apply_cap(c);
+	}
+	if (fill_limits(spec, s, e) < 0)
+		return -1;
+	/* Who is found again by an identity may sleep; who is not stays as it is. */
+	if (spec->sleep_after_ms == SANDBOX_OPEN)
+		spec->sleep_after_ms =
+			who->given ? (int64_t)constant_ms(CONSTANT_SLEEP_AFTER, divisor) : 0;
+	fill_lifetime(c);
+	return 0;
+}
+
+/* 1: there is one, and it is c->sb; 0: there is none. */
+static int find(struct change *c, struct store *s, struct err *e)
+{
+	const struct intent_identity *who = &c->who;
+	struct identity id = { who->org, who->user, who->bot, who->session, 0 };
+	char legacy[IDENTITY_LEGACY_SIZE] = "";
+	struct sandbox_search q = {
+		.owner = c->sb.owner,
+		.kind = c->spec.name[0] ? ADDRESS_NAME : ADDRESS_KEY,
+		.text = c->spec.name[0] ? c->spec.name : c->spec.identity_key,
+	};
+	struct sandbox got;
+	struct err ignored;
+
+	if (!q.text[0])
+		return 0;
+	if (c->spec.isolation == POLICY_SHARED && identity_legacy_key(&id, legacy, &ignored) == 0)
+		q.legacy = legacy;
+	if (store_sandbox_find(s, &q, &got, e) < 0)
+		return e->code == ERR_NOT_FOUND ? 0 : -1;
+	if (!sandbox_holds_name(&got))
+		return 0;
+	c->sb = got;
+	return 1;
+}
+
+/* What was said and is not so is told, and not left out in silence. */
+static int check_found(struct change *c, struct store *s, struct err *e)
+{
+	cleanup(free_ptr) struct network_row *row = NULL;
+
+	if (c->network) {
+		row = xcalloc(1, sizeof(*row));
+		if (network_row_get(s, c->sb.id, row, e) < 0)
+			return -1;
+	}
+	return sandbox_asked_check(c->asked, &c->sb, row ? row->policy : NULL, e);
+}
+
+/* The key, if there is one, is from here on that of the sandbox that was found. */
+static int take_key(struct change *c, struct store *s, struct err *e)
+{
+	return c->use.key[0] ? store_idempotency_found(s, &c->use, c->sb.id, e) : 0;
+}
+
+/* The answer to a key that was used is the first one's, not the one of who is found. */
+static int used_before(struct change *c, struct store *s, struct err *e)
+{
+	struct idempotency first;
+
+	if (!c->use.key[0])
+		return 0;
+	if (store_idempotency_get(s, &c->use, &first, e) < 0 && e->code == ERR_NOT_FOUND)
+		return 0;
+	c->used_before = true;
+	return err_set(e, ERR_CONFLICT, "this Idempotency-Key was used before");
+}
+
+int intent_write(struct change *c, struct store *s, struct err *e)
+{
+	struct sandbox_intent intent = {
+		.id = c->sb.id,
+		.owner = c->sb.owner,
+		.host = c->reactor->berthd->settings.host,
+		.spec = &c->spec,
+		.room = &c->room,
+		.full = &c->full,
+		.network = c->network,
+		.use = c->use.key[0] ? &c->use : NULL,
+	};
+	unsigned divisor = (unsigned)c->reactor->berthd->settings.timer_divisor;
+	bool addressed;
+	int n;
+
+	if (decide(c, s, e) < 0)
+		return -1;
+	c->full = false;
+	intent.deadline_ms = lifecycle_deadline_ms(SANDBOX_CREATING, divisor);
+	addressed = c->spec.name[0] || c->spec.identity_key[0];
+	for (int i = 0; i < TRIES; i++) {
+		n = used_before(c, s, e);
+		if (n == 0)
+			n = find(c, s, e);
+		if (n < 0)
+			return -1;
+		c->found = n == 1;
+		if (c->found)
+			return check_found(c, s, e) < 0 ? -1 : take_key(c, s, e);
+		if (c->nowhere) {
+			*e = *c->nowhere;
+			return -1;
+		}
+		n = store_sandbox_insert(s, &intent, &c->sb, e);
+		c->wrote = n == 0;
+		c->used_before = n == 1;
+		if (n == 0)
+			crash_point("life.intent-written");
+		if (n == 1)
+			return err_set(e, ERR_CONFLICT, "this Idempotency-Key was used before");
+		if (n == 0 || e->code != ERR_CONFLICT || !addressed)
+			return n;
+	}
+	return err_set(e, ERR_BUSY, "others make and delete this sandbox at the same time");
+}

@@ -1,0 +1,19 @@
+/*
+ * A sandbox being deleted, attempt by attempt. core/stop decides when; this
+ * writes the attempt down, asks berth-node, and writes down what it saw. What
+ * counts is only the answer to the attempt the record names. Ends with the
+ * tombstone in c->tomb, or with ERR_BUSY while absence is not proven; then
+ * c->sb.stop says when it goes on.
+ */
+#pragma once
+
+#include "berthd/control/transition.h"
+
+/* Somebody wants c->sb.id deleted: the first attempt, or that there is one already. */
+void deletion_ask(struct change *c, change_fn *done);
+
+/* The time has come for c->sb, as it was read: the next attempt, or the end of one. */
+void deletion_go_on(struct change *c, change_fn *done);
+
+/* The attempt of c->sb, as it was read, has nobody left who could tell how it went. */
+void deletion_lost(struct change *c, change_fn *done);

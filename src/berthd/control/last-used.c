@@ -1,0 +1,81 @@
+#include "berthd/control/last-used.h"
+
+#include <stdlib.h>
+
+#include "berthd/runtime/berthd.h"
+#include "lib/crash.h"
+#include "lib/log.h"
+#include "lib/time.h"
+#include "store/sandbox.h"
+
+#define AT_ONCE  5000
+#define LEAST_MS 50
+
+struct uses {
+	struct reactor *reactor;
+	uv_timer_t timer;
+	struct job job;
+	bool writing;
+	struct sandbox_used used[AT_ONCE];
+	size_t count; /* not written yet */
+};
+
+static int write_used(struct job *job, struct store *s, struct err *e)
+{
+	struct uses *u = container_of(job, struct uses, job);
+
+	return store_sandboxes_used(s, u->used, u->count, e);
+}
+
+/* What could not be written is tried again before anything newer is. */
+static void on_written(struct job *job)
+{
+	struct uses *u = container_of(job, struct uses, job);
+
+	u->writing = false;
+	if (job->failed)
+		log_event(LOG_WARN, "uses are not written", "why", job->e.msg, NULL);
+	else
+		u->count = 0;
+	crash_point("life.uses-written");
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct uses *u = timer->data;
+	struct berthd *b = u->reactor->berthd;
+
+	if (u->writing)
+		return;
+	if (u->count == 0)
+		u->count = places_take_used(&b->places, time_mono_ms(), u->used, AT_ONCE);
+	if (u->count == 0)
+		return;
+	u->writing = true;
+	u->job = (struct job){ .reactor = u->reactor, .run = write_used, .done = on_written };
+	worker_submit(&b->workers, &u->job);
+}
+
+struct uses *uses_begin(struct reactor *r)
+{
+	struct uses *u = xcalloc(1, sizeof(*u));
+	uint64_t every = constant_ms(CONSTANT_USED_FLUSH,
+				     (unsigned)r->berthd->settings.timer_divisor);
+
+	every = every < LEAST_MS ? LEAST_MS : every;
+	u->reactor = r;
+	uv_timer_init(&r->loop, &u->timer);
+	u->timer.data = u;
+	uv_timer_start(&u->timer, on_timer, every, every);
+	return u;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+void uses_end(struct uses *u)
+{
+	uv_close((uv_handle_t *)&u->timer, on_closed);
+}

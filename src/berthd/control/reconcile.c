@@ -1,0 +1,597 @@
+#include "berthd/control/reconcile.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "berthd/control/deadline.h"
+#include "berthd/control/deletion.h"
+#include "berthd/control/limits.h"
+#include "berthd/control/transition.h"
+#include "berthd/runtime/berthd.h"
+#include "lib/crash.h"
+#include "lib/log.h"
+#include "lib/strv.h"
+#include "lib/time.h"
+
+#define DUE_EVERY_MS   2000 /* divided like all times, but no more often than */
+#define DUE_LEAST_MS   20
+#define DUE_AGAIN_MS   30000 /* for whoever dies with it in hand */
+#define DUE_AT_ONCE    50
+#define SWEEP_LEAST_MS 3000
+#define AT_WORK_MAX    16 /* changes under way at once; the rest wait their turn */
+#define KNOWN_FORMAT   "%s.%" PRIu64
+
+/* One sandbox that must be looked at, by its record or because berth-node spoke of it. */
+struct pending {
+	struct reconcile *rc;
+	struct sandbox sb; /* version 0: the record is not read yet */
+	struct node_observation seen;
+	bool news; /* told once: kept until it can be looked at */
+	void (*begin)(struct pending *p);
+	struct pending *next;
+};
+
+struct queue {
+	struct pending *first, **last;
+};
+
+struct reconcile {
+	struct reactor *reactor;
+	struct job job;
+	uv_timer_t timer;
+	bool asking;    /* the job is under way */
+	bool listing;   /* berth-node is telling what it has */
+	bool caught_up; /* who follows it has heard the list: what comes now is news */
+	bool look_at_all;
+	bool reads_all;               /* the job under way does; fixed when it was submitted */
+	bool follow;                  /* a new link: berth-node has to tell what ends from now on */
+	_Atomic bool wanted, looking; /* somebody asked for a look at everything; it is under way */
+	uint64_t sweep_ms;            /* when the next sweep is due; 0: none was planned yet */
+	struct strv known;            /* all records when they were read: KNOWN_FORMAT; sorted */
+	struct strv read;             /* the next `known`, only the worker's until it is done */
+	struct queue found;           /* by the job, on its worker */
+	struct queue todo;
+	struct queue later; /* news of who is being changed */
+	size_t at_work;
+};
+
+static void next(struct reconcile *rc);
+
+static void put(struct queue *q, struct pending *p)
+{
+	*q->last = p;
+	q->last = &p->next;
+}
+
+static struct pending *add(struct reconcile *rc, struct queue *q, const struct sandbox *sb,
+			   void (*begin)(struct pending *))
+{
+	struct pending *p = xcalloc(1, sizeof(*p));
+
+	p->rc = rc;
+	p->sb = *sb;
+	p->begin = begin;
+	put(q, p);
+	return p;
+}
+
+static struct pending *take(struct queue *q)
+{
+	struct pending *p = q->first;
+
+	if (p) {
+		q->first = p->next;
+		p->next = NULL;
+	}
+	if (!q->first)
+		q->last = &q->first;
+	return p;
+}
+
+static void move_all(struct queue *to, struct queue *from)
+{
+	struct pending *p;
+
+	while ((p = take(from)))
+		put(to, p);
+}
+
+/* Not now. The next sweep comes by again; news do not. */
+static void leave(struct pending *p)
+{
+	if (p->news)
+		put(&p->rc->later, p);
+	else
+		free(p);
+}
+
+static void finished(struct pending *p)
+{
+	struct reconcile *rc = p->rc;
+
+	free(p);
+	rc->at_work--;
+	next(rc);
+}
+
+static void not_now(struct pending *p)
+{
+	struct reconcile *rc = p->rc;
+
+	leave(p);
+	rc->at_work--;
+	next(rc);
+}
+
+static void on_changed(struct change *c, const struct err *why)
+{
+	struct pending *p = c->data;
+
+	if (why)
+		log_event(LOG_WARN, "reconcile", "sandbox", c->sb.id, "why", why->msg, NULL);
+	change_free(c);
+	finished(p);
+}
+
+static void change(struct pending *p, enum sandbox_event ev, const char *reason)
+{
+	struct change *c = change_new(p->rc->reactor, "reconcile");
+
+	c->sb = p->sb;
+	c->seen = p->seen;
+	c->data = p;
+	change_event(c, ev, reason, on_changed);
+}
+
+static void on_limited(void *data, const struct sandbox *sb, const struct err *why)
+{
+	if (why)
+		log_event(LOG_WARN, "limits are not in force", "sandbox", sb->id, "why", why->msg,
+			  NULL);
+	finished(data);
+}
+
+static void on_ended(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct pending *p = data;
+
+	(void)fd;
+	crash_point("life.rest-ended");
+	if (why || record->observation.process != PRESENCE_ABSENT)
+		return not_now(p); /* not seen gone */
+	change(p, EV_ABSENT, sandbox_end_reason(&p->sb, time_booted_ms()));
+}
+
+static const struct node_call_events ended_events = { .on_done = on_ended };
+
+/* Its first process ended by itself. What an engine leaves behind is ended too, and looked at. */
+static void end_rest(struct pending *p)
+{
+	struct node_stop stop = {
+		.request = "reconcile",
+		.generation = p->sb.generation,
+		.life = p->seen.life,
+	};
+
+	memcpy(stop.sandbox, p->sb.id, sizeof(stop.sandbox));
+	node_call(&p->rc->reactor->node, NODE_STOP, &stop, -1, &ended_events, p);
+}
+
+/* Only what the kernel said becomes an event; unknown changes nothing. */
+static void on_observed(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct pending *p = data;
+	const struct node_observation *o = &record->observation;
+
+	(void)fd;
+	crash_point("life.looked-at");
+	if (why || o->process == PRESENCE_UNKNOWN)
+		return not_now(p);
+	p->seen = *o;
+	if (p->sb.state == SANDBOX_READY && o->ready) {
+		places_put(&p->rc->reactor->berthd->places, &p->sb);
+		if (p->sb.limits_pending)
+			return limits_enforce(p->rc->reactor, "reconcile", &p->sb, on_limited, p);
+		return finished(p);
+	}
+	if (o->process == PRESENCE_ABSENT &&
+	    (p->sb.state == SANDBOX_ASLEEP || p->sb.state == SANDBOX_FAILED))
+		return finished(p); /* as it should be: nothing new */
+	if (p->sb.state == SANDBOX_READY && o->ended && o->process == PRESENCE_PRESENT)
+		return end_rest(p);
+	if (o->process == PRESENCE_PRESENT)
+		return change(p, EV_SEEN, NULL);
+	change(p, EV_ABSENT,
+	       p->sb.state == SANDBOX_READY ? sandbox_end_reason(&p->sb, time_booted_ms()) : NULL);
+}
+
+static const struct node_call_events observed_events = { .on_done = on_observed };
+
+static void look(struct pending *p)
+{
+	struct node_target t = { .request = "reconcile", .generation = p->sb.generation };
+
+	memcpy(t.sandbox, p->sb.id, sizeof(t.sandbox));
+	node_call(&p->rc->reactor->node, NODE_OBSERVE, &t, -1, &observed_events, p);
+}
+
+static void time_out(struct pending *p)
+{
+	bool starting = p->sb.state == SANDBOX_CREATING || p->sb.state == SANDBOX_WAKING;
+
+	change(p, EV_TIMEOUT, starting ? "it did not come up in time" : NULL);
+}
+
+/* It rests, and its time may have come. */
+static void ring(struct pending *p)
+{
+	struct change *c = change_new(p->rc->reactor, "alarm");
+
+	c->sb = p->sb;
+	c->data = p;
+	alarm_ring(c, on_changed);
+}
+
+/* A deletion whose time has come. Also while its attempt is under way: that has a deadline. */
+static void climb(struct pending *p)
+{
+	struct change *c = change_new(p->rc->reactor, "reconcile");
+
+	c->sb = p->sb;
+	c->data = p;
+	deletion_go_on(c, on_changed);
+}
+
+/* Whoever had begun an attempt and did not end it is gone, and its answer with it. */
+static void give_up(struct pending *p)
+{
+	struct change *c = change_new(p->rc->reactor, "reconcile");
+
+	c->sb = p->sb;
+	c->data = p;
+	deletion_lost(c, on_changed);
+}
+
+/* ---- what berth-node speaks of: its record is read first ---- */
+
+struct reading {
+	struct job job;
+	struct pending *p;
+	struct sandbox sb;
+};
+
+static void on_ghost_destroyed(void *data, const union node_any *record, int *fd,
+			       const struct err *why)
+{
+	struct pending *p = data;
+
+	(void)record, (void)fd;
+	crash_point("life.ghost-destroyed");
+	log_event(LOG_WARN, why ? "a ghost could not be destroyed" : "a ghost was destroyed",
+		  "sandbox", p->sb.id, "why", why ? why->msg : NULL, NULL);
+	finished(p);
+}
+
+static const struct node_call_events ghost_events = { .on_done = on_ghost_destroyed };
+
+static int read_record(struct job *job, struct store *s, struct err *e)
+{
+	struct reading *r = container_of(job, struct reading, job);
+
+	return store_sandbox_get(s, NULL, r->p->sb.id, &r->sb, e);
+}
+
+/*
+ * Only a tombstone, or a record of a later generation, proves that nobody wants
+ * it. What is of the record is looked at by that; everything else is left alone.
+ */
+static void on_record_read(struct job *job)
+{
+	struct reading *r = container_of(job, struct reading, job);
+	struct pending *p = r->p;
+	struct node_target t = { .request = "reconcile", .generation = p->sb.generation };
+	struct sandbox sb = r->sb;
+	struct err e = job->e;
+	bool failed = job->failed;
+
+	free(r);
+	if (failed) {
+		log_event(LOG_WARN, "berth-node has a sandbox no record names: left alone",
+			  "sandbox", p->sb.id, "why", e.msg, NULL);
+		p->news = p->news && e.code != ERR_NOT_FOUND;
+		return not_now(p);
+	}
+	if (sb.state == SANDBOX_GONE || sb.generation > p->sb.generation) {
+		memcpy(t.sandbox, p->sb.id, sizeof(t.sandbox));
+		node_call(&p->rc->reactor->node, NODE_DESTROY, &t, -1, &ghost_events, p);
+		return;
+	}
+	if (sb.generation != p->sb.generation || sb.state == SANDBOX_DELETING ||
+	    strcmp(sb.host, p->rc->reactor->berthd->settings.host) != 0)
+		return finished(p);
+	p->sb = sb;
+	look(p);
+}
+
+static void look_for_record(struct pending *p)
+{
+	struct reading *r = xcalloc(1, sizeof(*r));
+
+	r->p = p;
+	r->job = (struct job){
+		.reactor = p->rc->reactor,
+		.run = read_record,
+		.done = on_record_read,
+	};
+	worker_submit(&p->rc->reactor->berthd->workers, &r->job);
+}
+
+static int by_name(const void *name, const void *item)
+{
+	return strcmp(name, *(char *const *)item);
+}
+
+static bool is_known(const struct reconcile *rc, const struct sandbox *sb)
+{
+	char name[SANDBOX_ID_SIZE + 24];
+
+	snprintf(name, sizeof(name), KNOWN_FORMAT, sb->id, sb->generation);
+	return rc->known.len > 0 &&
+	       bsearch(name, rc->known.items, rc->known.len, sizeof(*rc->known.items), by_name);
+}
+
+static struct sandbox spoken_of(const union node_any *part)
+{
+	struct sandbox sb = { .generation = part->observation.generation };
+
+	memcpy(sb.id, part->observation.sandbox, sizeof(sb.id));
+	return sb;
+}
+
+static void on_listed(void *data, const union node_any *part)
+{
+	struct reconcile *rc = data;
+	struct sandbox sb = spoken_of(part);
+
+	if (!is_known(rc, &sb)) /* memory is no proof: the database is asked */
+		add(rc, &rc->todo, &sb, look_for_record);
+}
+
+static void on_list_end(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct reconcile *rc = data;
+
+	(void)record, (void)fd, (void)why; /* the link broke: all again when it is up */
+	rc->listing = false;
+	crash_point("life.inventory-read");
+	next(rc);
+}
+
+static const struct node_call_events list_events = {
+	.on_part = on_listed,
+	.on_done = on_list_end,
+};
+
+/* The list of who follows is through with a part that names nobody; then come the news. */
+static void on_followed(void *data, const union node_any *part)
+{
+	struct reconcile *rc = data;
+	struct sandbox sb = spoken_of(part);
+
+	if (!rc->caught_up && sb.id[0])
+		return on_listed(data, part);
+	if (!rc->caught_up) {
+		rc->caught_up = true;
+		return on_list_end(data, part, NULL, NULL);
+	}
+	/* It may be of an earlier life by now: what holds is looked at. */
+	add(rc, &rc->todo, &sb, look_for_record)->news = true;
+	next(rc);
+}
+
+/* It never ends by itself: berth-node is gone or stuck, and what it told last may not hold. */
+static void on_follow_end(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct reconcile *rc = data;
+
+	rc->look_at_all = rc->follow = true;
+	on_list_end(data, record, fd, why);
+}
+
+static const struct node_call_events follow_events = {
+	.on_part = on_followed,
+	.on_done = on_follow_end,
+};
+
+static void next(struct reconcile *rc)
+{
+	while (rc->todo.first && rc->at_work < AT_WORK_MAX) {
+		struct pending *p = take(&rc->todo);
+
+		if (p->begin != climb && changing_has(&rc->reactor->berthd->changing, p->sb.id)) {
+			leave(p); /* whoever is at it also ends it */
+			continue;
+		}
+		rc->at_work++;
+		p->begin(p);
+	}
+	if (!rc->asking && !rc->listing && !rc->look_at_all && !rc->todo.first && !rc->at_work)
+		rc->looking = false;
+}
+
+static void take_row(const struct sandbox *sb, void *arg)
+{
+	struct reconcile *rc = arg;
+	struct moment at = {
+		.now_ms = sb->read_ms,
+		.divisor = (unsigned)rc->reactor->berthd->settings.timer_divisor,
+	};
+
+	places_put(&rc->reactor->berthd->places, sb);
+	/* They come in the order of strcmp(), and the dot is before all that is in an id. */
+	strv_addf(&rc->read, KNOWN_FORMAT, sb->id, sb->generation);
+	if (sb->state != SANDBOX_DELETING)
+		add(rc, &rc->found, sb, look);
+	else if (sb->stop.state == STOP_STOPPING)
+		add(rc, &rc->found, sb, give_up);
+	else if (stop_is_misdated(&sb->stop, &at))
+		add(rc, &rc->found, sb, climb);
+}
+
+static void take_due(const struct sandbox *sb, void *arg)
+{
+	struct reconcile *rc = arg;
+
+	if (sb->state == SANDBOX_DELETING)
+		add(rc, &rc->found, sb, climb);
+	else if (lifecycle_deadline_ms(sb->state, 1) > 0)
+		add(rc, &rc->found, sb, time_out);
+	else
+		add(rc, &rc->found, sb, ring);
+}
+
+static int read_records(struct job *job, struct store *s, struct err *e)
+{
+	struct reconcile *rc = container_of(job, struct reconcile, job);
+	const char *host = rc->reactor->berthd->settings.host;
+	struct sandbox_due due = { .host = host,
+				   .limit = DUE_AT_ONCE,
+				   .again_ms = DUE_AGAIN_MS };
+
+	if (rc->reads_all && store_sandboxes_of_host(s, host, take_row, rc, e) < 0)
+		return -1;
+	return store_sandboxes_due(s, &due, take_due, rc, e);
+}
+
+/* On the loop, which alone looks into `known`: a list may be arriving meanwhile. */
+static void take_known(struct reconcile *rc)
+{
+	strv_done(&rc->known);
+	rc->known = rc->read;
+	rc->read = (struct strv){ 0 };
+}
+
+static void on_records(struct job *job)
+{
+	struct reconcile *rc = container_of(job, struct reconcile, job);
+	struct node_cursor all = { .request = "reconcile", .follow = rc->follow };
+
+	crash_point("life.records-read");
+	rc->asking = false;
+	move_all(&rc->todo, &rc->found);
+	if (job->failed) {
+		strv_done(&rc->read);
+		rc->read = (struct strv){ 0 };
+	} else if (rc->reads_all) {
+		take_known(rc);
+		rc->look_at_all = false;
+		rc->listing = true;
+		if (rc->follow)
+			rc->caught_up = false;
+		node_call(&rc->reactor->node, NODE_INVENTORY, &all, -1,
+			  rc->follow ? &follow_events : &list_events, rc);
+		rc->follow = false;
+	}
+	next(rc);
+}
+
+/* The backstop behind the alarms: everything is compared, even if nothing happened. */
+static void sweep(struct reconcile *rc)
+{
+	unsigned divisor = (unsigned)rc->reactor->berthd->settings.timer_divisor;
+	uint64_t every = constant_ms(CONSTANT_SWEEP, divisor), now = uv_now(&rc->reactor->loop);
+
+	if (now < rc->sweep_ms)
+		return;
+	if (rc->sweep_ms && reconcile_looks(rc))
+		log_event(LOG_ERROR, "the sweep before this one has not finished", "do",
+			  "see why berth-node or the database is slow", NULL);
+	else if (rc->sweep_ms)
+		reconcile_look(rc);
+	rc->sweep_ms = now + (every < SWEEP_LEAST_MS ? SWEEP_LEAST_MS : every);
+}
+
+/* What is taken twice is begun once: its deadline was moved, or its version was. */
+static void on_timer(uv_timer_t *timer)
+{
+	struct reconcile *rc = timer->data;
+
+	sweep(rc);
+	move_all(&rc->todo, &rc->later);
+	next(rc);
+	if (rc->asking || rc->todo.first || !rc->reactor->node.up ||
+	    !host_keeper_runs(rc->reactor->berthd->keeper))
+		return;
+	if (rc->wanted) {
+		rc->look_at_all = true;
+		rc->looking = true;
+		rc->wanted = false;
+	}
+	if (rc->look_at_all && rc->at_work > 0)
+		return;
+	rc->asking = true;
+	rc->reads_all = rc->look_at_all && !rc->listing; /* one list at a time */
+	rc->job = (struct job){ .reactor = rc->reactor, .run = read_records, .done = on_records };
+	worker_submit(&rc->reactor->berthd->workers, &rc->job);
+}
+
+static void on_node_up(struct node_link *link, void *data)
+{
+	struct reconcile *rc = data;
+
+	(void)link;
+	host_keeper_node_up(rc->reactor);
+	rc->look_at_all = rc->follow = true;
+	on_timer(&rc->timer);
+}
+
+void reconcile_look(struct reconcile *rc)
+{
+	rc->wanted = true;
+}
+
+bool reconcile_looks(const struct reconcile *rc)
+{
+	return rc->wanted || rc->looking;
+}
+
+struct reconcile *reconcile_begin(struct reactor *r)
+{
+	struct reconcile *rc = xcalloc(1, sizeof(*rc));
+	uint64_t every = DUE_EVERY_MS / r->berthd->settings.timer_divisor;
+
+	if (every < DUE_LEAST_MS)
+		every = DUE_LEAST_MS;
+	rc->reactor = r;
+	rc->found.last = &rc->found.first;
+	rc->todo.last = &rc->todo.first;
+	rc->later.last = &rc->later.first;
+	uv_timer_init(&r->loop, &rc->timer);
+	rc->timer.data = rc;
+	uv_timer_start(&rc->timer, on_timer, every, every);
+	r->node.on_up = on_node_up;
+	r->node.data = rc;
+	return rc;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	struct reconcile *rc = handle->data;
+	struct pending *p;
+
+	move_all(&rc->todo, &rc->found);
+	move_all(&rc->todo, &rc->later);
+	while ((p = take(&rc->todo)))
+		free(p);
+	strv_done(&rc->known);
+	strv_done(&rc->read);
+	free(rc);
+}
+
+void reconcile_end(struct reconcile *rc)
+{
+	rc->reactor->node.on_up = NULL;
+	uv_close((uv_handle_t *)&rc->timer, on_timer_closed);
+}

@@ -1,0 +1,17 @@
+/*
+ * Records and facts, brought together: whenever berth-node is reached (after
+ * either daemon was restarted), and for every record whose deadline passed.
+ * Runs on the first reactor.
+ */
+#pragma once
+
+#include "berthd/runtime/reactor.h"
+
+struct reconcile;
+
+struct reconcile *reconcile_begin(struct reactor *r);
+void reconcile_end(struct reconcile *rc);
+
+/* From any thread: compare everything once more, as after a restart. */
+void reconcile_look(struct reconcile *rc);
+bool reconcile_looks(const struct reconcile *rc); /* that is still to come, or under way */

@@ -1,0 +1,329 @@
+#include "berthd/control/sandbox-cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/json.h"
+#include "lib/str.h"
+
+struct place_entry {
+	struct place place;
+	char *env;                 /* JSON; NULL: none */
+	uint64_t version;          /* of the record this is from */
+	uint64_t used_ms, busy_ms; /* monotonic; 0: not */
+	unsigned busy;             /* how many commands run */
+	uint64_t begun;            /* how many ever did */
+	unsigned beside;           /* how many pieces of code run in contexts */
+	uint64_t oom_told;         /* OOM kills that commands were told of, ever */
+	bool dirty;                /* something of these is not in the record */
+	bool known;                /* not: forgotten, and only kept for what runs in it */
+	struct place_entry *next;
+};
+
+static void entry_free(struct place_entry *entry)
+{
+	free(entry->env);
+	free(entry);
+}
+
+void places_init(struct places *p)
+{
+	pthread_mutex_init(&p->lock, NULL);
+}
+
+void places_done(struct places *p)
+{
+	for (size_t i = 0; i < PLACES_BUCKETS; i++)
+		while (p->buckets[i]) {
+			struct place_entry *entry = p->buckets[i];
+
+			p->buckets[i] = entry->next;
+			entry_free(entry);
+		}
+}
+
+static struct place_entry **find(struct places *p, const char *id)
+{
+	struct place_entry **at = &p->buckets[str_hash(id) % PLACES_BUCKETS];
+
+	while (*at && strcmp((*at)->place.id, id) != 0)
+		at = &(*at)->next;
+	return at;
+}
+
+static void remove_entry(struct places *p, struct place_entry **at)
+{
+	struct place_entry *entry = *at;
+
+	*at = entry->next;
+	entry_free(entry);
+	p->count--;
+}
+
+bool places_get(struct places *p, const char *id, struct place *ret)
+{
+	struct place_entry *entry;
+
+	pthread_mutex_lock(&p->lock);
+	entry = *find(p, id);
+	if (entry && !entry->known)
+		entry = NULL;
+	if (entry)
+		*ret = entry->place;
+	pthread_mutex_unlock(&p->lock);
+	return entry;
+}
+
+/*
+ * Full: one goes, it costs a look at the database later. Never one in which
+ * something runs, or whose last use is not written yet: it would be put to sleep
+ * as if it were idle. If all are such, there is one more than the maximum.
+ */
+static void make_room(struct places *p)
+{
+	for (size_t i = 0; i < PLACES_BUCKETS && p->count >= PLACES_MAX; i++) {
+		struct place_entry **at = &p->buckets[i];
+
+		while (*at && ((*at)->busy || (*at)->dirty))
+			at = &(*at)->next;
+		if (*at)
+			remove_entry(p, at);
+	}
+}
+
+void places_put(struct places *p, const struct sandbox *sb)
+{
+	struct place_entry **at;
+
+	pthread_mutex_lock(&p->lock);
+	at = find(p, sb->id);
+	if (!*at) {
+		make_room(p);
+		at = find(p, sb->id);
+		*at = xcalloc(1, sizeof(**at));
+		p->count++;
+	}
+	if ((*at)->known && sb->version < (*at)->version) { /* read before, told later */
+		pthread_mutex_unlock(&p->lock);
+		return;
+	}
+	(*at)->version = sb->version;
+	memcpy((*at)->place.id, sb->id, sizeof(sb->id));
+	memcpy((*at)->place.owner, sb->owner, sizeof(sb->owner));
+	memcpy((*at)->place.host, sb->host, sizeof(sb->host));
+	free((*at)->env);
+	(*at)->env = sb->env[0] && strcmp(sb->env, "{}") != 0 ? xstrdup(sb->env) : NULL;
+	(*at)->known = true;
+	(*at)->place.generation = sb->generation;
+	(*at)->place.state = sb->state;
+	(*at)->place.limits = sb->limits;
+	pthread_mutex_unlock(&p->lock);
+}
+
+void places_forget(struct places *p, const char *id)
+{
+	struct place_entry **at;
+
+	pthread_mutex_lock(&p->lock);
+	at = find(p, id);
+	if (*at && (*at)->busy)
+		(*at)->known = false;
+	else if (*at)
+		remove_entry(p, at);
+	pthread_mutex_unlock(&p->lock);
+}
+
+uint64_t places_oom_told(struct places *p, const char *id)
+{
+	struct place_entry *entry;
+	uint64_t told;
+
+	pthread_mutex_lock(&p->lock);
+	entry = *find(p, id);
+	told = entry ? entry->oom_told : 0;
+	pthread_mutex_unlock(&p->lock);
+	return told;
+}
+
+bool places_oom(struct places *p, const char *id, uint64_t kills, uint64_t told)
+{
+	struct place_entry *entry;
+	uint64_t others;
+	bool own;
+
+	pthread_mutex_lock(&p->lock);
+	entry = *find(p, id);
+	others = entry && entry->oom_told > told ? entry->oom_told - told : 0;
+	own = kills > others;
+	if (entry && own)
+		entry->oom_told++;
+	pthread_mutex_unlock(&p->lock);
+	return own;
+}
+
+static bool names(const struct strv *env, const char *item)
+{
+	size_t len = strcspn(item, "=") + 1;
+
+	for (size_t i = 0; i < env->len; i++)
+		if (strncmp(env->items[i], item, len) == 0)
+			return true;
+	return false;
+}
+
+struct env_text {
+	struct strv env;
+};
+
+static const struct json_field env_fields[] = { JSON_FIELD_MAP(env_text, env), JSON_FIELD_END };
+
+void places_env(struct places *p, const char *id, struct strv *env)
+{
+	cleanup(buf_done) struct buf text = buf_make(SANDBOX_ENV_SIZE + 16);
+	struct env_text own = { 0 };
+	struct place_entry *entry;
+	struct err ignored; /* it was written by us */
+
+	pthread_mutex_lock(&p->lock);
+	entry = *find(p, id);
+	if (entry && entry->env)
+		buf_addf(&text, "{\"env\":%s}", entry->env);
+	pthread_mutex_unlock(&p->lock);
+	if (text.len > 0 &&
+	    json_read(buf_str(&text), text.len, env_fields, &own, &ignored) == 0)
+		for (size_t i = 0; i < own.env.len; i++)
+			if (!names(env, own.env.items[i]))
+				strv_add(env, own.env.items[i]);
+	strv_done(&own.env);
+}
+
+void places_use(struct places *p, const char *id, uint64_t now_ms)
+{
+	(void)places_busy(p, id, now_ms, 0);
+}
+
+bool places_busy(struct places *p, const char *id, uint64_t now_ms, int more)
+{
+	struct place_entry *entry;
+
+	pthread_mutex_lock(&p->lock);
+	entry = *find(p, id);
+	if (entry) {
+		if (more > 0 && entry->busy++ == 0)
+			entry->busy_ms = now_ms;
+		if (more > 0)
+			entry->begun++;
+		/* As long as commands end, it is not stuck: each has its own time limit. */
+		if (more < 0 && entry->busy > 0)
+			entry->busy_ms = --entry->busy ? now_ms : 0;
+		entry->used_ms = now_ms;
+		entry->dirty = true;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return entry;
+}
+
+void places_beside(struct places *p, const char *id, int more)
+{
+	struct place_entry *entry;
+
+	pthread_mutex_lock(&p->lock);
+	entry = *find(p, id);
+	if (entry && more > 0) {
+		entry->beside++;
+		entry->begun++;
+	}
+	if (entry && more < 0 && entry->beside > 0)
+		entry->beside--;
+	pthread_mutex_unlock(&p->lock);
+}
+
+uint64_t places_begun(struct places *p, const char *id, bool *alone)
+{
+	struct place_entry *entry;
+	uint64_t begun;
+
+	pthread_mutex_lock(&p->lock);
+	entry = *find(p, id);
+	begun = entry ? entry->begun : 0;
+	if (alone)
+		*alone = entry && entry->busy == 1 && entry->beside == 0;
+	pthread_mutex_unlock(&p->lock);
+	return begun;
+}
+
+void places_limits(struct places *p, const char *id, struct limits *ret)
+{
+	struct place_entry *entry;
+
+	pthread_mutex_lock(&p->lock);
+	entry = *find(p, id);
+	if (entry)
+		*ret = entry->place.limits;
+	pthread_mutex_unlock(&p->lock);
+}
+
+static bool next_ready(const struct places *p, struct place_cursor *c)
+{
+	for (; c->bucket < PLACES_BUCKETS; c->bucket++, c->at = 0) {
+		const struct place_entry *entry = p->buckets[c->bucket];
+
+		for (size_t i = 0; entry && i < c->at; i++)
+			entry = entry->next;
+		for (; entry; entry = entry->next) {
+			c->at++;
+			if (!entry->known || entry->place.state != SANDBOX_READY)
+				continue;
+			memcpy(c->id, entry->place.id, sizeof(c->id));
+			c->generation = entry->place.generation;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Who comes or goes meanwhile may be missed, or told twice. */
+bool places_next_ready(struct places *p, struct place_cursor *c)
+{
+	bool found;
+
+	pthread_mutex_lock(&p->lock);
+	found = next_ready(p, c);
+	pthread_mutex_unlock(&p->lock);
+	return found;
+}
+
+void places_used(struct places *p, const char *id, uint64_t *last_ms, uint64_t *busy_ms)
+{
+	struct place_entry *entry;
+
+	pthread_mutex_lock(&p->lock);
+	entry = *find(p, id);
+	*last_ms = entry ? entry->used_ms : 0;
+	*busy_ms = entry ? entry->busy_ms : 0;
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void take_used(struct place_entry *entry, uint64_t now_ms, struct sandbox_used *ret)
+{
+	memcpy(ret->id, entry->place.id, sizeof(ret->id));
+	ret->ago_ms = entry->busy || now_ms < entry->used_ms ? 0 : now_ms - entry->used_ms;
+	ret->busy_ago_ms = 0;
+	if (entry->busy)
+		ret->busy_ago_ms = now_ms > entry->busy_ms ? now_ms - entry->busy_ms : 1;
+	entry->dirty = entry->busy; /* who is busy is used all the time */
+}
+
+size_t places_take_used(struct places *p, uint64_t now_ms, struct sandbox_used *ret, size_t max)
+{
+	size_t n = 0;
+
+	pthread_mutex_lock(&p->lock);
+	for (size_t i = 0; i < PLACES_BUCKETS && n < max; i++)
+		for (struct place_entry *entry = p->buckets[i]; entry && n < max;
+		     entry = entry->next)
+			if (entry->dirty)
+				take_used(entry, now_ms, &ret[n++]);
+	pthread_mutex_unlock(&p->lock);
+	return n;
+}

@@ -1,0 +1,92 @@
+/*
+ * One sandbox being changed: write, act, write. The record says what should be
+ * before berth-node is asked for anything, and what was seen afterwards. The
+ * decisions are core/lifecycle's; this carries them out, for a request or for
+ * nobody (reconciling after a restart, a deadline that passed).
+ */
+#pragma once
+
+#include "berthd/runtime/reactor.h"
+#include "core/lifecycle.h"
+#include "core/sandbox-asked.h"
+#include "proto/node.h"
+#include "store/sandbox.h"
+
+/* Who asks for a sandbox, as the body says. */
+struct intent_identity {
+	char org[IDENTITY_PART_MAX + 1];
+	char user[IDENTITY_PART_MAX + 1];
+	char bot[IDENTITY_PART_MAX + 1];
+	char session[IDENTITY_PART_MAX + 1];
+	bool given;
+};
+
+struct change;
+typedef void change_fn(struct change *c, const struct err *why);
+
+struct change {
+	struct reactor *reactor;
+	struct job job;
+	char request[NODE_REQUEST_SIZE]; /* whose, for the logs of both daemons */
+	struct sandbox sb;               /* as last read or written */
+	uint64_t read_mono_ms;           /* when that was */
+	struct tombstone tomb;           /* when it is gone */
+	struct node_observation seen;    /* by berth-node, last */
+	struct sandbox_spec spec;        /* of a new one */
+	struct intent_identity who;      /* of a new one */
+	char *network;                   /* of a new one: what it may reach; NULL: nothing */
+	struct sandbox_asked *asked;     /* of a new one: what was said, and nothing else */
+	struct placement_host room;      /* of a new one: what its host has */
+	bool full;                       /* of a new one: its host has no room for it */
+	bool cleared;                    /* of a new one: leftovers were looked for already */
+	bool found;                      /* of a new one: it was there already */
+	const struct err *nowhere;       /* of a new one: why none may be made; NULL: it may */
+	struct idempotency_use use;      /* of a new one; an empty key: it came without */
+	bool used_before;                /* that key was, and nothing was written */
+	struct step step;
+	enum sandbox_event ev;
+	const char *event;            /* what happened, for the logs */
+	bool wrote;                   /* the record was changed */
+	uint64_t epoch;               /* of this host when it was begun */
+	uint64_t attempt;             /* of the deletion, that this carries out */
+	enum stop_action action;      /* of the deletion, next */
+	const char *owner;            /* whose it must be; NULL: anybody's */
+	bool woken;                   /* it is started again: its files must stay */
+	bool strict;                  /* the event was seen of this version of the record */
+	char marked[SANDBOX_ID_SIZE]; /* berthd->changing has it; empty: nobody */
+	struct err why;               /* what goes into the record, and to the caller at last */
+	change_fn *next;              /* after the write that is under way */
+	change_fn *done;              /* the caller's; then the change is the caller's to free */
+	unsigned pauses;              /* how often berth-node was still at it for somebody else */
+	void *data;
+};
+
+struct change *change_new(struct reactor *r, const char *request);
+void change_free(struct change *c);
+
+/*
+ * Insert c->sb as spec says, build it, bring it up. With c->use only if its key
+ * is free: otherwise it ends with ERR_CONFLICT, and c->used_before says why.
+ */
+void change_create(struct change *c, change_fn *done);
+
+/*
+ * An event happened to c->sb.id: write what it means, and do what has to be
+ * done. With c->sb.version set it was seen of that version: if the record has
+ * changed since, nothing happens and ERR_CONFLICT says so.
+ */
+void change_event(struct change *c, enum sandbox_event ev, const char *reason, change_fn *done);
+
+/* ---- for those who carry out changes ---- */
+
+/* From here on others leave the sandbox alone; until change_free(). */
+void change_mark(struct change *c);
+
+/* On a worker; then, if it was written, it is told, and `next` goes on. */
+void change_write(struct change *c, int (*run)(struct job *, struct store *, struct err *),
+		  change_fn *next);
+
+/* The deadline of the record in the state it is about to have; 0: none. */
+uint64_t change_deadline_ms(const struct change *c, enum sandbox_state to);
+
+void change_target(const struct change *c, struct node_target *ret);

@@ -1,0 +1,23 @@
+/*
+ * Waiting for a sandbox that somebody is at: being created, woken, or put to
+ * sleep. If nobody of this berthd is, and it could be, the create is taken up
+ * again. Ends with the record in a state that stays by itself, or with ERR_BUSY
+ * after ten seconds.
+ */
+#pragma once
+
+#include "berthd/control/transition.h"
+
+typedef void settle_fn(void *data, const struct sandbox *sb, const struct err *why);
+
+struct settle {
+	struct reactor *reactor;
+	const char *request;               /* whose, for the logs */
+	const char *sandbox;               /* id */
+	const struct idempotency_use *use; /* where a failed create is stored; NULL: nowhere */
+	settle_fn *done;
+	void *data;
+};
+
+/* `done` is called once, from the loop. */
+void settle_begin(const struct settle *how);

@@ -1,0 +1,705 @@
+#include "berthd/exec/context-run.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "berthd/exec/init-dial.h"
+#include "berthd/runtime/berthd.h"
+#include "lib/crash.h"
+#include "lib/id.h"
+#include "lib/json.h"
+#include "lib/log.h"
+#include "lib/loop.h"
+#include "lib/str.h"
+
+#define READ_SIZE    (64 * 1024)
+#define IN_MAX       (FRAME_HEAD + FRAME_PAYLOAD_MAX + READ_SIZE + 1)
+#define WAIT_MORE_MS 30000   /* for its turn, over what it may run for */
+#define WAIT_MAX_MS  3600000 /* for its turn, if it may run for ever */
+#define END_MORE_MS  20000   /* for init to interrupt, kill and say so */
+#define REQUEST_MAX  (8 * 1024 * 1024)
+
+static const char *const kind_names[CODE_KIND_COUNT] = {
+	[CODE_NONE] = "none",
+	[CODE_OK] = "ok",
+	[CODE_ERROR] = "error",
+	[CODE_TIMED_OUT] = "timed_out",
+	[CODE_KILLED] = "killed",
+	[CODE_LOST] = "lost",
+};
+
+const char *code_kind_name(enum code_kind kind)
+{
+	return kind_names[kind];
+}
+
+void code_ask_done(struct code_ask *ask)
+{
+	free(take_ptr(ask->code));
+	strv_done(&ask->env);
+}
+
+/* ---- how long it lives ---- */
+
+static void run_free(struct code_run *r)
+{
+	if (r->beside)
+		places_beside(&r->reactor->berthd->places, r->sandbox, -1);
+	code_ask_done(&r->ask);
+	buf_done(&r->in);
+	buf_done(&r->line);
+	buf_done(&r->error);
+	close_fd(&r->fd);
+	free(r);
+}
+
+static void let_go(struct code_run *r)
+{
+	if (--r->pending == 0 && r->ended)
+		run_free(r);
+}
+
+/* A call came back. True if nobody waits for it any more. */
+static bool came_back_late(struct code_run *r)
+{
+	bool late = r->ended;
+
+	let_go(r);
+	return late;
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+	let_go(handle->data);
+}
+
+static void run_close(struct code_run *r)
+{
+	r->ended = true;
+	if (r->started)
+		busy_drop(&r->reactor->berthd->busy, r->context.id);
+	if (r->piped)
+		uv_close((uv_handle_t *)&r->pipe, on_handle_closed);
+	if (r->timing)
+		uv_close((uv_handle_t *)&r->deadline, on_handle_closed);
+}
+
+static void finish(struct code_run *r, const struct err *why)
+{
+	if (r->ended)
+		return;
+	r->pending++; /* whoever came back last has let go of it already */
+	run_close(r);
+	r->sink->finished(r, why);
+	let_go(r);
+}
+
+void code_cancel(struct code_run *r)
+{
+	if (!r->ended)
+		run_close(r); /* init sees the connection close and interrupts the run */
+}
+
+/* ---- its end ---- */
+
+static void say(struct code_run *r, const char *name, const char *message)
+{
+	if (r->error.len > 0)
+		return; /* the code's own word is better */
+	json_open(&r->error, '{');
+	json_str(&r->error, "name", name);
+	json_str(&r->error, "message", message);
+	json_key(&r->error, "traceback");
+	buf_adds(&r->error, "[]}");
+}
+
+static void explain_end(struct code_run *r)
+{
+	char text[160];
+
+	switch (r->exit.kind) {
+	case EXEC_EXITED:
+		r->kind = CODE_ERROR;
+		snprintf(text, sizeof(text), "the interpreter exited with code %u", r->exit.code);
+		return say(r, "Exited", text);
+	case EXEC_SIGNALLED:
+		r->kind = CODE_KILLED;
+		snprintf(text, sizeof(text), "the interpreter was killed by signal %u",
+			 r->exit.signum);
+		return say(r, "Killed", text);
+	case EXEC_TIMED_OUT:
+		r->kind = CODE_TIMED_OUT;
+		return say(r, "TimedOut", "the run did not heed the interrupt and was killed");
+	case EXEC_OOM:
+		r->kind = CODE_KILLED;
+		return say(r, "OutOfMemory", "the sandbox's memory limit was reached");
+	case EXEC_KILLED:
+		r->kind = CODE_KILLED;
+		return say(r, "Killed", "the context was ended");
+	default:
+		r->kind = CODE_LOST;
+		return say(r, "Lost", "nobody saw how the run ended");
+	}
+}
+
+/* What the record says, and whether the interpreter is still there. */
+static void judge(struct code_run *r)
+{
+	if (!r->run.done || r->exit.kind == EXEC_LOST || r->exit.kind == EXEC_OOM) {
+		r->run.done = false;
+		return explain_end(r);
+	}
+	if (r->exit.kind == EXEC_TIMED_OUT) {
+		r->kind = CODE_TIMED_OUT;
+		return say(r, "TimedOut", "the run took too long and was interrupted");
+	}
+	if (r->exit.kind != EXEC_EXITED)
+		r->kind = CODE_KILLED;
+	else
+		r->kind = r->error.len > 0 ? CODE_ERROR : CODE_OK;
+}
+
+static void end(struct code_run *r)
+{
+	if (r->recording)
+		return; /* it comes back here */
+	if (r->ask.verb == CONTEXT_RUN)
+		judge(r);
+	finish(r, NULL);
+}
+
+static void on_usage(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct code_run *r = data;
+
+	(void)fd;
+	if (came_back_late(r))
+		return;
+	if (!why && record->usage.oom_kills > r->oom_kills &&
+	    places_oom(&r->reactor->berthd->places, r->sandbox,
+		       record->usage.oom_kills - r->oom_kills, r->oom_told))
+		r->exit.kind = EXEC_OOM;
+	r->told = true;
+	end(r);
+}
+
+static const struct node_call_events usage_events = { .on_done = on_usage };
+
+/* Killed by nobody we know of, or gone without a word: was it the kernel, for memory? */
+static void settle(struct code_run *r)
+{
+	struct node_target t = { .generation = r->generation };
+	bool doubt = r->exit.kind == EXEC_LOST ||
+		     (r->exit.kind == EXEC_SIGNALLED && r->exit.signum == SIGKILL);
+
+	if (r->reading)
+		uv_read_stop((uv_stream_t *)&r->pipe);
+	r->reading = false;
+	if (!doubt) {
+		r->told = true;
+		return end(r);
+	}
+	memcpy(t.request, r->rq->id, sizeof(r->rq->id));
+	memcpy(t.sandbox, r->sandbox, sizeof(r->sandbox));
+	r->pending++;
+	node_call(&r->reactor->node, NODE_USAGE, &t, -1, &usage_events, r);
+}
+
+static void lost(struct code_run *r)
+{
+	r->exit = (struct exec_exit){ .kind = EXEC_LOST };
+	settle(r);
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+	struct code_run *r = timer->data;
+	struct err e;
+
+	if (r->ended || r->exit.kind != EXEC_NONE)
+		return;
+	if (r->started || r->ask.verb == CONTEXT_END)
+		return lost(r);
+	err_set(&e, ERR_BUSY, "the context %s did not become free in time", r->context.id);
+	err_fix(&e, "Wait for its other runs, or use another context.");
+	finish(r, &e);
+}
+
+/* ---- the record ---- */
+
+static int record_run(struct job *job, struct store *s, struct err *e)
+{
+	struct code_run *r = container_of(job, struct code_run, job);
+	struct context_record now;
+
+	if (store_context_ran(s, r->context.id, r->run.fresh, &now, e) < 0)
+		return -1;
+	r->restarted = r->run.fresh && now.started;
+	return 0;
+}
+
+static void on_recorded(struct job *job)
+{
+	struct code_run *r = container_of(job, struct code_run, job);
+
+	r->recording = false;
+	if (job->failed)
+		log_event(LOG_WARN, "a run is not on record", "context", r->context.id, "why",
+			  job->e.msg, NULL);
+	if (!came_back_late(r) && r->told)
+		end(r);
+}
+
+static void begin_record(struct code_run *r)
+{
+	r->restarted = r->run.fresh && r->context.started;
+	r->recording = true;
+	r->pending++;
+	r->job = (struct job){ .reactor = r->reactor, .run = record_run, .done = on_recorded };
+	worker_submit(&r->reactor->berthd->workers, &r->job);
+}
+
+/* ---- what comes from init ---- */
+
+/* What a run says in one line, if there is room for it. */
+static bool take_note(struct code_run *r)
+{
+	cleanup(buf_done) struct buf json = buf_make((size_t)NOTE_MAX * 2);
+	enum note_type type;
+	struct err ignored;
+
+	if (note_read(buf_str(&r->line), r->line.len, &type, &json, &ignored) < 0) {
+		r->results_dropped++;
+		return false;
+	}
+	if (type == NOTE_ERROR) {
+		buf_clear(&r->error);
+		buf_add(&r->error, json.data, json.len);
+		return r->sink->note(r, type, &json);
+	}
+	if (r->results == CODE_RESULTS_MAX ||
+	    json.len > CODE_RESULTS_BYTES_MAX - r->results_bytes) {
+		r->results_dropped++;
+		return false;
+	}
+	r->results++;
+	r->results_bytes += json.len;
+	return r->sink->note(r, type, &json);
+}
+
+static bool take_notes(struct code_run *r, const uint8_t *data, size_t len)
+{
+	bool full = false;
+
+	while (len > 0) {
+		const uint8_t *eol = memchr(data, '\n', len);
+		size_t n = eol ? (size_t)(eol - data) : len;
+
+		if (!r->skipping)
+			buf_add(&r->line, data, n);
+		if (buf_overflowed(&r->line)) {
+			r->skipping = true;
+			buf_done(&r->line);
+			r->line = buf_make(NOTE_MAX + 1);
+		}
+		data += n;
+		len -= n;
+		if (!eol)
+			continue;
+		data++;
+		len--;
+		if (r->skipping)
+			r->results_dropped++;
+		else
+			full |= take_note(r);
+		r->skipping = false;
+		buf_clear(&r->line);
+	}
+	return full;
+}
+
+static void send_frame(struct code_run *r, enum frame_type type, const void *data, size_t len);
+
+/* The run itself, as the runner reads it. */
+static void send_code(struct code_run *r)
+{
+	cleanup(buf_done) struct buf line = buf_make(REQUEST_MAX);
+
+	json_open(&line, '{');
+	json_str(&line, "code", r->ask.code);
+	json_key(&line, "env");
+	json_open(&line, '{');
+	for (size_t i = 0; i < r->ask.env.len; i++) {
+		const char *var = r->ask.env.items[i];
+		size_t name = strcspn(var, "=");
+
+		if (i > 0)
+			buf_adds(&line, ",");
+		json_add_text(&line, var, name);
+		buf_adds(&line, ":");
+		json_add_string(&line, var + name + 1);
+	}
+	buf_adds(&line, "}}\n");
+	for (size_t at = 0; at < line.len; at += FRAME_PAYLOAD_MAX)
+		send_frame(r, FRAME_STDIN, line.data + at,
+			   line.len - at < FRAME_PAYLOAD_MAX ? line.len - at : FRAME_PAYLOAD_MAX);
+	send_frame(r, FRAME_STDIN_END, NULL, 0);
+}
+
+static uint64_t timeout_of(const struct code_run *r)
+{
+	return r->ask.timeout_ms >= 0 ? (uint64_t)r->ask.timeout_ms : r->context.timeout_ms;
+}
+
+static void on_started(struct code_run *r)
+{
+	uint64_t timeout = timeout_of(r);
+
+	r->started = true;
+	busy_add(&r->reactor->berthd->busy, r->context.id);
+	uv_timer_stop(&r->deadline);
+	if (timeout > 0)
+		uv_timer_start(&r->deadline, on_deadline, timeout + END_MORE_MS, 0);
+	begin_record(r);
+	r->sink->started(r);
+	send_code(r);
+}
+
+static int take_run(struct code_run *r, const struct frame *f, struct err *e)
+{
+	if (r->ask.verb != CONTEXT_RUN)
+		return err_set(e, ERR_INTERNAL, "the sandbox's init runs what nobody asked for");
+	if (context_run_decode(f->payload, &r->run, e) < 0)
+		return -1;
+	if (!r->started)
+		on_started(r);
+	return 0;
+}
+
+static int take_exit(struct code_run *r, const struct frame *f, struct err *e)
+{
+	if (exec_exit_decode(f->payload, &r->exit, e) < 0)
+		return -1;
+	if (r->exit.kind == EXEC_OOM || r->exit.kind == EXEC_LOST)
+		r->exit.kind = EXEC_LOST; /* not the guest's to say: the host looks for itself */
+	settle(r);
+	return 0;
+}
+
+/* 1: the sink is full. */
+static int take_frame(struct code_run *r, const struct frame *f, struct err *e)
+{
+	int which = f->type == FRAME_STDERR;
+	bool full;
+
+	switch (f->type) {
+	case FRAME_STARTED:
+		return 0;
+	case FRAME_RUN:
+		return take_run(r, f, e);
+	case FRAME_EXITED:
+		if (r->started || r->ask.verb == CONTEXT_END)
+			return take_exit(r, f, e);
+		break;
+	case FRAME_STDOUT:
+	case FRAME_STDERR:
+		if (!r->started)
+			break;
+		full = r->sink->output(r, f->type, f->payload.data, f->payload.len);
+		r->offset[which] += f->payload.len;
+		return full;
+	case FRAME_NOTE:
+		if (!r->started)
+			break;
+		return take_notes(r, f->payload.data, f->payload.len);
+	case FRAME_ERROR:
+		frame_error(f, e);
+		e->fix[0] = '\0'; /* what to do is not the guest's to say */
+		if (e->code == ERR_UNSUPPORTED)
+			err_fix(e, "Use an image with python3 or node on its PATH.");
+		return -1;
+	default:
+		break;
+	}
+	return err_set(e, ERR_INTERNAL, "the sandbox's init sent an unexpected frame");
+}
+
+static void pause_reading(struct code_run *r)
+{
+	if (r->reading)
+		uv_read_stop((uv_stream_t *)&r->pipe);
+	r->reading = false;
+}
+
+static void take_frames(struct code_run *r)
+{
+	size_t at = 0;
+	struct frame f;
+	struct err e;
+
+	while (!r->ended && r->exit.kind == EXEC_NONE) {
+		struct bytes wire = { (const uint8_t *)buf_str(&r->in) + at, r->in.len - at };
+		ssize_t used = frame_next(wire, &f, &e);
+		int n = used < 0 ? -1 : 0;
+
+		if (used == 0)
+			break;
+		if (used > 0)
+			n = take_frame(r, &f, &e);
+		if (n < 0)
+			return finish(r, &e);
+		if (n > 0)
+			pause_reading(r);
+		at += (size_t)used;
+	}
+	buf_drop(&r->in, at);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf)
+{
+	struct code_run *r = handle->data;
+
+	(void)size;
+	*buf = uv_buf_init(r->reactor->read_buffer, READ_SIZE);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+	struct code_run *r = stream->data;
+
+	if (n > 0) {
+		r->pending++; /* it must outlive this, however it ends */
+		buf_add(&r->in, buf->base, (size_t)n);
+		take_frames(r);
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): `pending` holds it until here */
+		let_go(r);
+	} else if (n < 0 && !r->ended && r->exit.kind == EXEC_NONE) {
+		lost(r);
+	}
+}
+
+void code_resume(struct code_run *r)
+{
+	if (r->ended || r->reading || !r->piped || r->exit.kind != EXEC_NONE)
+		return;
+	r->reading = uv_read_start((uv_stream_t *)&r->pipe, on_alloc, on_read) == 0;
+}
+
+/* ---- what goes to init ---- */
+
+struct sending {
+	uv_write_t write;
+	char bytes[];
+};
+
+static void on_sent(uv_write_t *write, int status)
+{
+	(void)status; /* a broken connection is seen by the reader */
+	free(container_of(write, struct sending, write));
+}
+
+static void send_frame(struct code_run *r, enum frame_type type, const void *data, size_t len)
+{
+	struct sending *s;
+	uv_buf_t buf;
+
+	if (r->ended)
+		return;
+	s = xcalloc(1, sizeof(*s) + FRAME_HEAD + len);
+	frame_head((uint8_t *)s->bytes, type, len);
+	if (len > 0)
+		memcpy(s->bytes + FRAME_HEAD, data, len);
+	buf = uv_buf_init(s->bytes, (unsigned)(FRAME_HEAD + len));
+	if (uv_write(&s->write, (uv_stream_t *)&r->pipe, &buf, 1, on_sent) < 0)
+		free(s);
+}
+
+/* {"NAME": "value"} of the record, as a list. */
+static int read_env(const char *text, struct strv *ret, struct err *e)
+{
+	cleanup(buf_done) struct buf wrapped = buf_make(CONTEXT_ENV_SIZE + 16);
+	struct wrapper {
+		struct strv env;
+	} w = { 0 };
+	const struct json_field fields[] = { JSON_FIELD_MAP(wrapper, env), JSON_FIELD_END };
+
+	buf_addf(&wrapped, "{\"env\":%s}", text);
+	if (json_read(buf_str(&wrapped), wrapped.len, fields, &w, e) < 0) {
+		strv_done(&w.env);
+		return err_wrap(e, "the environment on record");
+	}
+	*ret = w.env;
+	return 0;
+}
+
+static int send_ask(struct code_run *r, struct err *e)
+{
+	cleanup(context_request_done) struct context_request q = { .verb = r->ask.verb };
+	cleanup(buf_done) struct buf wire = buf_make(FRAME_PAYLOAD_MAX);
+
+	q.language = context_language_by_name(r->context.language);
+	q.timeout_ms = timeout_of(r);
+	memcpy(q.id, r->context.id, sizeof(q.id));
+	memcpy(q.cwd, r->context.cwd, sizeof(q.cwd));
+	if (read_env(r->context.env, &q.env, e) < 0)
+		return -1;
+	context_request_encode(&wire, &q);
+	if (buf_overflowed(&wire))
+		return err_set(e, ERR_TOO_LARGE, "the context's environment is too long");
+	send_frame(r, FRAME_CONTEXT, wire.data, wire.len);
+	return 0;
+}
+
+static uint64_t turn_by(const struct code_run *r)
+{
+	uint64_t timeout = timeout_of(r);
+
+	return timeout > 0 ? timeout + WAIT_MORE_MS : WAIT_MAX_MS;
+}
+
+static void talk(struct code_run *r)
+{
+	uv_loop_t *loop = &r->reactor->loop;
+	struct err e;
+
+	uv_pipe_init(loop, &r->pipe, 0);
+	r->pipe.data = r;
+	r->piped = true;
+	uv_timer_init(loop, &r->deadline);
+	r->deadline.data = r;
+	r->timing = true;
+	r->pending += 2;
+	if (uv_pipe_open(&r->pipe, r->fd) < 0) {
+		err_set(&e, ERR_INTERNAL, "the connection to the sandbox cannot be used");
+		return finish(r, &e);
+	}
+	r->fd = -1;
+	uv_timer_start(&r->deadline, on_deadline, turn_by(r), 0);
+	if (send_ask(r, &e) < 0)
+		return finish(r, &e);
+	code_resume(r);
+}
+
+/* ---- the context ---- */
+
+static int default_context(struct code_run *r, struct store *s, struct err *e)
+{
+	struct context_record c = { .timeout_ms = CODE_TIMEOUT_DEFAULT_MS };
+	const char *language = context_language_name(r->ask.language);
+	char random[ID_RANDOM_CHARS + 1];
+	struct err ignored;
+
+	snprintf(c.name, sizeof(c.name), "default-%s", language);
+	if (store_context_get(s, r->sandbox, c.name, &r->context, &ignored) == 0)
+		return 0;
+	id_random(random, ID_RANDOM_CHARS);
+	snprintf(c.id, sizeof(c.id), "cx_%s", random);
+	memcpy(c.sandbox, r->sandbox, sizeof(c.sandbox));
+	snprintf(c.language, sizeof(c.language), "%s", language);
+	snprintf(c.env, sizeof(c.env), "{}");
+	if (store_context_insert(s, &c, &r->context, e) < 0)
+		return -1;
+	crash_point("context.default-recorded");
+	return 0;
+}
+
+static int find_context(struct job *job, struct store *s, struct err *e)
+{
+	struct code_run *r = container_of(job, struct code_run, job);
+	enum context_language want = r->ask.language;
+
+	if (!r->ask.context[0]) {
+		if (want == CONTEXT_UNSET)
+			r->ask.language = CONTEXT_PYTHON;
+		return default_context(r, s, e);
+	}
+	if (store_context_get(s, r->sandbox, r->ask.context, &r->context, e) < 0)
+		return -1;
+	if (want != CONTEXT_UNSET && want != context_language_by_name(r->context.language))
+		return err_set(e, ERR_CONFLICT, "the context %s is for %s", r->context.id,
+			       r->context.language);
+	return 0;
+}
+
+static void on_context(struct job *job)
+{
+	struct code_run *r = container_of(job, struct code_run, job);
+	struct err e = job->e;
+	bool failed = job->failed;
+
+	if (came_back_late(r))
+		return;
+	if (failed)
+		return finish(r, &e);
+	talk(r);
+}
+
+static void on_way(void *data, struct init_way *way, const struct err *why)
+{
+	struct code_run *r = data;
+
+	if (came_back_late(r))
+		return;
+	if (why)
+		return finish(r, why);
+	r->fd = take_fd(way->fd);
+	memcpy(r->sandbox, way->sandbox, sizeof(r->sandbox));
+	r->generation = way->generation;
+	r->oom_kills = way->before.oom_kills;
+	r->oom_told = places_oom_told(&r->reactor->berthd->places, r->sandbox);
+	r->beside = true;
+	places_beside(&r->reactor->berthd->places, r->sandbox, 1);
+	if (r->ask.verb == CONTEXT_END)
+		return talk(r);
+	r->pending++;
+	r->job = (struct job){ .reactor = r->reactor, .run = find_context, .done = on_context };
+	worker_submit(&r->reactor->berthd->workers, &r->job);
+}
+
+void code_run_begin(struct request *rq, struct code_ask *ask, const struct code_sink *sink,
+		    void *data)
+{
+	struct code_run *r = xcalloc(1, sizeof(*r));
+	struct init_way_ask way = { rq->reactor, rq->id, request_owner(rq), rq->param };
+
+	r->rq = rq;
+	r->reactor = rq->reactor;
+	r->sink = sink;
+	r->data = data;
+	r->fd = -1;
+	r->ask = *ask;
+	*ask = (struct code_ask){ 0 };
+	if (r->ask.verb == CONTEXT_END)
+		r->context = *(const struct context_record *)data;
+	r->in = buf_make(IN_MAX);
+	r->line = buf_make(NOTE_MAX + 1);
+	r->error = buf_make((size_t)NOTE_MAX * 2);
+	rq->data = r;
+	r->pending = 2; /* the search, and until we are through here */
+	init_way_find(&way, on_way, r);
+	let_go(r);
+}
+
+void code_end_json(struct buf *out, const struct code_run *r)
+{
+	bool exited = !r->run.done && r->exit.kind == EXEC_EXITED;
+
+	json_str(out, "kind", code_kind_name(r->kind));
+	json_str(out, "context", r->context.id);
+	json_str(out, "language", r->context.language);
+	json_int(out, "run", r->run.number);
+	json_bool(out, "restarted", r->restarted);
+	json_bool(out, "context_lost", !r->run.done);
+	json_key(out, "exit_code");
+	if (exited)
+		buf_addf(out, "%u", r->exit.code);
+	else
+		buf_adds(out, "null"); /* a missing exit code is never 0 */
+	json_int(out, "signal", r->exit.signum);
+	json_int(out, "stdout_bytes", (int64_t)r->offset[0]);
+	json_int(out, "stderr_bytes", (int64_t)r->offset[1]);
+	json_int(out, "results_dropped", (int64_t)r->results_dropped);
+	json_int(out, "wall_ms", (int64_t)(r->exit.wall_us / 1000));
+}

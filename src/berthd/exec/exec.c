@@ -1,0 +1,797 @@
+#include "berthd/exec/exec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "berthd/exec/init-dial.h"
+#include "berthd/exec/tell.h"
+#include "berthd/runtime/berthd.h"
+#include "lib/crash.h"
+#include "lib/id.h"
+#include "lib/json.h"
+#include "lib/log.h"
+#include "lib/loop.h"
+#include "lib/str.h"
+#include "lib/time.h"
+#include "proto/writer.h"
+
+#define START_MS      30000 /* for init to start the command, or say why not */
+#define DEADLINE_MORE 15000 /* for init to kill a tree and say so */
+#define LEAVE_MS      10000 /* for our last word to init to go out */
+#define USAGE_MS      10000 /* for berth-node to say what it used */
+#define RETRY_FIRST   20    /* ms until the next attempt to reach it again, doubling */
+#define RETRY_LAST    2000
+#define PAUSE_LOOK    100          /* ms, while we wait for a client: is there another one? */
+#define ACK_STEP      (128 * 1024) /* of output; init keeps several times as much */
+
+static void exec_free(struct exec *x)
+{
+	if (x->busy)
+		places_busy(&x->reactor->berthd->places, x->sandbox, time_mono_ms(), -1);
+	journal_head_done(&x->head);
+	journal_unref(x->journal);
+	free(x);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+	struct exec *x = handle->data;
+
+	if (--x->pending == 0)
+		exec_free(x);
+}
+
+bool exec_came_back(struct exec *x)
+{
+	bool late = x->ended;
+
+	if (--x->pending == 0 && late)
+		exec_free(x);
+	return late;
+}
+
+/* Its memory goes with the last of what is pending, and nowhere else. */
+static void exec_close(struct exec *x)
+{
+	if (x->journal) {
+		pthread_mutex_lock(&x->journal->lock);
+		x->journal->exec = NULL;
+		pthread_mutex_unlock(&x->journal->lock);
+	}
+	x->ended = true;
+	tellings_look(x);
+	line_close(take_ptr(x->line));
+	uv_close((uv_handle_t *)&x->deadline, on_handle_closed);
+	uv_close((uv_handle_t *)&x->retry, on_handle_closed);
+	uv_close((uv_handle_t *)&x->watch, on_handle_closed);
+}
+
+static struct exec *exec_new(struct reactor *r)
+{
+	struct exec *x = xcalloc(1, sizeof(*x));
+
+	x->reactor = r;
+	x->signals_last = &x->signals;
+	x->retry_ms = RETRY_FIRST;
+	uv_timer_init(&r->loop, &x->deadline);
+	uv_timer_init(&r->loop, &x->retry);
+	uv_timer_init(&r->loop, &x->watch);
+	x->deadline.data = x->retry.data = x->watch.data = x;
+	x->limits = limits_usual();
+	x->pending = 3;
+	return x;
+}
+
+static void signals_back(struct exec *x, size_t count, const struct err *why)
+{
+	while (count-- > 0 && x->signals) {
+		struct errand *e = x->signals;
+
+		x->signals = e->next;
+		if (!x->signals)
+			x->signals_last = &x->signals;
+		x->signals_sent -= x->signals_sent > 0;
+		errand_back(e, why);
+	}
+}
+
+/* ---- the end ---- */
+
+/* It never began: there is nothing to keep. */
+static void refuse(struct exec *x, const struct err *why)
+{
+	struct tail *client = take_ptr(x->client);
+
+	signals_back(x, SIZE_MAX, NULL);
+	if (x->journal)
+		journal_remove(x->journal);
+	if (client) {
+		client->exec = NULL;
+		client->events->finished(client, NULL, why);
+	}
+	exec_close(x);
+}
+
+/* Nobody has to be told any more. */
+static void leave(struct exec *x)
+{
+	journal_settle(x->journal);
+	crash_point("exec.settled");
+	exec_close(x);
+}
+
+static void on_leave_late(uv_timer_t *timer)
+{
+	exec_close(timer->data); /* the next berthd tells init again */
+}
+
+static void reach_again(struct exec *x);
+
+/* Tell init that the record stands. What has not ended, as far as it knows, ends now. */
+static void take_leave(struct exec *x)
+{
+	cleanup(buf_done) struct buf out = buf_make(64);
+	struct exec_ack ack = { .ended = true };
+	struct journal_view v;
+
+	x->telling = true;
+	if (x->gone)
+		return leave(x);
+	if (!x->line || (x->attaching && !x->started))
+		return reach_again(x);
+	journal_look(x->journal, &v);
+	memcpy(ack.offset, v.slot.offset, sizeof(ack.offset));
+	exec_ack_encode(&out, &ack);
+	x->leaving = true;
+	line_send(x->line, FRAME_ACK, out.data, out.len);
+	uv_timer_start(&x->deadline, on_leave_late, LEAVE_MS, 0);
+}
+
+static void finish(struct exec *x)
+{
+	struct tail *client = take_ptr(x->client);
+	struct err e;
+
+	if (journal_end(x->journal, &x->exit, &x->use, x->absent, &e) < 0)
+		log_event(LOG_ERROR, "an exec's end is not recorded", "exec",
+			  x->journal->head.ask.id, "sandbox", x->sandbox, "why", e.msg, NULL);
+	crash_point("exec.ended");
+	signals_back(x, SIZE_MAX, NULL); /* it is over: nothing is left to be done to it */
+	if (client)
+		tail_leave(client);
+	tails_wake(x->journal);
+	take_leave(x);
+}
+
+/* Killed by nobody we know of, or gone without a word: was it the kernel, for memory? */
+static bool is_doubtful(const struct exec *x)
+{
+	return x->exit.kind == EXEC_LOST ||
+	       (x->exit.kind == EXEC_SIGNALLED && x->exit.signum == 9);
+}
+
+static void on_usage(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct exec *x = data;
+	struct berthd *b = x->reactor->berthd;
+
+	(void)fd;
+	if (exec_came_back(x) || x->measured)
+		return;
+	x->measured = true;
+	uv_timer_stop(&x->deadline);
+	if (!why && is_doubtful(x) &&
+	    places_oom(&b->places, x->sandbox, exec_use_oom_kills(x, &record->usage), x->oom_told))
+		x->exit.kind = EXEC_OOM;
+	if (!why)
+		exec_use_end(x, &record->usage);
+	finish(x);
+}
+
+static const struct node_call_events usage_events = { .on_done = on_usage };
+
+static void on_usage_late(uv_timer_t *timer)
+{
+	struct exec *x = timer->data;
+
+	x->measured = true;
+	finish(x);
+}
+
+void exec_ask_usage(struct exec *x, const struct node_call_events *events)
+{
+	struct node_target t = { .generation = x->generation };
+
+	x->pending++;
+	memcpy(t.request, x->request, sizeof(t.request));
+	memcpy(t.sandbox, x->sandbox, sizeof(t.sandbox));
+	node_call(&x->reactor->node, NODE_USAGE, &t, -1, events, x);
+}
+
+static void settle(struct exec *x)
+{
+	uv_timer_stop(&x->retry);
+	uv_timer_stop(&x->watch);
+	tellings_look(x);
+	if (x->line)
+		line_pause(x->line);
+	uv_timer_start(&x->deadline, on_usage_late, USAGE_MS, 0);
+	exec_ask_usage(x, &usage_events);
+}
+
+static void lost(struct exec *x)
+{
+	x->exit = (struct exec_exit){ .kind = EXEC_LOST };
+	settle(x);
+}
+
+/* A command that never ends may run for ever; one that has a limit must end by it. */
+static void on_deadline(uv_timer_t *timer)
+{
+	struct exec *x = timer->data;
+
+	if (!x->ended && x->exit.kind == EXEC_NONE)
+		lost(x);
+}
+
+static void set_deadline(struct exec *x)
+{
+	const struct journal_head *h = &x->journal->head;
+	uint64_t limit = h->ask.timeout_ms, now = time_boot_ms(), run;
+
+	uv_timer_stop(&x->deadline);
+	if (limit == 0 || limit > UINT64_MAX / 2)
+		return;
+	run = now > h->started_boot_ms ? now - h->started_boot_ms : 0; /* it may be long ago */
+	limit = limit > run ? limit - run : 0;
+	uv_timer_start(&x->deadline, on_deadline, limit + DEADLINE_MORE, 0);
+}
+
+/* ---- to init ---- */
+
+void exec_send(struct exec *x, enum frame_type type, const void *data, size_t len)
+{
+	if (!x->line || !x->started || x->exit.kind != EXEC_NONE)
+		return;
+	if (type == FRAME_STDIN)
+		x->stdin_out += len;
+	line_send(x->line, type, data, len);
+}
+
+size_t exec_send_backlog(const struct exec *x)
+{
+	return x->line ? line_backlog(x->line) + x->stdin_out : 0;
+}
+
+static void send_signal(struct exec *x, const struct errand *e)
+{
+	cleanup(buf_done) struct buf out = buf_make(64);
+
+	writer_u32(&out, e->signum);
+	line_send(x->line, FRAME_SIGNAL, out.data, out.len);
+	x->signals_sent++;
+}
+
+void exec_signal(struct exec *x, uint32_t signum, struct errand *e)
+{
+	if (!e) {
+		e = xcalloc(1, sizeof(*e));
+		e->signum = signum;
+	}
+	e->next = NULL;
+	*x->signals_last = e;
+	x->signals_last = &e->next;
+	if (x->line && x->started && x->exit.kind == EXEC_NONE)
+		send_signal(x, e);
+}
+
+static void acknowledge(struct exec *x)
+{
+	cleanup(buf_done) struct buf out = buf_make(64);
+	struct exec_ack ack = { 0 };
+	const struct journal_slot *slot = &x->journal->slot; /* only we change it */
+	uint64_t end = slot->offset[0] + slot->offset[1];
+	struct err ignored;
+
+	if (end - x->acked < ACK_STEP || !x->line || journal_save(x->journal, &ignored) < 0)
+		return;
+	memcpy(ack.offset, slot->offset, sizeof(ack.offset));
+	exec_ack_encode(&out, &ack);
+	line_send(x->line, FRAME_ACK, out.data, out.len);
+	x->acked = end;
+}
+
+/* ---- from init ---- */
+
+static void exec_resume(struct exec *x)
+{
+	if (!x->paused)
+		return;
+	x->paused = false;
+	uv_timer_stop(&x->retry);
+	if (x->line && x->exit.kind == EXEC_NONE)
+		line_resume(x->line);
+}
+
+void exec_caught_up(struct exec *x)
+{
+	exec_resume(x);
+}
+
+static void on_pause_look(uv_timer_t *timer)
+{
+	struct exec *x = timer->data;
+
+	if (atomic_load(&x->journal->readers) > 0 && !journal_is_full(x->journal))
+		exec_resume(x);
+}
+
+/*
+ * A client that does not keep up reads from the journal at its own pace. The
+ * command waits for it only if it is alone, or past the cap, where nothing can be
+ * read again.
+ */
+static void hold_back(struct exec *x)
+{
+	if (!x->keep && atomic_load(&x->journal->readers) == 0)
+		uv_timer_start(&x->retry, on_pause_look, PAUSE_LOOK, PAUSE_LOOK);
+	else if (!journal_is_full(x->journal))
+		return;
+	x->paused = true;
+	if (x->line)
+		line_pause(x->line);
+}
+
+/*
+ * Past the cap nothing can be read again: the client is handed it even if it is
+ * full. That is no more than we have read already; then we wait for it.
+ */
+static bool can_hand(struct exec *x, uint64_t position)
+{
+	return x->client && tail_is_at(x->client, position) &&
+	       (!x->client->full || journal_is_full(x->journal));
+}
+
+static void on_output(void *data, int stream, uint8_t *bytes, size_t len)
+{
+	struct exec *x = data;
+	const struct journal_slot *slot = &x->journal->slot; /* only we change it */
+	bool hand, late, recorded;
+
+	if (!x->started || x->exit.kind != EXEC_NONE)
+		return;
+	hand = can_hand(x, slot->offset[0] + slot->offset[1]);
+	late = x->client && !hand;
+	recorded = journal_append(x->journal, stream, bytes, len, late);
+	if (hand)
+		tail_hand(x->client, stream, bytes, len, recorded);
+	tails_wake(x->journal);
+	acknowledge(x);
+	if (late && !recorded)
+		return; /* the disk is full: for the client, too, this is a gap */
+	if (x->client && (late || x->client->full) && !x->paused)
+		hold_back(x);
+}
+
+static void on_started(struct exec *x, uint32_t pid)
+{
+	bool first = x->journal->slot.pid == 0;
+
+	x->started = true;
+	x->retry_ms = RETRY_FIRST;
+	pthread_mutex_lock(&x->journal->lock);
+	x->journal->slot.pid = pid;
+	pthread_mutex_unlock(&x->journal->lock);
+	set_deadline(x);
+	exec_use_watch(x);
+	for (const struct errand *s = x->signals; s; s = s->next)
+		send_signal(x, s);
+	if (first && x->client)
+		tail_start(x->client, pid);
+	tails_wake(x->journal);
+	tellings_look(x);
+}
+
+static void on_init_error(struct exec *x, const struct frame *f)
+{
+	struct err e = { 0 };
+
+	frame_error(f, &e);
+	if (x->attaching && (e.code == ERR_BUSY || e.code == ERR_LIMIT))
+		return reach_again(x);
+	if (x->attaching || x->started) {
+		x->gone = true;
+		/* Nobody runs it: never did, or saw its end. Unless one was killed in doing so. */
+		x->absent = x->attaching && e.code == ERR_NOT_FOUND;
+		return lost(x);
+	}
+	e.fix[0] = '\0';             /* what to do is not the guest's to say */
+	if (e.code == ERR_NOT_FOUND) /* not the sandbox: the command */
+		err_fix(&e, "Give the full path, or use an image that has this command.");
+	refuse(x, &e);
+}
+
+static void nonsense(struct exec *x, const struct err *why)
+{
+	log_event(LOG_WARN, "init speaks nonsense", "sandbox", x->sandbox, "exec",
+		  x->journal->head.ask.id, "why", why->msg, NULL);
+	lost(x);
+}
+
+/* We came back only to say that we have its record. */
+static void on_frame_late(struct exec *x, const struct frame *f)
+{
+	struct err e;
+
+	if (x->leaving)
+		return;
+	if (f->type == FRAME_STARTED) {
+		x->started = true;
+		return take_leave(x);
+	}
+	if (f->type != FRAME_ERROR)
+		return;
+	frame_error(f, &e);
+	if (e.code == ERR_BUSY || e.code == ERR_LIMIT)
+		return reach_again(x);
+	leave(x);
+}
+
+static void on_frame(void *data, const struct frame *f)
+{
+	struct exec *x = data;
+	struct err e;
+	uint32_t n;
+
+	if (x->telling)
+		return on_frame_late(x, f);
+	if (x->exit.kind != EXEC_NONE)
+		return;
+	err_set(&e, ERR_INTERNAL, "an unexpected frame of type %u", f->type);
+	if (f->type == FRAME_ERROR)
+		return on_init_error(x, f);
+	if (f->type == FRAME_STARTED && !x->started && frame_u32(f, &n, &e) == 0)
+		return on_started(x, n);
+	if (f->type == FRAME_TAKEN && x->started && frame_u32(f, &n, &e) == 0) {
+		x->stdin_out -= n < x->stdin_out ? n : x->stdin_out;
+		if (x->client && x->client->events->taken)
+			x->client->events->taken(x->client, n);
+		return tellings_look(x);
+	}
+	if (f->type == FRAME_BESIDE && x->started) {
+		x->alone = false;
+		return;
+	}
+	if (f->type == FRAME_SIGNALLED && x->started && frame_u32(f, &n, &e) == 0)
+		return signals_back(x, n < x->signals_sent ? n : x->signals_sent, NULL);
+	if (f->type != FRAME_EXITED || !x->started ||
+	    exec_exit_decode(f->payload, &x->exit, &e) < 0)
+		return nonsense(x, &e);
+	if (x->exit.kind == EXEC_OOM || x->exit.kind == EXEC_LOST)
+		return lost(x); /* not the guest's to say: the host looks for itself */
+	x->absent = true;
+	settle(x);
+}
+
+static void on_gone(void *data, const struct err *why)
+{
+	struct exec *x = data;
+
+	if (x->telling)
+		return reach_again(x);
+	if (x->exit.kind != EXEC_NONE)
+		return;
+	if (why)
+		return nonsense(x, why);
+	reach_again(x);
+}
+
+static void on_sent(void *data)
+{
+	struct exec *x = data;
+
+	if (x->leaving)
+		return leave(x);
+	tellings_look(x);
+}
+
+static const struct line_events line_events = { on_output, on_frame, on_gone, on_sent };
+
+/* ---- the way there ---- */
+
+static void on_way_again(void *data, struct init_way *way, const struct err *why);
+
+static void on_retry(uv_timer_t *timer)
+{
+	struct exec *x = timer->data;
+	struct init_way_ask way = { x->reactor, x->request, NULL, x->sandbox, true };
+
+	x->pending++;
+	init_way_find(&way, on_way_again, x);
+}
+
+/* Whether init did what it had heard, nobody can say. To kill a second time does no harm. */
+static void signals_unsure(struct exec *x)
+{
+	struct errand *all = x->signals, *next;
+	size_t sent = x->signals_sent;
+	struct err e;
+
+	err_set(&e, ERR_BUSY, "it is not known whether the signal was delivered");
+	x->signals = NULL;
+	x->signals_last = &x->signals;
+	x->signals_sent = 0;
+	for (; all; all = next) {
+		next = all->next;
+		if (sent > 0 && all->signum != 9)
+			errand_back(all, &e);
+		else
+			exec_signal(x, all->signum, all);
+		sent -= sent > 0;
+	}
+}
+
+/* The connection broke: that says nothing about the command. Ask for it. */
+static void reach_again(struct exec *x)
+{
+	line_close(take_ptr(x->line));
+	x->started = false;
+	signals_unsure(x);
+	x->attaching = true;
+	x->paused = x->leaving = false;
+	x->stdin_out = 0;
+	uv_timer_start(&x->retry, on_retry, x->retry_ms, 0);
+	x->retry_ms = x->retry_ms < RETRY_LAST ? x->retry_ms * 2 : RETRY_LAST;
+}
+
+static void on_way_again(void *data, struct init_way *way, const struct err *why)
+{
+	struct exec *x = data;
+	cleanup(buf_done) struct buf out = buf_make(256);
+	struct exec_attach attach = { 0 };
+
+	if (exec_came_back(x) || (x->exit.kind != EXEC_NONE && !x->telling))
+		return;
+	/* Its sandbox is gone, or its processes are, or it was started anew. */
+	x->gone = why ? why->code == ERR_NOT_FOUND || why->code == ERR_CONFLICT
+		      : way->generation != x->generation;
+	if (x->gone && x->telling)
+		return leave(x);
+	if (x->gone) {
+		x->absent = true; /* with its sandbox's processes */
+		return lost(x);
+	}
+	if (!why)
+		x->line = line_open(x->reactor, take_fd(way->fd), &line_events, x);
+	if (!x->line)
+		return reach_again(x);
+	memcpy(attach.id, x->journal->head.ask.id, sizeof(attach.id));
+	memcpy(attach.offset, x->journal->slot.offset, sizeof(attach.offset));
+	x->acked = attach.offset[0] + attach.offset[1];
+	exec_attach_encode(&out, &attach);
+	line_send(x->line, FRAME_ATTACH, out.data, out.len);
+}
+
+static void run(struct exec *x, struct init_way *way, const struct exec_request *ask)
+{
+	cleanup(buf_done) struct buf out = buf_make(FRAME_PAYLOAD_MAX);
+	struct err e;
+
+	x->line = line_open(x->reactor, take_fd(way->fd), &line_events, x);
+	if (!x->line) {
+		err_set(&e, ERR_INTERNAL, "the connection to the sandbox cannot be used");
+		return refuse(x, &e);
+	}
+	uv_timer_start(&x->deadline, on_deadline, START_MS, 0);
+	exec_request_encode(&out, ask);
+	line_send(x->line, FRAME_EXEC, out.data, out.len);
+}
+
+static void bind_journal(struct exec *x, struct journal *j)
+{
+	x->journal = j;
+	pthread_mutex_lock(&j->lock);
+	j->reactor = x->reactor;
+	j->exec = x;
+	pthread_mutex_unlock(&j->lock);
+	x->busy = places_busy(&x->reactor->berthd->places, x->sandbox, time_mono_ms(), 1);
+	x->begun = places_begun(&x->reactor->berthd->places, x->sandbox, &x->alone);
+}
+
+static int check_replay(const struct journal_head *want, struct journal *j, struct err *e)
+{
+	if (!want->key[0] || strcmp(want->key, j->head.key) != 0)
+		return err_set(e, ERR_CONFLICT, "there is an exec %s already", want->ask.id);
+	if (strcmp(want->body, j->head.body) != 0) {
+		err_set(e, ERR_CONFLICT, "this Idempotency-Key was used for another request");
+		return err_fix(e, "A key belongs to one request; take a new one.");
+	}
+	return 0;
+}
+
+/* It was begun before, under the same key: hear how that goes. */
+static void replay(struct exec *x, struct journal *j)
+{
+	struct tail *client = take_ptr(x->client);
+
+	if (client) {
+		client->exec = NULL;
+		tail_follow(client, j, 0);
+	}
+	exec_close(x);
+}
+
+static int take_journal(struct exec *x, struct journal **made, struct journal **there,
+			struct err *e)
+{
+	struct journals *js = &x->reactor->berthd->journals;
+	char id[EXEC_ID_SIZE];
+
+	memcpy(id, x->head.ask.id, sizeof(id));
+	if (journal_create(js, &x->head, made, e) == 0)
+		return 0;
+	if (e->code != ERR_CONFLICT || journal_find(js, x->sandbox, id, there, e) < 0)
+		return -1;
+	if (check_replay(&x->head, *there, e) == 0)
+		return 0;
+	journal_unref(take_ptr(*there));
+	return -1;
+}
+
+static void on_way(void *data, struct init_way *way, const struct err *why)
+{
+	struct exec *x = data;
+	struct journal *made = NULL, *there = NULL;
+	cleanup(exec_request_done) struct exec_request ask = { 0 };
+	struct err e;
+
+	if (exec_came_back(x))
+		return;
+	if (why || x->unwanted)
+		return refuse(x, why);
+	memcpy(x->sandbox, way->sandbox, sizeof(x->sandbox));
+	x->generation = way->generation;
+	memcpy(x->head.sandbox, way->sandbox, sizeof(x->head.sandbox));
+	memcpy(x->head.owner, way->owner, sizeof(x->head.owner));
+	x->head.generation = way->generation;
+	x->head.started_ms = time_wall_ms();
+	x->head.started_boot_ms = time_boot_ms();
+	exec_use_begin(x, &way->before);
+	ask = x->head.ask; /* the journal has it without its variables: they may be secrets */
+	x->head.ask.env = (struct strv){ 0 };
+	x->head.ask.argv = (struct strv){ 0 };
+	for (size_t i = 0; i < ask.argv.len; i++)
+		strv_add(&x->head.ask.argv, ask.argv.items[i]);
+	places_env(&x->reactor->berthd->places, x->sandbox, &ask.env);
+	if (take_journal(x, &made, &there, &e) < 0)
+		return refuse(x, &e);
+	if (there) {
+		replay(x, there);
+		journal_unref(there);
+		return;
+	}
+	bind_journal(x, made);
+	if (x->client)
+		tail_expect(x->client, made, x);
+	run(x, way, &ask);
+}
+
+static void begin(struct exec *x, struct request *rq, const struct exec_begin *b)
+{
+	struct init_way_ask way = { rq->reactor, x->request, request_owner(rq), b->sandbox };
+
+	x->pending += 2; /* the search, and until we are through here */
+	init_way_find(&way, on_way, x);
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): `pending` above holds it until here */
+	(void)!exec_came_back(x);
+}
+
+/* With a key the id follows from it, unless the caller chose one: the same key, the same exec. */
+static void choose_id(struct exec_begin *b)
+{
+	if (b->ask.id[0])
+		return;
+	memcpy(b->ask.id, "ex_", 3);
+	if (b->key[0])
+		memcpy(b->ask.id + 3, b->key, 32);
+	else
+		id_random(b->ask.id + 3, ID_RANDOM_CHARS);
+}
+
+void exec_begin(struct request *rq, struct exec_begin *b, struct tail *t)
+{
+	struct exec *x = exec_new(rq->reactor);
+	struct journal *j = NULL;
+	struct err e;
+
+	choose_id(b);
+	memcpy(x->request, rq->id, sizeof(rq->id));
+	x->client = t;
+	t->exec = x;
+	x->keep = b->keep || b->background;
+	x->head.background = b->background;
+	memcpy(x->head.group, b->group, sizeof(x->head.group));
+	memcpy(x->head.key, b->key, sizeof(b->key));
+	memcpy(x->head.body, b->body, sizeof(b->body));
+	x->head.ask = b->ask;
+	b->ask = (struct exec_request){ 0 };
+	if (!x->head.key[0] ||
+	    journal_find(&rq->reactor->berthd->journals, b->sandbox, x->head.ask.id, &j, &e) < 0)
+		return begin(x, rq, b);
+	t->exec = NULL;
+	if (request_owner(rq) && strcmp(request_owner(rq), j->head.owner) != 0)
+		err_set(&e, ERR_NOT_FOUND, "no sandbox %s", b->sandbox);
+	else if (check_replay(&x->head, j, &e) == 0) {
+		replay(x, j);
+		journal_unref(j);
+		return;
+	}
+	journal_unref(j);
+	refuse(x, &e);
+}
+
+void exec_go_on(struct reactor *r, struct journal *j)
+{
+	struct exec *x = exec_new(r);
+
+	x->keep = true;
+	memcpy(x->request, "restart", sizeof("restart"));
+	memcpy(x->sandbox, j->head.sandbox, sizeof(x->sandbox));
+	x->generation = j->head.generation;
+	bind_journal(x, journal_ref(j));
+	x->alone = false; /* what was beside it, nobody knows any more */
+	x->attaching = true;
+	x->telling = j->slot.state != JOURNAL_RUNNING;
+	x->measured = x->telling;
+	if (x->telling)
+		x->exit = j->slot.exit;
+	else
+		set_deadline(x);
+	on_retry(&x->retry);
+}
+
+void exec_abandon(struct tail *t)
+{
+	struct exec *x = t->exec;
+
+	if (!x)
+		return;
+	t->exec = NULL;
+	x->client = NULL;
+	x->unwanted = !x->journal && !x->keep;
+	/* When we end, only our clients lose their connection to us. */
+	if (!x->keep && !x->reactor->server.closing)
+		exec_signal(x, 9, NULL);
+	exec_resume(x);
+}
+
+void exec_exit_json(struct buf *out, struct journal *j, const struct exec_exit *exit)
+{
+	struct journal_view v;
+
+	journal_look(j, &v);
+	json_str(out, "id", j->head.ask.id);
+	json_key(out, "kind");
+	if (exit->kind == EXEC_NONE)
+		buf_adds(out, "null"); /* it runs */
+	else
+		json_add_string(out, exec_kind_name(exit->kind));
+	json_key(out, "exit_code");
+	if (exit->kind == EXEC_EXITED)
+		buf_addf(out, "%u", exit->code);
+	else
+		buf_adds(out, "null"); /* a missing exit code is never 0 */
+	json_int(out, "signal", exit->signum);
+	json_int(out, "stdout_bytes", (int64_t)v.slot.offset[0]);
+	json_int(out, "stderr_bytes", (int64_t)v.slot.offset[1]);
+	json_int(out, "wall_ms", (int64_t)(exit->wall_us / 1000));
+	json_int(out, "user_ms", (int64_t)(exit->user_us / 1000));
+	json_int(out, "system_ms", (int64_t)(exit->system_us / 1000));
+	json_int(out, "max_rss_kb", (int64_t)exit->max_rss_kb);
+	exec_use_json(out, &v.slot.use);
+	if (j->head.ask.shell[0] && exit->kind != EXEC_NONE) {
+		json_bytes(out, "cwd", exit->cwd, strlen(exit->cwd));
+		json_bool(out, "restarted", exit->restarted);
+	}
+}

@@ -1,0 +1,91 @@
+/*
+ * One command in a sandbox: its journal, the connection to its init, and the truth
+ * about how it ended. Whoever wants to hear it reads the journal (tail.h); the one
+ * on whose behalf it was begun is handed what comes in without the detour.
+ *
+ * An exec belongs to no client. berthd may be restarted at any time: it finds the
+ * journals without a terminal record and goes on where they end.
+ *
+ * PostgreSQL is not on this path.
+ */
+#pragma once
+
+#include "berthd/exec/errand.h"
+#include "berthd/front/request.h"
+#include "berthd/journal/tail.h"
+#include "berthd/runtime/init-line.h"
+#include "proto/node.h"
+
+struct exec {
+	struct reactor *reactor;
+	char request[NODE_REQUEST_SIZE];
+	struct tail *client;      /* on whose behalf it runs; NULL: nobody's, or it left */
+	struct journal_head head; /* until there is a journal */
+	struct journal *journal;
+	char sandbox[SANDBOX_ID_SIZE];
+	uint64_t generation;
+	bool keep; /* goes on when the client is gone */
+
+	struct line *line; /* NULL: on the way to it */
+	bool attaching;    /* init has it already, we think */
+	bool started, paused, ended;
+	bool busy;                              /* its sandbox is, because of this */
+	bool gone;                              /* there is nobody left to ask */
+	bool absent;                            /* and nothing left of what it started */
+	bool telling;                           /* its end is recorded; init is to hear that, */
+	bool leaving;                           /* and is being told */
+	bool unwanted;                          /* it is not to be started at all any more */
+	struct errand *signals, **signals_last; /* init has not said yet that it did them */
+	size_t signals_sent;                    /* so many of them it has heard of */
+	uint64_t stdin_out;                     /* bytes init has not passed on yet */
+	struct telling *tellings;               /* that wait for room; see tell.h */
+	size_t telling_count;
+	uint64_t acked;
+	uint64_t retry_ms;
+	uv_timer_t deadline; /* to be started, then to end: past it, it is lost */
+	uv_timer_t retry;
+	uv_timer_t watch; /* over its CPU time */
+	int pending;      /* handles and calls that will still come back to us */
+	struct exec_exit exit;
+	bool measured; /* its use is known, or nobody waits for it any more */
+	struct exec_use use;
+	struct limits limits; /* as they were last */
+	uint64_t oom_told;    /* see places_oom(); as it began */
+	bool alone;           /* nothing ran beside it, so far, */
+	uint64_t begun;       /* when this was how many had begun */
+};
+
+struct exec_begin {
+	const char *sandbox;
+	struct exec_request ask; /* taken over; without an id it gets one */
+	bool keep, background;
+	char group[EXEC_ID_SIZE];
+	char key[JOURNAL_KEY_SIZE], body[JOURNAL_KEY_SIZE]; /* of an Idempotency-Key; or empty */
+};
+
+void exec_route(struct request *rq); /* POST /v1/sandboxes/{}/exec */
+
+/*
+ * `t` hears of it from now on. With an Idempotency-Key that was used, it hears of
+ * the exec of that time.
+ */
+void exec_begin(struct request *rq, struct exec_begin *b, struct tail *t);
+
+/* Go on with what another berthd began. */
+void exec_go_on(struct reactor *r, struct journal *j);
+
+/* The client is gone. What nobody wanted kept is killed, and its journal completed. */
+void exec_abandon(struct tail *t);
+
+/* All of these on the exec's own loop. */
+void exec_send(struct exec *x, enum frame_type type, const void *data, size_t len);
+size_t exec_send_backlog(const struct exec *x);
+void exec_signal(struct exec *x, uint32_t signum, struct errand *e); /* NULL: nobody waits */
+void exec_caught_up(struct exec *x);                                 /* its client did */
+
+/* A call to berth-node that counts as pending; exec_came_back() first thing in its callback. */
+void exec_ask_usage(struct exec *x, const struct node_call_events *events);
+must_check bool exec_came_back(struct exec *x); /* true: nobody waits for it any more */
+
+/* The members of the record that all answers share. */
+void exec_exit_json(struct buf *out, struct journal *j, const struct exec_exit *exit);

@@ -1,0 +1,17 @@
+/* A blow at an exec: a signal that is delivered, or an end that has been seen. */
+#pragma once
+
+#include "berthd/journal/journal.h"
+#include "berthd/runtime/reactor.h"
+
+struct exec_blow {
+	uint32_t signum;   /* to all of it */
+	uint64_t grace_ms; /* then KILL; 0: no second blow */
+};
+
+/* Its end was seen, or, if the blow need not end it, the signal was delivered; or why not. */
+typedef void (*exec_struck_fn)(void *data, const struct err *why);
+
+/* `done` is called once, never from within. */
+void exec_strike(struct reactor *r, struct journal *j, const struct exec_blow *b,
+		 exec_struck_fn done, void *data);

@@ -1,0 +1,221 @@
+#include "berthd/exec/usage.h"
+
+#include "berthd/exec/exec.h"
+#include "berthd/runtime/berthd.h"
+#include "lib/json.h"
+#include "proto/writer.h"
+
+#define LOOK_LEAST_MS 20
+#define LOOK_MOST_MS  5000      /* a limit may be changed while it runs */
+#define DISK_ROOM     (1 << 20) /* so little left is none */
+
+void exec_use_encode(struct buf *out, const struct exec_use *u)
+{
+	writer_u8(out, u->known);
+	writer_u8(out, u->alone);
+	writer_u64(out, u->cpu_us);
+	writer_u64(out, u->memory_bytes);
+	writer_u64(out, u->memory_peak_bytes);
+	writer_u64(out, u->disk_bytes);
+	writer_u64(out, u->pids_peak);
+	writer_u8(out, u->hit);
+	writer_u8(out, (uint8_t)u->limit);
+	writer_u64(out, u->value);
+	writer_u64(out, u->peak);
+}
+
+struct exec_use exec_use_read(struct reader *r)
+{
+	struct exec_use u = { .known = reader_u8(r) != 0, .alone = reader_u8(r) != 0 };
+	uint8_t limit;
+
+	u.cpu_us = reader_u64(r);
+	u.memory_bytes = reader_u64(r);
+	u.memory_peak_bytes = reader_u64(r);
+	u.disk_bytes = reader_u64(r);
+	u.pids_peak = reader_u64(r);
+	u.hit = reader_u8(r) != 0;
+	limit = reader_u8(r);
+	u.limit = limit < LIMIT_COUNT ? (enum limit)limit : LIMIT_MEMORY_MB;
+	u.value = reader_u64(r);
+	u.peak = reader_u64(r);
+	return u;
+}
+
+void exec_use_json(struct buf *out, const struct exec_use *u)
+{
+	json_key(out, "usage");
+	if (u->known) {
+		json_open(out, '{');
+		json_int(out, "cpu_ms", (int64_t)(u->cpu_us / 1000));
+		json_int(out, "memory_bytes", (int64_t)u->memory_bytes);
+		json_int(out, "memory_peak_bytes", (int64_t)u->memory_peak_bytes);
+		json_int(out, "disk_bytes", (int64_t)u->disk_bytes);
+		json_int(out, "pids_peak", (int64_t)u->pids_peak);
+		json_bool(out, "alone", u->alone);
+		buf_adds(out, "}");
+	} else {
+		buf_adds(out, "null");
+	}
+	json_key(out, "limit");
+	if (u->hit) {
+		json_open(out, '{');
+		json_str(out, "name", limit_name(u->limit));
+		json_int(out, "value", (int64_t)u->value);
+		json_int(out, "peak", (int64_t)u->peak);
+		buf_adds(out, "}");
+	} else {
+		buf_adds(out, "null");
+	}
+}
+
+static unsigned divisor(const struct exec *x)
+{
+	return (unsigned)x->reactor->berthd->settings.timer_divisor;
+}
+
+/* As they are now; as they were last, if nobody knows any more. */
+static const struct limits *limits_now(struct exec *x)
+{
+	places_limits(&x->reactor->berthd->places, x->sandbox, &x->limits);
+	return &x->limits;
+}
+
+void exec_use_begin(struct exec *x, const struct node_usage *before)
+{
+	struct exec_request *ask = &x->head.ask;
+	uint64_t wall = limits_ms(limits_now(x), LIMIT_WALL_MS, divisor(x));
+
+	x->head.before = (struct exec_before){
+		.cpu_us = before->cpu_us,
+		.pids_refused = before->pids_refused,
+		.oom_kills = before->oom_kills,
+	};
+	x->oom_told = places_oom_told(&x->reactor->berthd->places, x->sandbox);
+	x->head.walled = wall && (ask->timeout_ms == 0 || ask->timeout_ms > wall);
+	if (x->head.walled)
+		ask->timeout_ms = wall;
+}
+
+uint64_t exec_use_oom_kills(const struct exec *x, const struct node_usage *now)
+{
+	uint64_t before = x->journal->head.before.oom_kills;
+
+	return now->oom_kills > before ? now->oom_kills - before : 0;
+}
+
+/* ---- CPU time ---- */
+
+static uint64_t used_us(const struct exec *x, const struct node_usage *now)
+{
+	uint64_t before = x->journal->head.before.cpu_us;
+
+	return now->cpu_us > before ? now->cpu_us - before : 0;
+}
+
+/* So long it takes at least until so much is used, as fast as it may go. */
+static uint64_t earliest_ms(uint64_t left_us, int64_t cpu_milli)
+{
+	uint64_t ms = left_us / (uint64_t)(cpu_milli > 0 ? cpu_milli : 1) + 1;
+
+	if (ms < LOOK_LEAST_MS)
+		return LOOK_LEAST_MS;
+	return ms < LOOK_MOST_MS ? ms : LOOK_MOST_MS;
+}
+
+static void on_look(uv_timer_t *timer);
+
+static void look_later(struct exec *x, uint64_t used)
+{
+	const struct limits *l = limits_now(x);
+	uint64_t most = limits_ms(l, LIMIT_CPU_MS, divisor(x)) * 1000;
+
+	if (most && used >= most)
+		exec_signal(x, 9, NULL);
+	else
+		uv_timer_start(&x->watch, on_look,
+			       most ? earliest_ms(most - used, l->of[LIMIT_CPU_MILLI])
+				    : LOOK_MOST_MS,
+			       0);
+}
+
+static void on_seen(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct exec *x = data;
+
+	(void)fd;
+	if (exec_came_back(x) || x->exit.kind != EXEC_NONE)
+		return;
+	look_later(x, why ? 0 : used_us(x, &record->usage));
+}
+
+static const struct node_call_events seen_events = { .on_done = on_seen };
+
+static void on_look(uv_timer_t *timer)
+{
+	struct exec *x = timer->data;
+
+	if (limits_now(x)->of[LIMIT_CPU_MS] == 0)
+		return look_later(x, 0);
+	exec_ask_usage(x, &seen_events);
+}
+
+void exec_use_watch(struct exec *x)
+{
+	look_later(x, 0);
+}
+
+/* ---- the end ---- */
+
+struct hit {
+	bool yes;
+	enum limit limit;
+	uint64_t peak;
+};
+
+/* Which one it was; the first that is true says most. */
+static void decide(struct exec_use *u, const struct exec *x, const struct node_usage *after)
+{
+	const struct journal_head *h = &x->journal->head;
+	const struct limits *l = &x->limits;
+	uint64_t cpu_ms = limits_ms(l, LIMIT_CPU_MS, divisor(x));
+	uint64_t disk = (uint64_t)l->of[LIMIT_DISK_MB] << 20;
+	/* clang-format off */
+	const struct hit hits[] = {
+		{ x->exit.kind == EXEC_OOM || after->oom_kills > h->before.oom_kills,
+		  LIMIT_MEMORY_MB, u->memory_peak_bytes >> 20 },
+		{ cpu_ms && u->cpu_us / 1000 >= cpu_ms && x->exit.kind == EXEC_KILLED,
+		  LIMIT_CPU_MS, u->cpu_us / 1000 },
+		{ h->walled && x->exit.kind == EXEC_TIMED_OUT,
+		  LIMIT_WALL_MS, x->exit.wall_us / 1000 },
+		{ after->pids_refused > h->before.pids_refused, LIMIT_PIDS, u->pids_peak },
+		{ disk && u->disk_bytes + DISK_ROOM >= disk, LIMIT_DISK_MB, u->disk_bytes >> 20 },
+	};
+	/* clang-format on */
+
+	for (size_t i = 0; i < array_len(hits) && !u->hit; i++) {
+		u->hit = hits[i].yes;
+		u->limit = hits[i].limit;
+		u->value = (uint64_t)l->of[hits[i].limit];
+		u->peak = hits[i].peak;
+	}
+}
+
+void exec_use_end(struct exec *x, const struct node_usage *after)
+{
+	struct exec_use u = {
+		.known = true,
+		.alone = x->alone && places_begun(&x->reactor->berthd->places, x->sandbox, NULL) ==
+					     x->begun,
+		.cpu_us = used_us(x, after),
+		.memory_bytes = after->memory_bytes,
+		.memory_peak_bytes = after->memory_peak_bytes,
+		.disk_bytes = after->disk_bytes,
+		.pids_peak = after->pids_peak,
+	};
+
+	meter_put(&x->reactor->berthd->meter, x->sandbox, after);
+	(void)limits_now(x);
+	decide(&u, x, after);
+	x->use = u;
+}

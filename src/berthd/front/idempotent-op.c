@@ -1,0 +1,135 @@
+#include "berthd/front/idempotent-op.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "berthd/front/idempotency.h"
+#include "berthd/runtime/berthd.h"
+#include "lib/crash.h"
+
+int once_new(struct request *rq, struct once **ret, struct err *e)
+{
+	struct idempotency_use use = { 0 };
+	struct once *o;
+
+	*ret = NULL;
+	if (idempotency_read(rq, &use, e) < 0)
+		return -1;
+	if (!use.key[0])
+		return 0;
+	o = xcalloc(1, sizeof(*o));
+	o->use = use;
+	o->rq = rq;
+	o->hash = hash_new();
+	snprintf(o->name, sizeof(o->name), "%s %s", use.owner, use.key);
+	once_add(o, rq->x->query, strlen(rq->x->query));
+	once_add(o, "\n", 1);
+	once_add(o, buf_str(&rq->body), rq->body.len);
+	*ret = o;
+	return 0;
+}
+
+void once_free(struct once *o)
+{
+	if (!o)
+		return;
+	if (o->taken)
+		changing_remove(&o->rq->reactor->berthd->keys_at_work, o->name);
+	hash_free(o->hash);
+	free(o);
+}
+
+void once_add(struct once *o, const void *bytes, size_t len)
+{
+	hash_add(o->hash, bytes, len);
+}
+
+static void on_done(struct job *job)
+{
+	struct once *o = container_of(job, struct once, job);
+	struct err e = job->e;
+
+	o->busy = false;
+	o->next(o->data, job->failed ? &e : NULL);
+}
+
+static void submit(struct once *o, int (*run)(struct job *, struct store *, struct err *),
+		   void (*next)(void *data, const struct err *why), void *data)
+{
+	o->busy = true;
+	o->next = next;
+	o->data = data;
+	o->job = (struct job){ .reactor = o->rq->reactor, .run = run, .done = on_done };
+	worker_submit(&o->rq->reactor->berthd->workers, &o->job);
+}
+
+static int take(struct once *o, struct store *s, struct err *e)
+{
+	if (store_idempotency_claim(s, &o->use, o->rq->param, &o->again, e) < 0)
+		return -1;
+	crash_point("life.once-taken");
+	if (o->again && store_idempotency_get(s, &o->use, &o->first, e) < 0)
+		return -1;
+	o->taken = !o->again || (o->first.status == 0 && o->repeat);
+	return 0;
+}
+
+static int run_take(struct job *job, struct store *s, struct err *e)
+{
+	struct once *o = container_of(job, struct once, job);
+	struct changing *at_work = &o->rq->reactor->berthd->keys_at_work;
+	int n;
+
+	changing_add(at_work, o->name); /* before it is taken: whoever is second sees the first */
+	n = take(o, s, e);
+	if (!o->taken)
+		changing_remove(at_work, o->name);
+	if (n < 0 || o->taken || o->first.status != 0)
+		return n;
+	if (changing_has(at_work, o->name))
+		return err_set(e, ERR_BUSY,
+			       "the first request with this Idempotency-Key is under way");
+	err_set(e, ERR_TIMEOUT, "nobody saw how the first request with this Idempotency-Key ended");
+	return err_fix(e, "Look at what is there, and use a new key for what is still to be done.");
+}
+
+void once_take(struct once *o, void (*next)(void *data, const struct err *why),
+	       void *data)
+{
+	hash_end_hex(o->hash, o->use.body_hash);
+	submit(o, run_take, next, data);
+}
+
+static int run_answer(struct job *job, struct store *s, struct err *e)
+{
+	struct once *o = container_of(job, struct once, job);
+
+	if (store_idempotency_answer(s, &o->use, o->status, o->response, e) < 0)
+		return -1;
+	crash_point("life.once-answered");
+	return 0;
+}
+
+void once_answer(struct once *o, int status, const struct buf *json,
+		 void (*next)(void *data, const struct err *why), void *data)
+{
+	if (json->len > IDEMPOTENCY_RESPONSE_MAX) /* a path of thousands of bytes: told, not kept */
+		return next(data, NULL);
+	o->status = status;
+	memcpy(o->response, buf_str(json), json->len + 1);
+	submit(o, run_answer, next, data);
+}
+
+static int run_give_back(struct job *job, struct store *s, struct err *e)
+{
+	struct once *o = container_of(job, struct once, job);
+
+	return store_idempotency_release(s, &o->use, e);
+}
+
+void once_give_back(struct once *o, void (*next)(void *data, const struct err *why),
+		    void *data)
+{
+	submit(o, run_give_back, next, data);
+}

@@ -1,0 +1,25 @@
+/*
+ * {id} in a path is an id, an identity key or a name. Before any handler sees
+ * it, it is an id: one place, for all routes below /v1/sandboxes. What was
+ * found is remembered for a few seconds, so that a command by name needs no
+ * database; who asks about the sandbox itself always gets the present one.
+ */
+#pragma once
+
+#include <pthread.h>
+
+#include "berthd/front/request.h"
+
+#define ADDRESSES_BUCKETS 4096
+#define ADDRESSES_MS      5000
+
+struct addresses {
+	pthread_mutex_t lock;
+	struct address_entry *entries; /* one a bucket: the newer one stays */
+};
+
+void addresses_init(struct addresses *a);
+void addresses_done(struct addresses *a);
+
+/* The request's sandbox as an id in rq->param, then `next`; or the request fails. */
+void address_resolve(struct request *rq, void (*next)(struct request *rq));

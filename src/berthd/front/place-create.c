@@ -1,0 +1,255 @@
+#include "berthd/front/place-create.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "berthd/front/forward.h"
+#include "berthd/front/idempotency.h"
+#include "berthd/runtime/berthd.h"
+#include "core/placement.h"
+#include "lib/json.h"
+#include "lib/str.h"
+#include "store/image.h"
+#include "store/sandbox.h"
+
+#define DRAWN     8 /* hosts looked at; if none of them takes it, more are */
+#define DRAWN_MAX 100
+
+struct placing {
+	struct job job;
+	struct request *rq;
+	void (*here)(struct request *rq);
+	char image[IMAGE_NAME_SIZE];
+	char wanted[SANDBOX_HOST_SIZE]; /* "": any */
+	struct idempotency_use use;     /* an empty key: it came without */
+	struct resources need;
+	struct limits asked; /* of these, what the body says */
+	bool may_exist;      /* it has a name or an identity */
+	char tried[PLACING_TRIES][SANDBOX_HOST_SIZE];
+	size_t tries;
+	struct err why; /* what the last of them said */
+	bool nowhere;   /* nobody was asked: none takes it, and that is why */
+
+	/* One draw. */
+	struct placement_host rooms[DRAWN_MAX];
+	char ids[DRAWN_MAX][SANDBOX_HOST_SIZE];
+	size_t count, seen;    /* that could take it; in all */
+	struct limits largest; /* of those seen */
+	char chosen[SANDBOX_HOST_SIZE];
+};
+
+void placing_free(struct placing *p)
+{
+	free(p);
+}
+
+struct host_share placing_share(const struct berthd *b)
+{
+	const struct berthd_settings *set = &b->settings;
+
+	return (struct host_share){ .memory = set->overcommit_memory,
+				    .disk = set->overcommit_disk,
+				    .cpu = set->overcommit_cpu };
+}
+
+/* It could never take it, however empty it is. */
+static bool is_too_small(struct placing *p, const struct host *h)
+{
+	struct limits has = { .of = {
+				      [LIMIT_MEMORY_MB] = (int64_t)h->capacity.memory_mb,
+				      [LIMIT_DISK_MB] = (int64_t)h->capacity.disk_mb,
+			      } };
+	struct err ignored;
+
+	for (int i = 0; i < LIMIT_COUNT; i++)
+		if (has.of[i] > p->largest.of[i])
+			p->largest.of[i] = has.of[i];
+	return limits_fit(&p->asked, &has, &ignored) < 0;
+}
+
+static void take_row(const struct host *h, void *arg)
+{
+	struct placing *p = arg;
+	struct host_share share = placing_share(p->rq->reactor->berthd);
+
+	p->seen++;
+	for (size_t i = 0; i < p->tries; i++)
+		if (strcmp(p->tried[i], h->id) == 0)
+			return;
+	if (is_too_small(p, h))
+		return;
+	p->rooms[p->count] = host_room(h, &share);
+	memcpy(p->ids[p->count++], h->id, SANDBOX_HOST_SIZE);
+}
+
+/* Because there is no such image, or because of the hosts? */
+static int nowhere(const struct placing *p, struct store *s, struct err *e)
+{
+	struct image image;
+
+	if (store_image_get(s, p->image, &image, e) < 0)
+		return -1;
+	if (p->wanted[0])
+		err_set(e, ERR_BUSY, "host %s takes nothing new, or has not the image %s",
+			p->wanted, p->image);
+	else
+		err_set(e, ERR_BUSY, "no host that takes new sandboxes has the image %s", p->image);
+	return err_fix(e, "'berth host ls' shows the hosts; an image is imported on each.");
+}
+
+static int draw(struct placing *p, struct store *s, uint32_t how_many, struct err *e)
+{
+	struct host_draw q = { .image = p->image,
+			       .self = p->rq->reactor->berthd->settings.host,
+			       .only = p->wanted,
+			       .limit = how_many };
+	uint64_t random[2];
+	size_t at;
+
+	p->count = p->seen = 0;
+	if (store_hosts_draw(s, &q, take_row, p, e) < 0)
+		return -1;
+	if (p->count == 0 && limits_fit(&p->asked, &p->largest, e) < 0)
+		return -1;
+	if (p->count == 0 && p->tries == 0)
+		return nowhere(p, s, e);
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		abort(); /* so few bytes never fail */
+	if (placement_choose(p->rooms, p->count, &p->need, random, &at, e) < 0)
+		return -1;
+	memcpy(p->chosen, p->ids[at], sizeof(p->chosen));
+	return 0;
+}
+
+/* Its key was used before: who made it then goes on with it, or tells. */
+static bool find_maker(struct placing *p, struct store *s)
+{
+	struct idempotency first;
+	struct sandbox sb;
+	struct err ignored;
+
+	if (!p->use.key[0] || p->tries > 0 ||
+	    store_idempotency_get(s, &p->use, &first, &ignored) < 0 ||
+	    store_sandbox_get(s, p->use.owner, first.sandbox_id, &sb, &ignored) < 0)
+		return false;
+	memcpy(p->chosen, sb.host, sizeof(p->chosen));
+	return true;
+}
+
+static int choose(struct job *job, struct store *s, struct err *e)
+{
+	struct placing *p = container_of(job, struct placing, job);
+
+	if (find_maker(p, s))
+		return 0;
+
+	if (draw(p, s, DRAWN + (uint32_t)p->tries, e) == 0)
+		return 0;
+	if (p->seen < DRAWN)
+		return -1;
+	return draw(p, s, DRAWN_MAX, e);
+}
+
+static void on_chosen(struct job *job);
+
+static void look(struct placing *p)
+{
+	p->job = (struct job){ .reactor = p->rq->reactor, .run = choose, .done = on_chosen };
+	worker_submit(&p->rq->reactor->berthd->workers, &p->job);
+}
+
+static void go(struct placing *p, const char *host)
+{
+	struct request *rq = p->rq;
+	struct berthd *b = rq->reactor->berthd;
+	struct peer peer;
+	struct err e;
+
+	memcpy(p->tried[p->tries++], host, SANDBOX_HOST_SIZE);
+	if (strcmp(host, b->settings.host) == 0)
+		return p->here(rq);
+	if (peers_get(&b->peers, host, &peer, &e) == 0)
+		return forward_create(rq, &peer);
+	if (!placing_refused(rq, &e))
+		request_fail(rq, &e);
+}
+
+/* If none takes it, one of this name or identity may still be there: this host looks. */
+static void on_chosen(struct job *job)
+{
+	struct placing *p = container_of(job, struct placing, job);
+	struct request *rq = p->rq;
+
+	if (!rq->x) /* nothing was begun for it yet */
+		return request_end(rq, 499);
+	if (!job->failed)
+		return go(p, p->chosen);
+	if (p->tries > 0)
+		return request_fail(rq, &p->why);
+	if (p->may_exist && job->e.code == ERR_BUSY) {
+		p->nowhere = true;
+		p->why = job->e;
+		return p->here(rq);
+	}
+	request_fail(rq, &job->e);
+}
+
+const struct err *placing_nowhere(const struct request *rq)
+{
+	return rq->placing && rq->placing->nowhere ? &rq->placing->why : NULL;
+}
+
+bool placing_refused(struct request *rq, const struct err *why)
+{
+	struct placing *p = rq->placing;
+
+	if (!p || p->tries == PLACING_TRIES || p->wanted[0] || why->code != ERR_BUSY)
+		return false;
+	p->why = *why;
+	look(p);
+	return true;
+}
+
+static uint64_t amount(const struct json *body, const char *name, int64_t unsaid)
+{
+	int64_t n = json_get_int(body, name);
+
+	return (uint64_t)(n > 0 ? n : unsaid);
+}
+
+/* Only what decides where; whatever is wrong with the body is said by who makes it. */
+static bool read_body(struct request *rq, struct placing *p)
+{
+	cleanup(json_free) struct json *body = NULL;
+	struct limits usual = limits_usual();
+	struct err ignored;
+
+	if (json_parse(buf_str(&rq->body), rq->body.len, &body, &ignored) < 0)
+		return false;
+	p->need.of[RESOURCE_MEMORY_MB] = amount(body, "memory_mb", usual.of[LIMIT_MEMORY_MB]);
+	p->need.of[RESOURCE_DISK_MB] = amount(body, "disk_mb", usual.of[LIMIT_DISK_MB]);
+	p->need.of[RESOURCE_CPU_MILLI] = amount(body, "cpu_milli", usual.of[LIMIT_CPU_MILLI]);
+	p->need.of[RESOURCE_PIDS] = amount(body, "pids", usual.of[LIMIT_PIDS]);
+	p->asked.of[LIMIT_MEMORY_MB] = json_get_int(body, "memory_mb");
+	p->asked.of[LIMIT_DISK_MB] = json_get_int(body, "disk_mb");
+	p->may_exist = json_get(body, "name") || json_get(body, "identity");
+	return json_get_str(body, "image")[0] &&
+	       str_copy(p->image, sizeof(p->image), json_get_str(body, "image")) &&
+	       str_copy(p->wanted, sizeof(p->wanted), json_get_str(body, "host"));
+}
+
+void placing_begin(struct request *rq, void (*here)(struct request *rq))
+{
+	struct placing *p;
+	struct err ignored;
+
+	if (!rq->reactor->berthd->peers.secret[0] || rq->from_peer)
+		return here(rq);
+	p = rq->placing = xcalloc(1, sizeof(*p));
+	p->rq = rq;
+	p->here = here;
+	if (!read_body(rq, p) || idempotency_read(rq, &p->use, &ignored) < 0)
+		return here(rq);
+	look(p);
+}

@@ -1,0 +1,17 @@
+/*
+ * All journals of the host together have a limit: past it, of the owner that holds
+ * most, the oldest that have ended are removed, on a worker, from time to time.
+ * What runs is never touched.
+ */
+#pragma once
+
+#include "berthd/journal/journal.h"
+
+struct reactor;
+struct trim;
+
+struct trim *trim_begin(struct reactor *r);
+void trim_end(struct trim *t);
+
+/* Now. How many were removed. */
+size_t journals_trim(struct journals *js, uint64_t limit);

@@ -1,0 +1,128 @@
+/* Every path of the API, who may use it and who answers. A test holds openapi.yaml equal. */
+#include "berthd/api/v1/check.h"
+#include "berthd/api/v1/code.h"
+#include "berthd/api/v1/contexts.h"
+#include "berthd/api/v1/events.h"
+#include "berthd/api/v1/execs.h"
+#include "berthd/api/v1/files.h"
+#include "berthd/api/v1/git-checkout.h"
+#include "berthd/api/v1/history.h"
+#include "berthd/api/v1/host.h"
+#include "berthd/api/v1/hosts.h"
+#include "berthd/api/v1/images.h"
+#include "berthd/api/v1/keys.h"
+#include "berthd/api/v1/network.h"
+#include "berthd/api/v1/policies.h"
+#include "berthd/api/v1/profiles.h"
+#include "berthd/api/v1/route-usage.h"
+#include "berthd/api/v1/sandboxes.h"
+#include "berthd/api/v1/secrets.h"
+#include "berthd/api/v1/security.h"
+#include "berthd/api/v1/shells.h"
+#include "berthd/api/v1/terminals.h"
+#include "berthd/api/v1/wrappers.h"
+#include "berthd/control/sleep.h"
+#include "berthd/exec/exec.h"
+#include "berthd/front/request.h"
+
+/* clang-format off */
+static const struct route routes[] = {
+	/* method   path                       role         body   worker, loop */
+	{ "GET",    "/v1/health",              ROLE_ANYONE, false, NULL, host_health },
+	{ "GET",    "/v1/host",                ROLE_USER,   false, NULL, host_facts },
+	{ "GET",    "/v1/hosts",               ROLE_USER,   false, hosts_list, NULL },
+	{ "GET",    "/v1/hosts/{}",            ROLE_USER,   false, hosts_get, NULL },
+	{ "DELETE", "/v1/hosts/{}",            ROLE_ADMIN,  false, hosts_remove, NULL },
+	{ "POST",   "/v1/hosts/{}/drain",      ROLE_ADMIN,  false, hosts_drain, NULL },
+	{ "POST",   "/v1/hosts/{}/undrain",    ROLE_ADMIN,  false, hosts_undrain, NULL },
+	{ "GET",    "/v1/events",              ROLE_USER,   false, NULL, events_follow },
+	{ "GET",    "/v1/check",               ROLE_ADMIN,  false, NULL, check_show },
+	{ "POST",   "/v1/check/repair",        ROLE_ADMIN,  false, NULL, check_repair },
+	{ "POST",   "/v1/sandboxes",           ROLE_USER,   true,  NULL, sandboxes_create },
+	{ "GET",    "/v1/sandboxes",           ROLE_USER,   false, sandboxes_list, NULL },
+	{ "GET",    "/v1/sandboxes/{}",        ROLE_USER,   false, sandboxes_get, NULL },
+	{ "PATCH",  "/v1/sandboxes/{}",        ROLE_USER,   true,  NULL, sandboxes_patch },
+	{ "POST",   "/v1/sandboxes/{}/sleep",  ROLE_USER,   false, NULL, sleep_route },
+	{ "POST",   "/v1/sandboxes/{}/wake",   ROLE_USER,   false, NULL, wake_route },
+	{ "DELETE", "/v1/sandboxes/{}",        ROLE_USER,   false, NULL, sandboxes_delete },
+	{ "POST",   "/v1/sandboxes/{}/exec",   ROLE_USER,   true,  NULL, exec_route },
+	{ "GET",    "/v1/sandboxes/{}/execs",  ROLE_USER,   false, execs_list, NULL },
+	{ "DELETE", "/v1/sandboxes/{}/execs",  ROLE_USER,   false, execs_forget, NULL },
+	{ "GET",    "/v1/sandboxes/{}/execs/{}", ROLE_USER, false, execs_get, NULL },
+	{ "DELETE", "/v1/sandboxes/{}/execs/{}", ROLE_USER, false, execs_forget_one, NULL },
+	{ "POST",   "/v1/sandboxes/{}/execs/kill", ROLE_USER, true, NULL, execs_kill_scope },
+	{ "GET",    "/v1/sandboxes/{}/execs/{}/output", ROLE_USER, false, NULL, execs_output },
+	{ "POST",   "/v1/sandboxes/{}/execs/{}/kill", ROLE_USER, true, NULL, execs_kill },
+	{ "POST",   "/v1/sandboxes/{}/execs/{}/stdin", ROLE_USER, true, NULL, execs_stdin },
+	{ "GET",    "/v1/sandboxes/{}/execs/{}/wait", ROLE_USER, false, NULL, execs_wait },
+	{ "GET",    "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_read },
+	{ "PUT",    "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_write },
+	{ "DELETE", "/v1/sandboxes/{}/files",  ROLE_USER,   false, NULL, files_remove },
+	{ "GET",    "/v1/sandboxes/{}/files/stat",  ROLE_USER, false, NULL, files_stat },
+	{ "GET",    "/v1/sandboxes/{}/files/list",  ROLE_USER, false, NULL, files_list },
+	{ "GET",    "/v1/sandboxes/{}/files/watch", ROLE_USER, false, NULL, files_watch },
+	{ "GET",    "/v1/sandboxes/{}/files/tar",   ROLE_USER, false, NULL, files_pack },
+	{ "PUT",    "/v1/sandboxes/{}/files/tar",   ROLE_USER, false, NULL, files_unpack },
+	{ "POST",   "/v1/sandboxes/{}/files/mkdir", ROLE_USER, true,  NULL, files_mkdir },
+	{ "POST",   "/v1/sandboxes/{}/files/move",  ROLE_USER, true,  NULL, files_move },
+	{ "POST",   "/v1/sandboxes/{}/shells", ROLE_USER,   true,  NULL, shells_create },
+	{ "GET",    "/v1/sandboxes/{}/shells", ROLE_USER,   false, NULL, shells_list },
+	{ "GET",    "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_get },
+	{ "DELETE", "/v1/sandboxes/{}/shells/{}", ROLE_USER, false, NULL, shells_delete },
+	{ "POST",   "/v1/sandboxes/{}/git/checkout", ROLE_USER, true, NULL, git_checkout },
+	{ "POST",   "/v1/sandboxes/{}/terminals", ROLE_USER, true, NULL, terminals_create },
+	{ "GET",    "/v1/sandboxes/{}/terminals", ROLE_USER, false, terminals_list, NULL },
+	{ "GET",    "/v1/sandboxes/{}/terminals/{}", ROLE_USER, false, terminals_get, NULL },
+	{ "DELETE", "/v1/sandboxes/{}/terminals/{}", ROLE_USER, false, NULL, terminals_delete },
+	{ "POST",   "/v1/sandboxes/{}/terminals/{}/resize", ROLE_USER, true, NULL,
+	  terminals_resize },
+	{ "GET",    "/v1/sandboxes/{}/terminals/{}/attach", ROLE_USER, false, NULL,
+	  terminals_attach },
+	{ "GET",    "/v1/sandboxes/{}/usage",  ROLE_USER,   false, NULL, usages_get },
+	{ "GET",    "/v1/sandboxes/{}/wrappers", ROLE_USER, false, wrappers_list, NULL },
+	{ "GET",    "/v1/sandboxes/{}/wrappers/{}", ROLE_USER, false, NULL, wrappers_get },
+	{ "PUT",    "/v1/sandboxes/{}/wrappers/{}", ROLE_USER, true, NULL, wrappers_launch },
+	{ "DELETE", "/v1/sandboxes/{}/wrappers/{}", ROLE_USER, false, NULL, wrappers_delete },
+	{ "POST",   "/v1/sandboxes/{}/wrappers/{}/ready", ROLE_USER, true, NULL, wrappers_ready },
+	{ "POST",   "/v1/sandboxes/{}/wrappers/{}/accepted", ROLE_USER, true, NULL,
+	  wrappers_accepted },
+	{ "POST",   "/v1/sandboxes/{}/wrappers/{}/settled", ROLE_USER, true, NULL,
+	  wrappers_settled },
+	{ "POST",   "/v1/sandboxes/{}/wrappers/{}/stop", ROLE_USER, true, NULL, wrappers_stop },
+	{ "GET",    "/v1/sandboxes/{}/receipt", ROLE_USER,  false, history_receipt, NULL },
+	{ "GET",    "/v1/sandboxes/{}/events", ROLE_USER,   false, history_events, NULL },
+	{ "GET",    "/v1/sandboxes/{}/network", ROLE_USER,  false, network_get, NULL },
+	{ "PUT",    "/v1/sandboxes/{}/network", ROLE_USER,  true,  NULL, network_put },
+	{ "POST",   "/v1/sandboxes/{}/network/lock", ROLE_USER, false, NULL, network_lock },
+	{ "GET",    "/v1/sandboxes/{}/security", ROLE_USER, false, security_list, NULL },
+	{ "POST",   "/v1/sandboxes/{}/contexts", ROLE_USER, true, NULL, contexts_create },
+	{ "GET",    "/v1/sandboxes/{}/contexts", ROLE_USER, false, contexts_list, NULL },
+	{ "GET",    "/v1/sandboxes/{}/contexts/{}", ROLE_USER, false, contexts_get, NULL },
+	{ "DELETE", "/v1/sandboxes/{}/contexts/{}", ROLE_USER, false, NULL, contexts_delete },
+	{ "POST",   "/v1/sandboxes/{}/code",   ROLE_USER,   true,  NULL, code_route },
+	{ "GET",    "/v1/images",              ROLE_USER,   false, images_list, NULL },
+	{ "POST",   "/v1/images",              ROLE_ADMIN,  true,  NULL, images_pull },
+	{ "PUT",    "/v1/images/{}",           ROLE_ADMIN,  false, NULL, images_import },
+	{ "DELETE", "/v1/images/{}",           ROLE_ADMIN,  false, NULL, images_remove },
+	{ "GET",    "/v1/policies",            ROLE_ADMIN,  false, policies_list, NULL },
+	{ "POST",   "/v1/policies",            ROLE_ADMIN,  true,  policies_add, NULL },
+	{ "DELETE", "/v1/policies/{}",         ROLE_ADMIN,  false, policies_remove, NULL },
+	{ "GET",    "/v1/secrets",             ROLE_USER,   false, secrets_list, NULL },
+	{ "PUT",    "/v1/secrets/{}",          ROLE_USER,   true,  secrets_put, NULL },
+	{ "DELETE", "/v1/secrets/{}",          ROLE_USER,   false, secrets_remove, NULL },
+	{ "GET",    "/v1/profiles",            ROLE_USER,   false, profiles_list, NULL },
+	{ "GET",    "/v1/profiles/{}",         ROLE_USER,   false, profiles_get, NULL },
+	{ "POST",   "/v1/profiles",            ROLE_ADMIN,  true,  profiles_put, NULL },
+	{ "DELETE", "/v1/profiles/{}",         ROLE_ADMIN,  false, profiles_remove, NULL },
+	{ "GET",    "/v1/usage",               ROLE_USER,   false, usages_list, NULL },
+	{ "POST",   "/v1/keys",                ROLE_ADMIN,  true,  keys_create, NULL },
+	{ "GET",    "/v1/keys",                ROLE_ADMIN,  false, keys_list, NULL },
+	{ "DELETE", "/v1/keys/{}",             ROLE_ADMIN,  false, keys_revoke, NULL },
+};
+/* clang-format on */
+
+const struct route *routes_table(size_t *count)
+{
+	*count = array_len(routes);
+	return routes;
+}

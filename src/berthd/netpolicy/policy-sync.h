@@ -1,0 +1,45 @@
+/*
+ * What berth-egress is told, and what it has confirmed.
+ *
+ * The rows say what a sandbox may reach. Here is remembered at which address each
+ * sandbox of this host is, which version of its policy was told, and which is in
+ * force: the one thing a status may call so. Whoever is told of a change is told
+ * the row as it is then; berth-egress takes no older version. When it was away, or
+ * we were, all of it is told again.
+ *
+ * One link, on the first reactor; the rest may be called from any thread.
+ */
+#pragma once
+
+#include "berthd/runtime/reactor.h"
+#include "core/sandbox.h"
+#include "store/network.h"
+
+struct egress_keeper;
+
+struct egress_status {
+	uint32_t address;  /* 0: it has none now */
+	uint64_t in_force; /* the version; 0: none, nothing passes */
+	char why[200];     /* why not */
+	bool cut;          /* it has no link: whatever was confirmed, nothing passes */
+	struct network_use use;
+	bool reached; /* berth-egress answers */
+};
+
+struct egress_keeper *egress_keeper_begin(struct reactor *r);
+void egress_keeper_end(struct egress_keeper *k);
+
+/* A sandbox runs at this address; or it does no more. */
+void egress_put(struct egress_keeper *k, const char *sandbox, uint64_t generation,
+		uint32_t address, bool cut);
+void egress_drop(struct egress_keeper *k, const char *sandbox, uint64_t generation);
+
+/* Tell its policy as it is; `done` comes on `from`, when it is confirmed or will not be. */
+typedef void egress_told_fn(void *data);
+void egress_tell(struct egress_keeper *k, const char *sandbox, struct reactor *from,
+		 egress_told_fn *done, void *data);
+
+/* The rows were changed: look for those that are not in force, soon. */
+void egress_look(struct egress_keeper *k);
+
+void egress_status(struct egress_keeper *k, const char *sandbox, struct egress_status *ret);
