@@ -23,7 +23,7 @@
 static const struct {
 	const char *name, *room;
 } rooms[] = {
-	{ "berthd",		"api" },
+	{ "berthd",		"berthd" },
 	{ "berth-node",		"node" },
 	{ "berth-egress",	"egress" },
 	{ "berth-init",		"init" },
