@@ -144,7 +144,7 @@ static const struct statement remove_it = { "host-remove",
 	"(sandbox_id, seq, event, from_state, to_state, reason, attempt) "
 	"SELECT id, version + 1, 'host_removed', state, 'gone', 'removed by ' || $4, stop_attempt "
 	"FROM gone), "
-	FREE_NETWORK("gone") ", "
+	FREE_NETWORK("gone") ", " END_ALERTS("gone") ", "
 	"left_of AS (INSERT INTO tombstone (id, owner, host, generation, receipt) "
 	"SELECT id, owner, host, generation, $3 FROM gone) "
 	"SELECT " HOST_COLUMNS " FROM h" UNSUMMED };

@@ -19,6 +19,7 @@ static const struct statement removals[RETENTION_COUNT] = {
 	[RETENTION_EVENTS]	= REMOVE("events", "sandbox_event", "at",
 		"NOT EXISTS (SELECT FROM sandbox s WHERE s.id = t.sandbox_id "
 		"AND s.state IN ('deleting', 'failed'))"),
+	[RETENTION_ALERTS]	= REMOVE("alerts", "alert", "ended_at", "t.ended_at IS NOT NULL"),
 	[RETENTION_IDEMPOTENCY]	= REMOVE("idempotency", "idempotency", "created_at",
 		"NOT EXISTS (SELECT FROM sandbox s WHERE s.id = t.sandbox_id "
 		"AND s.state IN ('creating', 'deleting'))"),

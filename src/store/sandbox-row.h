@@ -40,6 +40,10 @@
 	" WHERE n.sandbox_id = " did ".id AND " COUNTED " = 0), " \
 	"reduced AS (UPDATE sandbox_network n SET policy = '{\"mode\":\"none\"}' FROM " did \
 	" WHERE n.sandbox_id = " did ".id AND " COUNTED " > 0)"
+/* What is gone needs no person any more. */
+#define END_ALERTS(did) \
+	"ended AS (UPDATE alert a SET ended_at = now() FROM " did \
+	" WHERE a.sandbox_id = " did ".id AND a.ended_at IS NULL)"
 /* clang-format on */
 
 extern const struct column sandbox_columns[];

@@ -55,7 +55,7 @@ static const struct statement erase = { "sandbox-erase",
 	"WITH gone AS (DELETE FROM sandbox WHERE id = $1 AND generation = $2 "
 	"AND state = 'deleting' AND stop_attempt = $4 RETURNING *)"
 	TELL("version + 1", "'removed'", "'deleting'", "'gone'", "''", "stop_attempt", "gone") ", "
-	FREE_NETWORK("gone") ", "
+	FREE_NETWORK("gone") ", " END_ALERTS("gone") ", "
 	"made AS (INSERT INTO tombstone (id, owner, host, generation, receipt) "
 	"SELECT id, owner, host, generation, $3 FROM gone RETURNING *) "
 	"SELECT " TOMBSTONE_COLUMNS " FROM made UNION ALL "
@@ -63,7 +63,8 @@ static const struct statement erase = { "sandbox-erase",
 static const struct statement tombstone = { "tombstone-get",
 	"SELECT " TOMBSTONE_COLUMNS " FROM tombstone WHERE id = $1 AND " OF_OWNER };
 static const struct statement of_host = { "sandboxes-of-host",
-	"SELECT " SANDBOX_COLUMNS " FROM sandbox WHERE host = $1 ORDER BY id" };
+	"SELECT " SANDBOX_COLUMNS " FROM sandbox WHERE host = $1 AND id > $2 "
+	"ORDER BY id LIMIT $3::bigint" };
 static const struct statement due_now = { "sandboxes-due",
 	"WITH due AS (SELECT id FROM sandbox WHERE host = $1 AND deadline_at <= now() "
 	"ORDER BY deadline_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED) "
@@ -208,10 +209,39 @@ int store_sandbox_erase(struct store *s, const struct sandbox_end *end, struct t
 	return 0;
 }
 
+/* Where a page ended, and how much of it there was. */
+struct sweep_page {
+	sandbox_fn *on_row;
+	void *arg;
+	char last[SANDBOX_ID_SIZE];
+	uint32_t count;
+};
+
+static void sweep_row(const struct sandbox *sb, void *arg)
+{
+	struct sweep_page *page = arg;
+
+	memcpy(page->last, sb->id, sizeof(page->last));
+	page->count++;
+	page->on_row(sb, page->arg);
+}
+
 int store_sandboxes_of_host(struct store *s, const char *host, sandbox_fn *on_row, void *arg,
 			    struct err *e)
 {
-	return sandbox_each(s, &of_host, ARGS(TEXT(host)), on_row, arg, e);
+	struct sweep_page page = { .on_row = on_row, .arg = arg };
+
+	do {
+		char after[SANDBOX_ID_SIZE];
+
+		memcpy(after, page.last, sizeof(after));
+		page.count = 0;
+		if (sandbox_each(s, &of_host,
+				 ARGS(TEXT(host), TEXT(after), NUMBER(STORE_SWEEP_PAGE)),
+				 sweep_row, &page, e) < 0)
+			return -1;
+	} while (page.count == STORE_SWEEP_PAGE);
+	return 0;
 }
 
 int store_sandboxes_due(struct store *s, const struct sandbox_due *due, sandbox_fn *on_row,

@@ -14,6 +14,7 @@
 
 #define STORE_RECEIPT_MAX 2000 /* bytes of a receipt, JSON text */
 #define STORE_LIST_MAX    1000 /* rows of one list call */
+#define STORE_SWEEP_PAGE  50   /* rows that a sweep reads, or takes as due, at once */
 
 /*
  * The intent: state creating, generation 1, version 1. The image's digest is
@@ -152,7 +153,10 @@ must_check int store_sandbox_erase(struct store *s, const struct sandbox_end *en
 must_check int store_tombstone_get(struct store *s, const char *owner, const char *id,
 				   struct tombstone *ret, struct err *e);
 
-/* Every record of this host, for reconciling at start. */
+/*
+ * Every record of this host, in order of id, for reconciling. A page is a transaction of
+ * its own: what is made meanwhile may be missed.
+ */
 must_check int store_sandboxes_of_host(struct store *s, const char *host, sandbox_fn *on_row,
 				       void *arg, struct err *e);
 

@@ -130,7 +130,13 @@ def refused(call, *args):
 
 def alerts(s, ident):
     lines = [json.loads(x) for x in pathlib.Path(s.dir, "log/berthd.log").read_text().splitlines() if x.startswith("{")]
-    return [x for x in lines if x["level"] == "error" and x["msg"] == "quarantined" and x["sandbox"] == ident]
+    return [x for x in lines if x["level"] == "error" and x["msg"] == "alert" and x["sandbox"] == ident]
+
+
+def stored(s, ident, query=""):
+    """The one alert of this sandbox that is stored."""
+    (alert,) = [a for a in s.api.get("/v1/alerts" + query)["alerts"] if a["sandbox"] == ident]
+    return alert
 
 
 def check_ladder(story):
@@ -166,7 +172,10 @@ def test_it_is_tried_six_times_and_then_quarantined_until_somebody_helps(s):
         in_time = time.time() < when(before["next_attempt_at"])  # a slow machine restarts into the sixth
         assert after == before or not in_time, f"neither a restart nor asking again changes when: {before} {after}"
         check_ladder(quarantined(s, ident))
-        assert len(alerts(s, ident)) == 1
+        assert [x["kind"] for x in alerts(s, ident)] == ["deletion_quarantined"]
+        alert = stored(s, ident)
+        assert (alert["level"], alert["kind"], alert["ended_at"]) == ("critical", "deletion_quarantined", ""), alert
+        assert "not proven gone yet" in alert["message"], alert
         assert "quarantined" in refused(s.api.get, f"/v1/sandboxes/{ident}/receipt")
         again = s.api.delete(ident)
         assert again["quarantined"] and when(again["next_attempt_at"]) > when(before["next_attempt_at"]), again
@@ -175,6 +184,8 @@ def test_it_is_tried_six_times_and_then_quarantined_until_somebody_helps(s):
         gone = s.api.delete(ident)
         assert gone["state"] == "gone" and gone["receipt"]["disk"] == "absent", gone
         assert s.api.get(f"/v1/sandboxes/{ident}/receipt") == gone
+        assert not [a for a in s.api.get("/v1/alerts")["alerts"] if a["sandbox"] == ident], "it has ended"
+        assert stored(s, ident, "?ended=1")["ended_at"] >= alert["raised_at"]
         story = events(s, ident)
         assert [e["seq"] for e in story] == list(range(1, len(story) + 1)), story
         assert [e["event"] for e in story[:3]] == ["create", "up", "delete"], story

@@ -334,6 +334,57 @@ TEST(what_is_due_is_given_out_once)
 	CHECK_ERR(store_sandboxes_due(w.s, &due, on_row, &seen, &e), &e, ERR_INVALID);
 }
 
+static void count_row(const struct sandbox *sb, void *arg)
+{
+	(void)sb;
+	++*(int *)arg;
+}
+
+/* 120 sandboxes of one host, all of them due. */
+static void add_due(struct world *w)
+{
+	add(w->s, ID("1"), "ann");
+	raw(w->sql, "CREATE TEMP TABLE copy AS SELECT * FROM sandbox");
+	raw(w->sql, "UPDATE copy SET deadline_at = now() - interval '1s'");
+	raw(w->sql, "DELETE FROM sandbox");
+	raw(w->sql, "UPDATE copy SET id = 'sb_c1_x' || id");
+	for (int i = 0; i < 120; i++) {
+		raw(w->sql, "UPDATE copy SET id = 'sb_c1_' || md5(id)::uuid");
+		raw(w->sql, "INSERT INTO sandbox SELECT * FROM copy");
+	}
+}
+
+TEST(of_120_that_are_due_50_are_taken_then_50_then_20)
+{
+	static const int batches[] = { 50, 50, 20, 0 };
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_due due = { .host = "h1", .limit = STORE_SWEEP_PAGE, .again_ms = 60000 };
+	struct err e;
+
+	add_due(&w);
+	for (size_t i = 0; i < array_len(batches); i++) {
+		int count = 0;
+
+		CHECK_OK(store_sandboxes_due(w.s, &due, count_row, &count, &e), &e);
+		CHECK_INT(count, batches[i]);
+	}
+}
+
+TEST(a_sweep_reads_all_in_pages_of_50)
+{
+	cleanup(world_done) struct world w = world_make();
+	uint64_t before;
+	int count = 0;
+	struct err e;
+
+	add_due(&w);
+	raw(w.sql, "UPDATE sandbox SET host = 'h2' WHERE id = (SELECT min(id) FROM sandbox)");
+	before = store_counts(w.s).transactions;
+	CHECK_OK(store_sandboxes_of_host(w.s, "h1", count_row, &count, &e), &e);
+	CHECK_INT(count, 119);
+	CHECK_INT(store_counts(w.s).transactions - before, 3);
+}
+
 TEST(strings_are_values_never_sql)
 {
 	static const char *const evil[] = {

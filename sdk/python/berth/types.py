@@ -334,6 +334,27 @@ Receipt = TypedDict('Receipt', {
 
 Absent = Literal['absent']
 
+Alert = TypedDict('Alert', {
+    'id': int,
+    'level': Literal['critical'],
+    'kind': str,
+    'sandbox': str,
+    'subject': str,
+    'host': str,
+    'message': str,
+    'raised_at': str,
+    'ended_at': str,
+}, total=False)
+
+AlertEvent = TypedDict('AlertEvent', {
+    'at': str,
+    'level': Literal['critical'],
+    'kind': str,
+    'sandbox': str,
+    'subject': str,
+    'message': str,
+}, total=False)
+
 SandboxEvent = TypedDict('SandboxEvent', {
     'at': str,
     'id': str,

@@ -403,6 +403,31 @@ export interface Receipt {
 
 export type Absent = 'absent';
 
+export interface Alert {
+  id: number;
+  level: 'critical';
+  /** What was given up. */
+  kind: string;
+  sandbox: string;
+  /** What of the sandbox, if it is not the whole: a name. */
+  subject: string;
+  host: string;
+  /** What went wrong last. */
+  message: string;
+  raised_at: string;
+  /** Empty: it lasts. */
+  ended_at: string;
+}
+
+export interface AlertEvent {
+  at: string;
+  level: 'critical';
+  kind: string;
+  sandbox: string;
+  subject: string;
+  message: string;
+}
+
 export interface SandboxEvent {
   /** When it was told. */
   at: string;

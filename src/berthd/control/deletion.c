@@ -8,6 +8,7 @@
 #include "lib/crash.h"
 #include "lib/json.h"
 #include "lib/log.h"
+#include "lib/str.h"
 #include "lib/time.h"
 
 #define ASK_TRIES 4
@@ -38,6 +39,17 @@ static int step(struct change *c, struct stop *stop, enum stop_event ev, struct 
 	return 0;
 }
 
+static struct alert alert_of(const struct change *c, const char *why)
+{
+	struct alert a = { .kind = "deletion_quarantined" };
+
+	memcpy(a.sandbox, c->sb.id, sizeof(a.sandbox));
+	memcpy(a.owner, c->sb.owner, sizeof(a.owner));
+	memcpy(a.host, c->sb.host, sizeof(a.host));
+	(void)!str_copy(a.message, sizeof(a.message), why);
+	return a;
+}
+
 /* Only from the version that was read: who was faster has begun another step. */
 static int store_step(struct change *c, struct store *s, const struct stop *stop, struct err *e)
 {
@@ -55,6 +67,12 @@ static int store_step(struct change *c, struct store *s, const struct stop *stop
 		.deadline_ms = then > now ? then - now : 1,
 	};
 
+	if (c->action == STOP_ACT_ALERT) {
+		struct alert a = alert_of(c, stop->last_error);
+
+		if (store_alert_raise(s, &a, e) < 0)
+			return -1;
+	}
 	if (store_sandbox_move(s, &move, &c->sb, e) < 0)
 		return -1;
 	c->read_mono_ms = time_mono_ms();
@@ -215,10 +233,12 @@ static void on_fact_written(struct change *c, const struct err *why)
 {
 	if (why)
 		return c->done(c, why);
-	if (c->action == STOP_ACT_ALERT)
-		log_event(LOG_ERROR, "quarantined", "sandbox", c->sb.id, "why", c->sb.reason,
-			  "request_id", c->request, "do",
-			  "remove what holds it and delete it again", NULL);
+	if (c->action == STOP_ACT_ALERT) {
+		struct alert a = alert_of(c, c->sb.reason);
+
+		alert_tell(c->reactor->berthd, &a, c->request,
+			   "remove what holds it and delete it again");
+	}
 	pending(c);
 }
 

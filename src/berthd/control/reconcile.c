@@ -18,7 +18,6 @@
 #define DUE_EVERY_MS   2000 /* divided like all times, but no more often than */
 #define DUE_LEAST_MS   20
 #define DUE_AGAIN_MS   30000 /* for whoever dies with it in hand */
-#define DUE_AT_ONCE    50
 #define SWEEP_LEAST_MS 3000
 #define AT_WORK_MAX    16 /* changes under way at once; the rest wait their turn */
 #define KNOWN_FORMAT   "%s.%" PRIu64
@@ -457,7 +456,7 @@ static int read_records(struct job *job, struct store *s, struct err *e)
 	struct reconcile *rc = container_of(job, struct reconcile, job);
 	const char *host = rc->reactor->berthd->settings.host;
 	struct sandbox_due due = { .host = host,
-				   .limit = DUE_AT_ONCE,
+				   .limit = STORE_SWEEP_PAGE,
 				   .again_ms = DUE_AGAIN_MS };
 
 	if (rc->reads_all && store_sandboxes_of_host(s, host, take_row, rc, e) < 0)

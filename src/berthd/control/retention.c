@@ -26,6 +26,7 @@ static const size_t settings[RETENTION_COUNT] = {
 	[RETENTION_USAGE]	= offsetof(struct berthd_settings, retention_usage),
 	[RETENTION_NETWORK]	= offsetof(struct berthd_settings, retention_network),
 	[RETENTION_EVENTS]	= offsetof(struct berthd_settings, retention_events),
+	[RETENTION_ALERTS]	= offsetof(struct berthd_settings, retention_events),
 	[RETENTION_IDEMPOTENCY]	= offsetof(struct berthd_settings, retention_idempotency),
 	[RETENTION_SESSIONS]	= offsetof(struct berthd_settings, retention_sessions),
 	[RETENTION_CAPS]	= offsetof(struct berthd_settings, retention_caps),

@@ -16,6 +16,7 @@
 #include "berthd/runtime/berthd.h"
 #include "core/alarm.h"
 #include "lib/crash.h"
+#include "lib/json.h"
 #include "lib/log.h"
 #include "lib/str.h"
 #include "lib/time.h"
@@ -73,6 +74,26 @@ static void announce(struct change *c)
 		  "request_id", c->request, "why", c->sb.reason[0] ? c->sb.reason : NULL, NULL);
 	events_publish(b, &c->sb);
 	crash_point("life.announced");
+}
+
+void alert_tell(struct berthd *b, const struct alert *a, const char *request, const char *todo)
+{
+	cleanup(buf_done) struct buf json = buf_make(4096);
+	char now[TIME_TEXT_SIZE];
+
+	time_text(time_wall_ms(), now);
+	json_open(&json, '{');
+	json_str(&json, "at", now);
+	json_str(&json, "level", "critical");
+	json_str(&json, "kind", a->kind);
+	json_str(&json, "sandbox", a->sandbox);
+	json_str(&json, "subject", a->subject);
+	json_str(&json, "message", a->message);
+	buf_adds(&json, "}");
+	events_tell(b, a->owner, "alert", &json);
+	log_event(LOG_ERROR, "alert", "kind", a->kind, "sandbox", a->sandbox, "subject",
+		  a->subject[0] ? a->subject : NULL, "why", a->message, "request_id", request,
+		  "do", todo, NULL);
 }
 
 static int write_event(struct job *job, struct store *s, struct err *e);

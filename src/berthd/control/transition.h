@@ -10,6 +10,7 @@
 #include "core/lifecycle.h"
 #include "core/sandbox-asked.h"
 #include "proto/node.h"
+#include "store/alert.h"
 #include "store/sandbox.h"
 
 /* Who asks for a sandbox, as the body says. */
@@ -85,6 +86,12 @@ void change_mark(struct change *c);
 /* On a worker; then, if it was written, it is told, and `next` goes on. */
 void change_write(struct change *c, int (*run)(struct job *, struct store *, struct err *),
 		  change_fn *next);
+
+/*
+ * Once store_alert_raise() has it: to its followers, as the event `alert`, and to the log.
+ * `todo` is what a person can do about it.
+ */
+void alert_tell(struct berthd *b, const struct alert *a, const char *request, const char *todo);
 
 /* The deadline of the record in the state it is about to have; 0: none. */
 uint64_t change_deadline_ms(const struct change *c, enum sandbox_state to);

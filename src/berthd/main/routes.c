@@ -1,4 +1,5 @@
 /* Every path of the API, who may use it and who answers. A test holds openapi.yaml equal. */
+#include "berthd/api/v1/alerts.h"
 #include "berthd/api/v1/check.h"
 #include "berthd/api/v1/code.h"
 #include "berthd/api/v1/contexts.h"
@@ -36,6 +37,7 @@ static const struct route routes[] = {
 	{ "POST",   "/v1/hosts/{}/drain",      ROLE_ADMIN,  false, hosts_drain, NULL },
 	{ "POST",   "/v1/hosts/{}/undrain",    ROLE_ADMIN,  false, hosts_undrain, NULL },
 	{ "GET",    "/v1/events",              ROLE_USER,   false, NULL, events_follow },
+	{ "GET",    "/v1/alerts",              ROLE_USER,   false, alerts_list, NULL },
 	{ "GET",    "/v1/check",               ROLE_ADMIN,  false, NULL, check_show },
 	{ "POST",   "/v1/check/repair",        ROLE_ADMIN,  false, NULL, check_repair },
 	{ "POST",   "/v1/sandboxes",           ROLE_USER,   true,  NULL, sandboxes_create },
