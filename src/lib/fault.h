@@ -17,5 +17,7 @@ void err_file_reason(struct err *e, const char *name);
 #define REASON_CANNOT_RUN     "cannot_run"
 #define REASON_OPTIONS_DIFFER "options_differ"  /* a sandbox is there, and is another one */
 #define REASON_NOT_TAKEN      "input_not_taken" /* nothing of an exec's input was: send it again */
+#define REASON_NOT_READY      "not_ready"       /* its sandbox is being made, or woken: ask again */
+#define REASON_UNDER_WAY      "under_way"       /* the first request with this key is: ask again */
 #define REASON_NOT_REACHED    "not_reached"     /* it runs, and was not taken up again */
 void err_word_reason(struct err *e, const char *name);

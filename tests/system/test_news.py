@@ -98,3 +98,19 @@ def test_what_comes_up_late_is_not_taken_for_a_later_generation(s):
     assert s.allocation(ident) == ident + ".2"
     assert s.api.exec("late", "echo hi").out == b"hi\n"
     s.api.delete("late")
+
+
+def test_what_is_still_being_created_is_not_ready_yet(s):
+    """A 503 that a client may wait for is told apart from all others by its reason."""
+    with Stopped(s.pid("berth-node")):
+        t = threading.Thread(target=s.api.create, kwargs={"name": "early"})
+        t.start()
+        wait_until(lambda: [b["state"] for b in s.api.sandboxes()] == ["creating"], 30, "written")
+        try:
+            s.api.exec("early", "true")
+            raise AssertionError("a command ran in what is not there")
+        except ApiError as e:
+            assert (e.status, e.body["reason"]) == (503, "not_ready"), e.body
+            assert "still being created" in e.body["message"], e.body
+    t.join()
+    s.api.delete("early")

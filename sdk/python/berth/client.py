@@ -10,14 +10,29 @@ import time
 import urllib.parse
 from typing import Any, Dict, Iterator, Optional, Tuple
 
-from .errors import BerthError, ConnectionError, error_from
+from .errors import BerthError, ConnectionError, error_from, is_not_yet
 
 PAUSE_FIRST, PAUSE_MAX = 0.1, 3.0
+READY_BUDGET = 60.0
+READY_PAUSE_FIRST, READY_PAUSE_MAX = 2.0, 16.0  # where the server names no time
+READY_LEAST_PART = 1 / 6  # of the budget, that must be left for one more request
 BLOCK = 64 * 1024
 
 
 def backoff(attempt):
     return min(PAUSE_FIRST * 2 ** attempt, PAUSE_MAX)
+
+
+def ready_pause(attempt, spent, budget, retry_after=None):
+    """How long until what is not ready is asked for again; None: the budget has no room for that."""
+    pause = min(READY_PAUSE_FIRST * 2 ** attempt, READY_PAUSE_MAX) if retry_after is None else max(retry_after, PAUSE_FIRST)
+    return pause if budget - spent - pause >= budget * READY_LEAST_PART else None
+
+
+def retry_after(headers):
+    """Seconds, or None."""
+    told = headers.get("Retry-After", "")
+    return int(told) if told.isdigit() else None
 
 
 def random_id(prefix):
@@ -79,16 +94,18 @@ class Answer:
 
 
 class Berth:
-    """`url` and `api_key` default to BERTH_URL and BERTH_API_KEY of the environment."""
+    """`url` and `api_key` default to BERTH_URL and BERTH_API_KEY of the environment. `retries`: how often a request that may be
+    repeated is sent again after its connection failed. `ready_budget`: seconds in which it is sent again while the server answers that
+    its sandbox is being made ready; any other 503 is raised at once."""
 
     def __init__(self, url: Optional[str] = None, api_key: Optional[str] = None, image: str = "base", timeout: float = 120,
-                 retries: int = 5) -> None:
+                 retries: int = 5, ready_budget: float = READY_BUDGET) -> None:
         url = url or os.environ.get("BERTH_URL")
         if not url:
             raise BerthError("no server was named", code="invalid", remediation="Give url, or set BERTH_URL.")
         self.url = url.rstrip("/")
         self.api_key = api_key if api_key is not None else os.environ.get("BERTH_API_KEY", "")
-        self.image, self.timeout, self.retries = image, timeout, retries
+        self.image, self.timeout, self.retries, self.ready_budget = image, timeout, retries, ready_budget
         parts = urllib.parse.urlsplit(self.url)
         self._prefix = parts.path.rstrip("/")
         self._where = (http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection, parts.netloc)
@@ -98,16 +115,24 @@ class Berth:
              timeout: Optional[float] = None) -> Answer:
         """The Answer as it comes; a status of 400 and above is raised. With a key (or GET) it is repeated when no answer comes."""
         again = (method == "GET" or key is not None) and not hasattr(data, "read")
-        attempt = 0
+        began, lost, early = time.monotonic(), 0, 0  # answers that did not come; that came too early
         while True:
             try:
                 return self._once(method, path, query, body, data, headers, key, timeout)
             except BerthError as why:
-                lost = isinstance(why, ConnectionError) or why.status == 503
-                if not lost or not again or attempt >= self.retries:
+                pause = None
+                if not again:
                     raise
-            time.sleep(backoff(attempt))
-            attempt += 1
+                if is_not_yet(why):
+                    pause = ready_pause(early, time.monotonic() - began, self.ready_budget, why.retry_after)
+                    early += 1
+                # A server that comes back may be busy for a moment, and whether the first request was carried out is to be found out.
+                elif (isinstance(why, ConnectionError) or (lost and why.status == 503)) and lost < self.retries:
+                    pause = backoff(lost)
+                    lost += 1
+                if pause is None:
+                    raise
+            time.sleep(pause)
 
     def _once(self, method, path, query, body, data, headers, key, timeout):
         query = {k: "1" if v is True else str(v) for k, v in (query or {}).items() if v is not None and v is not False}
@@ -133,7 +158,7 @@ class Berth:
                 told = json.loads(answer.read())
             except (ValueError, BerthError):
                 told = None
-        raise error_from(told, answer.status)
+        raise error_from(told, answer.status, retry_after(answer.headers))
 
     def json(self, method: str, path: str, **call: Any) -> Any:
         again = method == "GET" or call.get("key") is not None

@@ -6,10 +6,11 @@ import math
 class BerthError(Exception):
     """`code` is the server's word, `remediation` what to do about it, `reason` the exact cause of a file or git call."""
 
-    def __init__(self, message, code="internal", status=0, remediation="", request_id="", reason=""):
+    def __init__(self, message, code="internal", status=0, remediation="", request_id="", reason="", retry_after=None):
         super().__init__(message)
         self.message, self.code, self.status = message, code, status
         self.remediation, self.request_id, self.reason = remediation, request_id, reason
+        self.retry_after = retry_after  # of a 503: not before so many seconds; None if the server does not say
 
 
 class InvalidError(BerthError):
@@ -156,12 +157,21 @@ BY_REASON = {
 }
 
 
-def error_from(body, status):
+# 503s that mean "not yet": what was asked for is being made ready, and nothing was done.
+NOT_YET = {"not_ready", "not_reached", "under_way"}
+
+
+def is_not_yet(error):
+    return error.status == 503 and error.reason in NOT_YET
+
+
+def error_from(body, status, retry_after=None):
     body = body if isinstance(body, dict) else {}
     code, reason = body.get("code", "internal"), body.get("reason", "")
     make = BY_REASON.get(reason) or BY_CODE.get(code) or BerthError
     return make(body.get("message", f"the server answered {status} without a reason"), code=code, status=status,
-                remediation=body.get("remediation", ""), request_id=body.get("request_id", ""), reason=reason)
+                remediation=body.get("remediation", ""), request_id=body.get("request_id", ""), reason=reason,
+                retry_after=retry_after)
 
 
 def milliseconds(timeout):

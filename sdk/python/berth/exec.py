@@ -1,17 +1,34 @@
 """One command. The server journals it under an id that is chosen here, so a connection that
 breaks is only a pause: it goes on from its position, and nothing is run twice."""
+import base64
 import threading
 import time
 from dataclasses import dataclass, field
 from typing import Any, Generator, Optional, Tuple
 
 from .client import backoff, data_of, random_id
-from .errors import BerthError, CommandLostError, CommandTimeoutError, ConnectionError, NotFoundError, error_from, milliseconds
+from .errors import BerthError, CommandLostError, CommandTimeoutError, ConnectionError, InvalidError, NotFoundError, error_from, milliseconds
 
 PATIENCE = 8  # how often a stream is tried again without a single event in between, or lasting
 A_WHILE = 10.0  # seconds
 
 Stream = Generator[Tuple[str, Any], None, None]  # (type, value), as it happens
+
+
+ENCODINGS = {None: "utf8", "utf8": "utf8", "utf-8": "utf8", "base64": "base64"}
+
+
+def checked_encoding(given):
+    """Before anything runs: an encoding that is none is said, and not taken for another."""
+    if given not in ENCODINGS:
+        raise InvalidError(f"{given!r} is no encoding of output", code="invalid",
+                           remediation="Give utf8 or base64; the bytes are in stdout_bytes and stderr_bytes.")
+    return ENCODINGS[given]
+
+
+def encoded(data, encoding):
+    """As text, in which what is no UTF-8 becomes U+FFFD, or as base64, in which every byte is."""
+    return base64.b64encode(data).decode() if encoding == "base64" else data.decode("utf-8", "replace")
 
 
 @dataclass
@@ -29,6 +46,7 @@ class ExecResult:
     gap_bytes: int = 0  # not kept, because the output was longer than a journal may be
     restarted: bool = False
     exit: dict = field(default_factory=dict, repr=False)
+    encoding: str = "utf8"  # of stdout and stderr: utf8 or base64
 
     @property
     def success(self) -> bool:
@@ -36,16 +54,16 @@ class ExecResult:
 
     @property
     def stdout(self) -> str:
-        return self.stdout_bytes.decode("utf-8", "replace")
+        return encoded(self.stdout_bytes, self.encoding)
 
     @property
     def stderr(self) -> str:
-        return self.stderr_bytes.decode("utf-8", "replace")
+        return encoded(self.stderr_bytes, self.encoding)
 
 
 def follow(client, base, ident, position=0, first=None, stop=None):
     """(type, value) of one exec from a position on, over as many connections as it takes."""
-    failures = 0
+    failures, known = 0, first is None  # known: it may run; what is refused now is not its start
     while True:
         began = time.monotonic()
         try:
@@ -73,8 +91,9 @@ def follow(client, base, ident, position=0, first=None, stop=None):
                         raise error_from(data, 500)
             raise ConnectionError(f"the stream of {ident} ended, and how it ended was not in it", code="connection")
         except BerthError as why:
-            if not isinstance(why, ConnectionError) and why.status not in (502, 503, 504):
+            if not isinstance(why, ConnectionError) and not (known and why.status in (502, 503, 504)):
                 raise
+            known = True
             failures = 1 if time.monotonic() - began > A_WHILE else failures + 1
             if failures > PATIENCE:
                 raise
@@ -133,7 +152,7 @@ def _kill_when(stop, client, base, ident):
             return
 
 
-def collect(events, command, session_id, timeout=None, on_output=None):
+def collect(events, command, session_id, timeout=None, on_output=None, encoding="utf8"):
     parts, ident, gap = {"stdout": [], "stderr": []}, "", 0
     for name, value in events:
         if name in parts:
@@ -147,7 +166,7 @@ def collect(events, command, session_id, timeout=None, on_output=None):
         elif name == "exit":
             result = ExecResult(command if isinstance(command, str) else " ".join(command), ident, session_id, value["kind"],
                                 value["exit_code"], value.get("signal") or 0, b"".join(parts["stdout"]), b"".join(parts["stderr"]),
-                                value["wall_ms"] / 1000, gap, value.get("restarted", False), value)
+                                value["wall_ms"] / 1000, gap, value.get("restarted", False), value, encoding)
             if result.kind == "timed_out":
                 raise CommandTimeoutError(result, timeout)
             if result.kind == "lost":

@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import base64
 import re
+import threading
 from typing import Any, Dict, Optional, Pattern, Tuple, Union
 
 from .client import Berth, random_id
-from .errors import ProcessExitedBeforeReadyError, ProcessReadyTimeoutError, milliseconds
-from .exec import Stream, follow, kill
+from .errors import BerthError, ProcessExitedBeforeReadyError, ProcessReadyTimeoutError, milliseconds
+from .exec import Stream, checked_encoding, encoded, follow, kill
 
 KILL_GRACE = 5.0
 
@@ -18,6 +19,8 @@ def command_of(argv):
 
 
 def status_of(e):
+    """`running`; `completed`: it exited with 0; `failed`: with another code; `killed`: by a signal, at its timeout, or for memory;
+    `error`: it was started, and nobody saw how it ended. One that could not be started is no process: starting it raises."""
     if e["state"] == "running":
         return "running"
     if e["kind"] == "exited":
@@ -49,9 +52,25 @@ def logs(client, base, ident):
         position = o["next"]
 
 
+def encoded_logs(client, base, ident, encoding):
+    encoding = checked_encoding(encoding)
+    out, err = logs(client, base, ident)
+    return encoded(out, encoding), encoded(err, encoding)
+
+
+def _forget_at_end(client, base, ident):
+    """What is not reached any more is not forgotten: cleanup_completed_processes() finds it."""
+    try:
+        for _ in follow(client, base, ident):
+            pass
+        client.json("DELETE", f"{base}/execs/{ident}", key=random_id("rm_"))
+    except BerthError:
+        pass
+
+
 class Process:
-    def __init__(self, client: Berth, base: str, record: Dict[str, Any]) -> None:
-        self._client, self._base = client, base
+    def __init__(self, client: Berth, base: str, record: Dict[str, Any], encoding: str = "utf8") -> None:
+        self._client, self._base, self._encoding = client, base, encoding
         self.id, self.pid = record["id"], record.get("pid")
         self.command = command_of(record["argv"])
         self.session_id = record.get("shell") or record.get("group") or None
@@ -77,9 +96,9 @@ class Process:
     def kill(self, signal: Optional[str] = None) -> Process:
         return self._take(kill_process(self._client, self._base, self.id, signal))
 
-    def logs(self) -> Tuple[str, str]:
-        out, err = logs(self._client, self._base, self.id)
-        return out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+    def logs(self, encoding: Optional[str] = None) -> Tuple[str, str]:
+        """(stdout, stderr) so far, as text or "base64"; without `encoding` as it was started with."""
+        return encoded_logs(self._client, self._base, self.id, encoding or self._encoding)
 
     def stream_logs(self) -> Stream:
         """("stdout"|"stderr", bytes) from the beginning, and at last ("exit", record)."""
@@ -113,7 +132,9 @@ class Process:
         raise ProcessReadyTimeoutError(why, code="process_ready_timeout")
 
 
-def start(client, base, command, process_id=None, cwd=None, env=None, timeout=None, stdin=False, group=None):
+def start(client, base, command, process_id=None, cwd=None, env=None, timeout=None, stdin=False, group=None,
+          encoding=None, auto_cleanup=False):
+    encoding = checked_encoding(encoding)
     body = {"command": command} if isinstance(command, str) else {"argv": list(command)}
     body.update(id=process_id or random_id("proc_"), background=True)
     if stdin:
@@ -123,4 +144,7 @@ def start(client, base, command, process_id=None, cwd=None, env=None, timeout=No
             body[name] = value
     if timeout is not None:
         body["timeout_ms"] = milliseconds(timeout)
-    return Process(client, base, client.json("POST", f"{base}/exec", body=body, key=random_id("start_")))
+    process = Process(client, base, client.json("POST", f"{base}/exec", body=body, key=random_id("start_")), encoding)
+    if auto_cleanup:
+        threading.Thread(target=_forget_at_end, args=(client, base, process.id), daemon=True).start()
+    return process

@@ -61,12 +61,15 @@ class Workspace:
 
     def exec(self, command: Command, cwd: Optional[str] = None, env: Optional[Dict[str, str]] = None,
              stdin: Optional[str] = None, timeout: Optional[float] = None,
-             on_output: Optional[Callable[[str, bytes], Any]] = None, stop: Optional[threading.Event] = None) -> ExecResult:
+             on_output: Optional[Callable[[str, bytes], Any]] = None, stop: Optional[threading.Event] = None,
+             encoding: Optional[str] = None) -> ExecResult:
         """In this session's shell: what it changes is there for the next one. A command that fails is a
         result; one that ran out of time (seconds), or that nobody saw end, is raised. `stop` is a
-        threading.Event that kills it."""
+        threading.Event that kills it. `encoding` is that of the result's `stdout` and `stderr`: "utf8", or "base64"; `on_output`
+        is told bytes, and `stdout_bytes` and `stderr_bytes` are there anyway."""
+        encoding = commands.checked_encoding(encoding)
         events = self.exec_stream(command, cwd=cwd, env=env, stdin=stdin, timeout=timeout, stop=stop)
-        return commands.collect(events, command, self.session_id, timeout, on_output)
+        return commands.collect(events, command, self.session_id, timeout, on_output, encoding)
 
     def exec_stream(self, command: Command, cwd: Optional[str] = None, env: Optional[Dict[str, str]] = None,
                     stdin: Optional[str] = None, timeout: Optional[float] = None,
@@ -76,14 +79,16 @@ class Workspace:
         return commands.run(self.client, self._base(), commands.ask_of(command, cwd, env, stdin, timeout, shell), stop)
 
     def exec_parallel(self, lines: Sequence[Command], concurrency: int = 8, cwd: Optional[str] = None,
-                      env: Optional[Dict[str, str]] = None, timeout: Optional[float] = None) -> List[ExecResult]:
+                      env: Optional[Dict[str, str]] = None, timeout: Optional[float] = None,
+                      encoding: Optional[str] = None) -> List[ExecResult]:
         """Side by side: each by itself, not in the session's shell, at most `concurrency` at a time. Results in the order of the
         commands. What exec() would raise is raised when all have ended."""
+        encoding = commands.checked_encoding(encoding)
         base, cwd = self._base(), cwd or self._cwd()
 
         def one(command):
             events = commands.run(self.client, base, commands.ask_of(command, cwd, env, None, timeout, None))
-            return commands.collect(events, command, self.session_id, timeout, None)
+            return commands.collect(events, command, self.session_id, timeout, None, encoding)
 
         with concurrent.futures.ThreadPoolExecutor(max(1, min(concurrency, len(lines)))) as pool:
             waiting = [pool.submit(one, command) for command in lines]
@@ -92,10 +97,13 @@ class Workspace:
     # -- processes
 
     def start_process(self, command: Command, process_id: Optional[str] = None, cwd: Optional[str] = None,
-                      env: Optional[Dict[str, str]] = None, timeout: Optional[float] = None, stdin: bool = False) -> Process:
-        """With `stdin` it waits for what Process.write() gives it."""
+                      env: Optional[Dict[str, str]] = None, timeout: Optional[float] = None, stdin: bool = False,
+                      encoding: Optional[str] = None, auto_cleanup: bool = False) -> Process:
+        """With `stdin` it waits for what Process.write() gives it. `encoding` is that of Process.logs(): "utf8", or "base64". With
+        `auto_cleanup` its record and output are forgotten as soon as it has ended. This client does it: if it is gone by then, they
+        stay until cleanup_completed_processes()."""
         return processes.start(self.client, self._base(), command, process_id, cwd or self._cwd(), env, timeout, stdin,
-                               self.session_id)
+                               self.session_id, encoding, auto_cleanup)
 
     def list_processes(self) -> List[Process]:
         base, found, after = self._base(), [], None
@@ -127,9 +135,8 @@ class Workspace:
             self.client.json("DELETE", f"{self._base()}/execs/{p.id}", key=random_id("rm_"))
         return len(done)
 
-    def get_process_logs(self, ident: str) -> Tuple[str, str]:
-        out, err = processes.logs(self.client, self._base(), ident)
-        return out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+    def get_process_logs(self, ident: str, encoding: Optional[str] = None) -> Tuple[str, str]:
+        return processes.encoded_logs(self.client, self._base(), ident, encoding)
 
     def stream_process_logs(self, ident: str) -> Stream:
         return commands.follow(self.client, self._base(), ident)

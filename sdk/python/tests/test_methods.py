@@ -1,16 +1,13 @@
 """Every method, against a real server."""
-import glob
 import http.server
 import os
-import pathlib
 import re
-import signal
 import threading
 import time
 import unittest
 
 import berth
-from world import WithBox, client, name
+from world import WithBox, client, kill_all, name
 
 METHODS = """exec exec_stream start_process list_processes get_process kill_process kill_all_processes
 cleanup_completed_processes get_process_logs stream_process_logs git_checkout mkdir write_file read_file read_file_stream
@@ -123,6 +120,50 @@ class Methods(WithBox):
         self.assertEqual(heard, [("stdout", b"one\n"), ("stderr", b"two\n")])
         names = [n for n, _ in self.box.exec_stream("echo x")]
         self.assertEqual(names, ["started", "stdout", "exit"])
+
+    def test_ex2_encoding_says_how_output_is_told(self):
+        line = "printf 'a\\377\\303\\251'; printf '\\000' >&2"
+        heard = []
+        r = self.box.exec(line, encoding="base64", on_output=lambda s, d: heard.append((s, d)))
+        self.assertEqual((r.stdout, r.stderr, r.stdout_bytes), ("Yf/DqQ==", "AA==", b"a\xff\xc3\xa9"))
+        self.assertEqual(b"".join(d for s, d in heard if s == "stdout"), r.stdout_bytes)
+        self.assertEqual(self.box.exec(line).stdout, "a\ufffdé")
+        self.assertEqual(self.box.exec_parallel([line], encoding="base64")[0].stderr, "AA==")
+        for call in (self.box.exec, self.box.start_process, lambda c, **o: self.box.exec_parallel([c], **o)):
+            with self.assertRaises(berth.InvalidError):
+                call("touch /tmp/ran-anyway", encoding="latin9")
+        self.assertFalse(self.box.exists("/tmp/ran-anyway"))
+
+    def test_pc1_encoding_of_a_process_and_auto_cleanup(self):
+        p = self.box.start_process("printf '\\303\\251\\377'", encoding="base64").wait(timeout=30)
+        self.assertEqual((p.logs(), p.logs("utf8")), (("w6n/", ""), ("é\ufffd", "")))
+        self.assertEqual(self.box.get_process_logs(p.id, encoding="base64"), ("w6n/", ""))
+        self.box.start_process("true", process_id="forgotten", auto_cleanup=True)
+        until = time.monotonic() + 30
+        while self.box.get_process("forgotten") and time.monotonic() < until:
+            time.sleep(0.05)
+        self.assertIsNone(self.box.get_process("forgotten"))
+        self.assertIsNotNone(self.box.get_process(p.id))
+        self.box.cleanup_completed_processes()
+
+    def test_pc2_every_status_and_a_start_that_fails(self):
+        running = self.box.start_process("sleep 1000")
+        self.assertEqual(running.status, "running")
+        for command, options, status in (("true", {}, "completed"), ("exit 3", {}, "failed"), ("kill -SEGV $$", {}, "killed"),
+                                         ("sleep 1000", {"timeout": 0.2}, "killed")):
+            self.assertEqual(self.box.start_process(command, **options).wait(timeout=30).status, status, command)
+        self.assertEqual(running.kill().status, "killed")
+        with self.assertRaises(berth.BerthError):
+            self.box.start_process(["/no/such/program"])
+        self.box.cleanup_completed_processes()
+        other = berth.get_sandbox(client, name())
+        lost = other.start_process("sleep 1000")
+        kill_all(other.info()["id"])
+        until = time.monotonic() + 60
+        while lost.refresh().status == "running" and time.monotonic() < until:
+            time.sleep(0.05)
+        self.assertEqual((lost.status, lost.exit_code), ("error", None))
+        other.destroy()
 
     def test_stop_kills_it(self):
         stop = threading.Event()
@@ -315,9 +356,7 @@ class Methods(WithBox):
     def test_one_that_failed_is_destroyed_by_its_name(self):
         box = berth.get_sandbox(client, name())
         ident = box.info()["id"]
-        tasks = glob.glob(f"/sys/fs/cgroup/**/*{ident}*/**/cgroup.procs", recursive=True)
-        for pid in {int(line) for task in tasks for line in pathlib.Path(task).read_text().split()}:
-            os.kill(pid, signal.SIGKILL)
+        kill_all(ident)
         until = time.monotonic() + 60
         while box.info()["state"] != "failed" and time.monotonic() < until:
             time.sleep(0.1)

@@ -1,8 +1,10 @@
 """A real server, named by BERTH_URL and BERTH_API_KEY (tests/sdk/run.py starts one), and sandboxes that are gone afterwards."""
+import glob
 import itertools
 import os
 import pathlib
 import random
+import signal
 import sys
 import time
 import unittest
@@ -19,6 +21,16 @@ _count = itertools.count(1)
 
 def name():
     return f"py-{os.getpid()}-{next(_count)}"
+
+
+def kill_all(ident):
+    """Every process of a sandbox, by the host: what a crash of it is to its users."""
+    tasks = glob.glob(f"/sys/fs/cgroup/**/*{ident}*/**/cgroup.procs", recursive=True)
+    for pid in {int(line) for task in tasks for line in pathlib.Path(task).read_text().split()}:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:  # it went with its init
+            pass
 
 
 class WithBox(unittest.TestCase):

@@ -38,6 +38,36 @@ export function lossyText(bytes: Uint8Array): string {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
 }
 
+/** How output is told: as text, in which what is no UTF-8 becomes U+FFFD, or as base64, in which every byte is. */
+export type Encoding = 'utf8' | 'base64';
+
+const ENCODINGS: Record<string, Encoding> = { utf8: 'utf8', 'utf-8': 'utf8', base64: 'base64' };
+
+/** Undefined if it is none of ours. */
+export function encodingOf(given: string | undefined): Encoding | undefined {
+  return ENCODINGS[given ?? 'utf8'];
+}
+
+export function encoded(bytes: Uint8Array, encoding: Encoding): string {
+  return encoding === 'base64' ? toBase64(bytes) : lossyText(bytes);
+}
+
+/** One stream, piece by piece: a character that is cut is told with the next piece; base64 of each piece is whole by itself. */
+export class Pieces {
+  readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+  constructor(private readonly encoding: Encoding) {}
+
+  next(bytes: Uint8Array): string {
+    return this.encoding === 'base64' ? toBase64(bytes) : this.#decoder.decode(bytes, { stream: true });
+  }
+
+  /** What was cut, and stayed so. */
+  rest(): string {
+    return this.#decoder.decode();
+  }
+}
+
 /** The bytes of a member that is `data` or `data_base64`. */
 export function dataOf(event: { data?: string; data_base64?: string }): Uint8Array {
   return event.data_base64 !== undefined ? fromBase64(event.data_base64) : new TextEncoder().encode(event.data ?? '');

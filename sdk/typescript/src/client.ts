@@ -1,5 +1,5 @@
 /** One server and one key. */
-import { BerthError, ConnectionError, errorFrom } from './errors.js';
+import { BerthError, ConnectionError, ErrorBody, errorFrom, isNotYet } from './errors.js';
 
 export interface BerthOptions {
   /** `http://127.0.0.1:7070`; default: BERTH_URL of the environment. */
@@ -11,6 +11,11 @@ export interface BerthOptions {
   fetch?: typeof fetch;
   /** How often a request that may be repeated is sent again after its connection failed; default 5. */
   retries?: number;
+  /**
+   * Milliseconds for what is not ready yet: a request that may be repeated is sent again while the server answers that its sandbox
+   * is being made ready; default 60 000. Any other 503 is thrown at once.
+   */
+  readyBudget?: number;
 }
 
 export interface Call {
@@ -25,6 +30,10 @@ export interface Call {
 
 const PAUSE_FIRST_MS = 100;
 const PAUSE_MAX_MS = 3000;
+const READY_BUDGET_MS = 60_000;
+const READY_PAUSE_FIRST_MS = 2000; // where the server names no time
+const READY_PAUSE_MAX_MS = 16_000;
+const READY_LEAST_PART = 1 / 6; // of the budget, that must be left for one more request
 
 function environment(name: string): string | undefined {
   const process = (globalThis as { process?: { env?: Record<string, string | undefined> } }).process;
@@ -45,6 +54,12 @@ export function backoff(attempt: number): number {
   return Math.min(PAUSE_FIRST_MS * 2 ** attempt, PAUSE_MAX_MS);
 }
 
+/** How long until what is not ready is asked for again; undefined: the budget has no room for that. */
+export function readyPause(attempt: number, spent: number, budget: number, retryAfter: number | undefined): number | undefined {
+  const ms = retryAfter === undefined ? Math.min(READY_PAUSE_FIRST_MS * 2 ** attempt, READY_PAUSE_MAX_MS) : Math.max(retryAfter * 1000, PAUSE_FIRST_MS);
+  return budget - spent - ms >= budget * READY_LEAST_PART ? ms : undefined;
+}
+
 export function aborted(signal: AbortSignal): unknown {
   return signal.reason ?? new DOMException('aborted', 'AbortError');
 }
@@ -53,6 +68,7 @@ export class Berth {
   readonly baseUrl: string;
   readonly image: string;
   readonly retries: number;
+  readonly readyBudget: number;
   readonly #key: string;
   readonly #fetch: typeof fetch;
 
@@ -64,6 +80,7 @@ export class Berth {
     this.baseUrl = url.replace(/\/+$/, '');
     this.image = options.image ?? 'base';
     this.retries = options.retries ?? 5;
+    this.readyBudget = options.readyBudget ?? READY_BUDGET_MS;
     this.#key = options.apiKey ?? environment('BERTH_API_KEY') ?? '';
     const given = options.fetch;
     this.#fetch = given ?? ((input, init) => fetch(input, init));
@@ -71,7 +88,8 @@ export class Berth {
 
   /** The same key at another address. */
   at(baseUrl: string): Berth {
-    return new Berth({ baseUrl, apiKey: this.#key, image: this.image, retries: this.retries, fetch: this.#fetch });
+    return new Berth({ baseUrl, apiKey: this.#key, image: this.image, retries: this.retries, readyBudget: this.readyBudget,
+      fetch: this.#fetch });
   }
 
   /** The address of a WebSocket route, and the protocol that carries the key where headers cannot. */
@@ -87,14 +105,22 @@ export class Berth {
   async send(method: string, path: string, call: Call = {}): Promise<Response> {
     const again = method === 'GET' || call.key !== undefined;
     const streams = call.body instanceof ReadableStream; // can be sent only once
-    for (let attempt = 0; ; attempt++) {
+    const began = Date.now();
+    let lost = 0; // answers that did not come
+    for (let early = 0; ;) {
       try {
         return await this.#once(method, path, call);
       } catch (error) {
         if (call.signal?.aborted) throw aborted(call.signal);
-        const lost = error instanceof ConnectionError || (error instanceof BerthError && error.status === 503);
-        if (!lost || !again || streams || attempt >= this.retries) throw error;
-        await pause(backoff(attempt), call.signal);
+        if (!again || streams) throw error;
+        let wait: number | undefined;
+        if (isNotYet(error)) wait = readyPause(early++, Date.now() - began, this.readyBudget, error.retryAfter);
+        // A server that comes back may be busy for a moment, and whether the first request was carried out is still to be found out.
+        else if (error instanceof ConnectionError || (lost > 0 && error instanceof BerthError && error.status === 503)) {
+          wait = lost < this.retries ? backoff(lost++) : undefined;
+        }
+        if (wait === undefined) throw error;
+        await pause(wait, call.signal);
       }
     }
   }
@@ -154,7 +180,9 @@ async function failure(answer: Response): Promise<BerthError> {
   } catch {
     body = undefined;
   }
-  return errorFrom(body, answer.status);
+  const after = Number(answer.headers.get('Retry-After') ?? NaN);
+  const told = Number.isFinite(after) && after >= 0 ? { retry_after: after } : {};
+  return errorFrom({ ...(body as Partial<ErrorBody> | undefined), ...told }, answer.status);
 }
 
 function describe(cause: unknown): string {

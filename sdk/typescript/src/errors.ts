@@ -6,6 +6,8 @@ export interface ErrorBody {
   remediation?: string;
   request_id?: string;
   reason?: string;
+  /** Of a 503, in seconds: what `Retry-After` says. */
+  retry_after?: number;
 }
 
 export class BerthError extends Error {
@@ -19,6 +21,8 @@ export class BerthError extends Error {
   readonly requestId: string;
   /** The exact cause, of file and git calls: `no_such_file`, `auth_failed`, ... */
   readonly reason: string;
+  /** Of a 503: not before so many seconds; undefined if the server does not say. */
+  readonly retryAfter: number | undefined;
 
   constructor(body: ErrorBody, status = 0, options?: { cause?: unknown }) {
     super(body.message, options as ErrorOptions);
@@ -28,6 +32,7 @@ export class BerthError extends Error {
     this.remediation = body.remediation ?? '';
     this.requestId = body.request_id ?? '';
     this.reason = body.reason ?? '';
+    this.retryAfter = body.retry_after;
   }
 }
 
@@ -65,6 +70,13 @@ export class NotYetError extends BerthError {
   constructor(what: string) {
     super({ code: 'not_yet', message: `${what} is not there yet`, remediation: 'It comes with previews.' });
   }
+}
+
+/** 503s that mean "not yet": what was asked for is being made ready, and nothing was done. */
+const NOT_YET = new Set(['not_ready', 'not_reached', 'under_way']);
+
+export function isNotYet(error: unknown): error is BerthError {
+  return error instanceof BerthError && error.status === 503 && NOT_YET.has(error.reason);
 }
 
 type Maker = new (body: ErrorBody, status?: number, options?: { cause?: unknown }) => BerthError;

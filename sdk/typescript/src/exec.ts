@@ -4,9 +4,9 @@
  * nothing is run twice.
  */
 import type { Exec, ExecExit } from './api.js';
-import { dataOf, lossyText, concat, randomId } from './bytes.js';
+import { Encoding, Pieces, concat, dataOf, encoded, encodingOf, randomId } from './bytes.js';
 import { Berth, Call, aborted, backoff, pause } from './client.js';
-import { BerthError, ConnectionError, NotFoundError, errorFrom } from './errors.js';
+import { BerthError, ConnectionError, InvalidError, NotFoundError, errorFrom } from './errors.js';
 import { readEvents } from './sse.js';
 
 /** A missing exit code is null, never 0. */
@@ -22,6 +22,8 @@ export interface ExecOptions {
   /** Bytes or text for its standard input; without, it reads nothing. */
   stdin?: string;
   signal?: AbortSignal;
+  /** Of `stdout`, `stderr` and what `onOutput` is told: text, or `base64`. The bytes are in `stdoutBytes` and `stderrBytes` anyway. */
+  encoding?: Encoding | 'utf-8';
   /** Call `onOutput` while it runs. */
   stream?: boolean;
   onOutput?: (stream: 'stdout' | 'stderr', data: string) => void;
@@ -51,7 +53,7 @@ export class ExecResult {
   readonly restarted: boolean;
 
   constructor(readonly command: string, readonly id: string, readonly sessionId: string, readonly exit: ExecExit,
-    stdout: Uint8Array[], stderr: Uint8Array[], gap: number) {
+    stdout: Uint8Array[], stderr: Uint8Array[], gap: number, readonly encoding: Encoding = 'utf8') {
     this.kind = exit.kind;
     this.exitCode = exit.exit_code;
     this.success = exit.kind === 'exited' && exit.exit_code === 0;
@@ -65,11 +67,11 @@ export class ExecResult {
   }
 
   get stdout(): string {
-    return lossyText(this.stdoutBytes);
+    return encoded(this.stdoutBytes, this.encoding);
   }
 
   get stderr(): string {
-    return lossyText(this.stderrBytes);
+    return encoded(this.stderrBytes, this.encoding);
   }
 }
 
@@ -111,6 +113,7 @@ export async function* follow(client: Berth, base: string, id: string, position:
   first?: () => Promise<Response>): AsyncGenerator<OutputEvent> {
   let failures = 0;
   let open = first;
+  let known = first === undefined; // it may run: what is refused now is not its start
   for (;;) {
     const began = Date.now();
     try {
@@ -140,9 +143,9 @@ export async function* follow(client: Berth, base: string, id: string, position:
     } catch (error) {
       if (signal?.aborted) throw aborted(signal);
       if (Date.now() - began > A_WHILE_MS) failures = 0;
-      const broken = !(error instanceof BerthError) || error instanceof ConnectionError ||
-        error.status === 502 || error.status === 503 || error.status === 504;
-      if (!broken) throw error;
+      const lost = !(error instanceof BerthError) || error instanceof ConnectionError;
+      if (!lost && !(known && [502, 503, 504].includes(error.status))) throw error;
+      known = true;
       if (++failures > PATIENCE) {
         throw error instanceof BerthError ? error : new ConnectionError(
           { code: 'connection', message: `the output of ${id} broke off and could not be taken up again` }, 0, { cause: error });
@@ -188,11 +191,20 @@ export function kill(client: Berth, base: string, id: string, signal: string | n
     json: graceMs === undefined ? { signal } : { signal, grace_ms: graceMs }, key: randomId('kill_') });
 }
 
+/** Before anything runs: an encoding that is none is said, and not taken for another. */
+export function checkedEncoding(given: string | undefined): Encoding {
+  const encoding = encodingOf(given);
+  if (encoding !== undefined) return encoding;
+  throw new InvalidError({ code: 'invalid', message: `${given} is no encoding of output`,
+    remediation: 'Give utf8 or base64; the bytes are in stdoutBytes and stderrBytes.' });
+}
+
 /** All of a command: events to the callbacks, one result at the end. */
 export async function collect(events: AsyncGenerator<OutputEvent>, command: string, sessionId: string,
   options: ExecOptions): Promise<ExecResult> {
   const parts = { stdout: [] as Uint8Array[], stderr: [] as Uint8Array[] };
-  const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
+  const encoding = checkedEncoding(options.encoding);
+  const pieces = { stdout: new Pieces(encoding), stderr: new Pieces(encoding) };
   const tells = options.onOutput !== undefined && options.stream !== false;
   let id = '';
   let gap = 0;
@@ -201,7 +213,7 @@ export async function collect(events: AsyncGenerator<OutputEvent>, command: stri
       if (e.type === 'started') id = e.id;
       else if (e.type === 'gap') gap += e.lost;
       else if (e.type === 'exit') {
-        const result = new ExecResult(command, id, sessionId, e.exit, parts.stdout, parts.stderr, gap);
+        const result = new ExecResult(command, id, sessionId, e.exit, parts.stdout, parts.stderr, gap, encoding);
         if (result.kind === 'timed_out') throw new CommandTimeoutError(result, options.timeout);
         if (result.kind === 'lost') throw new CommandLostError(result);
         options.onComplete?.(result);
@@ -209,7 +221,7 @@ export async function collect(events: AsyncGenerator<OutputEvent>, command: stri
       } else {
         parts[e.type].push(e.bytes);
         if (tells) {
-          const text = decoders[e.type].decode(e.bytes, { stream: true });
+          const text = pieces[e.type].next(e.bytes);
           if (text !== '') options.onOutput?.(e.type, text);
         }
       }
@@ -232,18 +244,19 @@ export interface ExecEvent {
   error?: string;
 }
 
-export async function* execEvents(events: AsyncGenerator<OutputEvent>, command: string): AsyncGenerator<ExecEvent> {
-  const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
+export async function* execEvents(events: AsyncGenerator<OutputEvent>, command: string,
+  encoding: Encoding = 'utf8'): AsyncGenerator<ExecEvent> {
+  const pieces = { stdout: new Pieces(encoding), stderr: new Pieces(encoding) };
   const now = (): string => new Date().toISOString();
   yield { type: 'start', timestamp: now(), command };
   try {
     for await (const e of events) {
       if (e.type === 'stdout' || e.type === 'stderr') {
-        const data = decoders[e.type].decode(e.bytes, { stream: true });
+        const data = pieces[e.type].next(e.bytes);
         if (data !== '') yield { type: e.type, timestamp: now(), data };
       } else if (e.type === 'exit') {
         for (const stream of ['stdout', 'stderr'] as const) {
-          const rest = decoders[stream].decode();
+          const rest = pieces[stream].rest();
           if (rest !== '') yield { type: stream, timestamp: now(), data: rest };
         }
         if (e.exit.kind === 'lost') yield { type: 'error', timestamp: now(), error: `${command}: nobody saw how it ended` };

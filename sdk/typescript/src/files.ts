@@ -32,7 +32,7 @@ export interface ReadFileResult {
 export type FileContent = string | Uint8Array | ArrayBuffer | Blob | ReadableStream<Uint8Array>;
 
 export type FileStreamEvent =
-  | { type: 'metadata'; mimeType: string; size: number; isBinary: boolean; encoding: 'utf-8' | 'base64' }
+  | { type: 'metadata'; mimeType: string; size: number; isBinary: boolean; encoding: 'utf-8' | 'base64'; mode: string; modifiedAt: string }
   | { type: 'chunk'; data: string }
   | { type: 'complete'; bytesRead: number }
   | { type: 'error'; error: string };
@@ -54,10 +54,30 @@ function mimeOf(path: string, isText: boolean): string {
   return known ?? (isText ? 'text/plain' : 'application/octet-stream');
 }
 
-/** Judged by its first bytes: what follows is not there yet. `encoding` is that of the chunks, which may be cut anywhere. */
-function metadataOf(path: string, size: number, first: Uint8Array): FileStreamEvent {
-  const isBinary = !looksLikeText(first.subarray(0, LOOK_BYTES), first.length > LOOK_BYTES || first.length < size);
-  return { type: 'metadata', mimeType: mimeOf(path, !isBinary), size, isBinary, encoding: 'base64' };
+/** What the server says of the file it has opened: of what a link leads to, and of no other file that took its place since. */
+interface Opened {
+  size: number | undefined;
+  mode: string;
+  modifiedAt: string;
+}
+
+function openedOf(headers: Headers): Opened {
+  const size = headers.get('Content-Length');
+  const modified = headers.get('Last-Modified');
+  return { size: size === null ? undefined : Number(size), mode: headers.get('Berth-Mode') ?? '',
+    modifiedAt: modified === null ? '' : new Date(modified).toISOString() };
+}
+
+/**
+ * Only whether it is text is judged, by its first bytes: what follows is not there yet. `encoding` is that of the chunks, which may
+ * be cut anywhere.
+ */
+function metadataOf(path: string, opened: Opened, first: Uint8Array): FileStreamEvent {
+  const look = first.subarray(0, LOOK_BYTES);
+  const size = opened.size ?? first.length;
+  const isBinary = !looksLikeText(look, look.length < size);
+  return { type: 'metadata', mimeType: mimeOf(path, !isBinary), size, isBinary, encoding: 'base64', mode: opened.mode,
+    modifiedAt: opened.modifiedAt };
 }
 
 /** UTF-8 without NUL; `cut`: its last character may not be whole. */
@@ -88,7 +108,7 @@ export class Files {
   }
 
   /** The bytes, over as many connections as it takes while the file stays the same. */
-  async *bytes(path: string, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
+  async *bytes(path: string, signal?: AbortSignal, onOpened?: (opened: Opened) => void): AsyncGenerator<Uint8Array> {
     let at = 0;
     let tag = '';
     let size: number | undefined;
@@ -100,8 +120,9 @@ export class Files {
       }
       if (at === 0) {
         tag = answer.headers.get('ETag') ?? '';
-        const told = answer.headers.get('Content-Length');
-        size = told === null ? undefined : Number(told);
+        const opened = openedOf(answer.headers);
+        size = opened.size;
+        onOpened?.(opened);
       }
       try {
         const reader = answer.body?.getReader();
@@ -138,15 +159,14 @@ export class Files {
 
   async *readEvents(path: string): AsyncGenerator<FileStreamEvent> {
     try {
-      const entry = await this.stat(path);
-      if (entry.type === 'directory') throw new IsDirectoryError({ code: 'invalid', message: `${path} is a directory` });
+      let opened: Opened = { size: undefined, mode: '', modifiedAt: '' };
       let bytesRead = 0;
-      for await (const part of this.bytes(path)) {
-        if (bytesRead === 0) yield metadataOf(path, entry.size, part);
+      for await (const part of this.bytes(path, undefined, (told) => { opened = told; })) {
+        if (bytesRead === 0) yield metadataOf(path, opened, part);
         bytesRead += part.length;
         yield { type: 'chunk', data: toBase64(part) };
       }
-      if (bytesRead === 0) yield metadataOf(path, entry.size, new Uint8Array());
+      if (bytesRead === 0) yield metadataOf(path, opened, new Uint8Array());
       yield { type: 'complete', bytesRead };
     } catch (error) {
       yield { type: 'error', error: (error as Error).message };

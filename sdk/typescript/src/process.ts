@@ -1,17 +1,26 @@
 /** A command in the background. */
-import { fromBase64, lossyText, randomId } from './bytes.js';
+import { Encoding, Pieces, concat, encoded, fromBase64, randomId } from './bytes.js';
 import { Berth } from './client.js';
 import { BerthError } from './errors.js';
-import { ExecRecord, follow, kill } from './exec.js';
+import { ExecRecord, checkedEncoding, follow, kill } from './exec.js';
 
-export type ProcessStatus = 'starting' | 'running' | 'completed' | 'failed' | 'killed' | 'error';
+/**
+ * `running`; `completed`: it exited with 0; `failed`: with another code; `killed`: by a signal, at its timeout, or for memory;
+ * `error`: it was started, and nobody saw how it ended. One that could not be started is no process: `startProcess` throws.
+ */
+export type ProcessStatus = 'running' | 'completed' | 'failed' | 'killed' | 'error';
 
 export interface ProcessOptions {
   processId?: string;
   cwd?: string;
   env?: Record<string, string>;
   timeout?: number;
-  /** Forget its record as soon as it has ended. */
+  /** Of what `onOutput` and `getLogs` tell: text, or `base64`. */
+  encoding?: Encoding | 'utf-8';
+  /**
+   * Forget its record and output as soon as it has ended. This client does it: if it is gone by then, they stay until
+   * `cleanupCompletedProcesses`.
+   */
   autoCleanup?: boolean;
   onStart?: (process: Process) => void;
   onOutput?: (stream: 'stdout' | 'stderr', data: string) => void;
@@ -61,7 +70,8 @@ export class Process {
   exitCode: number | null | undefined;
   readonly sessionId: string | undefined;
 
-  constructor(readonly record: ExecRecord, private readonly client: Berth, private readonly base: string) {
+  constructor(readonly record: ExecRecord, private readonly client: Berth, private readonly base: string,
+    private readonly encoding: Encoding = 'utf8') {
     this.id = record.id;
     this.pid = record.pid;
     this.command = commandOf(record.argv);
@@ -92,8 +102,8 @@ export class Process {
     this.#take(await killProcess(this.client, this.base, this.id, signal));
   }
 
-  getLogs(): Promise<{ stdout: string; stderr: string }> {
-    return logs(this.client, this.base, this.id);
+  getLogs(options: { encoding?: Encoding | 'utf-8' } = {}): Promise<{ stdout: string; stderr: string }> {
+    return logs(this.client, this.base, this.id, checkedEncoding(options.encoding ?? this.encoding));
   }
 
   async waitForExit(timeout?: number): Promise<{ exitCode: number | null }> {
@@ -105,7 +115,7 @@ export class Process {
   async waitForLog(pattern: string | RegExp, timeout?: number): Promise<{ line: string }> {
     const text = typeof pattern === 'string' ? pattern : `/${pattern.source}/${pattern.ignoreCase ? 'i' : ''}`;
     await this.#wait({ for: 'log', pattern: text, timeout_ms: timeout });
-    const { stdout, stderr } = await this.getLogs();
+    const { stdout, stderr } = await this.getLogs({ encoding: 'utf8' });
     const found = (line: string): boolean => (typeof pattern === 'string' ? line.includes(pattern) : pattern.test(line));
     return { line: [...stdout.split('\n'), ...stderr.split('\n')].find(found) ?? '' };
   }
@@ -145,28 +155,28 @@ interface Output {
 }
 
 /** Everything it has written so far. */
-export async function logs(client: Berth, base: string, id: string): Promise<{ stdout: string; stderr: string }> {
-  const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
-  const all = { stdout: '', stderr: '' };
+export async function logs(client: Berth, base: string, id: string,
+  encoding: Encoding = 'utf8'): Promise<{ stdout: string; stderr: string }> {
+  const all = { stdout: [] as Uint8Array[], stderr: [] as Uint8Array[] };
   for (let from = 0; ;) {
     const o = await client.json<Output>('GET', `${base}/execs/${encodeURIComponent(id)}/output`, { query: { from } });
     for (const stream of ['stdout', 'stderr'] as const) {
       const coded = o[`${stream}_base64`];
-      const bytes = coded !== undefined ? fromBase64(coded) : new TextEncoder().encode(o[stream] ?? '');
-      all[stream] += decoders[stream].decode(bytes, { stream: true });
+      all[stream].push(coded !== undefined ? fromBase64(coded) : new TextEncoder().encode(o[stream] ?? ''));
     }
     if (o.next === from) break;
     from = o.next;
   }
-  return { stdout: all.stdout + decoders.stdout.decode(), stderr: all.stderr + decoders.stderr.decode() };
+  return { stdout: encoded(concat(all.stdout), encoding), stderr: encoded(concat(all.stderr), encoding) };
 }
 
-export async function* logEvents(client: Berth, base: string, id: string, signal?: AbortSignal): AsyncGenerator<LogEvent> {
-  const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() };
+export async function* logEvents(client: Berth, base: string, id: string, signal?: AbortSignal,
+  encoding: Encoding = 'utf8'): AsyncGenerator<LogEvent> {
+  const pieces = { stdout: new Pieces(encoding), stderr: new Pieces(encoding) };
   for await (const e of follow(client, base, id, 0, signal)) {
     const timestamp = new Date().toISOString();
     if (e.type === 'stdout' || e.type === 'stderr') {
-      yield { type: e.type, timestamp, processId: id, data: decoders[e.type].decode(e.bytes, { stream: true }) };
+      yield { type: e.type, timestamp, processId: id, data: pieces[e.type].next(e.bytes) };
     } else if (e.type === 'exit') {
       if (e.exit.kind === 'lost') yield { type: 'error', timestamp, processId: id, data: 'nobody saw how it ended' };
       else yield { type: 'exit', timestamp, processId: id, data: e.exit.kind, exitCode: e.exit.exit_code };
@@ -176,6 +186,7 @@ export async function* logEvents(client: Berth, base: string, id: string, signal
 
 export async function startProcess(client: Berth, base: string, command: string, options: ProcessOptions,
   more: Record<string, unknown>): Promise<Process> {
+  const encoding = checkedEncoding(options.encoding);
   const id = options.processId ?? randomId('proc_');
   const json: Record<string, unknown> = { command, id, background: true, ...more };
   if (options.cwd !== undefined) json.cwd = options.cwd;
@@ -183,20 +194,21 @@ export async function startProcess(client: Berth, base: string, command: string,
   if (options.timeout !== undefined) json.timeout_ms = options.timeout;
   let process: Process;
   try {
-    process = new Process(await client.json<ExecRecord>('POST', `${base}/exec`, { json, key: randomId('start_') }), client, base);
+    process = new Process(await client.json<ExecRecord>('POST', `${base}/exec`, { json, key: randomId('start_') }), client, base, encoding);
   } catch (error) {
     options.onError?.(error as Error);
     throw error;
   }
   options.onStart?.(process);
-  if (options.onOutput || options.onExit || options.autoCleanup) void watch(client, base, process, options);
+  if (options.onOutput || options.onExit || options.autoCleanup) void watch(client, base, process, options, encoding);
   return process;
 }
 
-async function watch(client: Berth, base: string, process: Process, options: ProcessOptions): Promise<void> {
+async function watch(client: Berth, base: string, process: Process, options: ProcessOptions, encoding: Encoding): Promise<void> {
+  const pieces = { stdout: new Pieces(encoding), stderr: new Pieces(encoding) };
   try {
     for await (const e of follow(client, base, process.id, 0)) {
-      if (e.type === 'stdout' || e.type === 'stderr') options.onOutput?.(e.type, lossyText(e.bytes));
+      if (e.type === 'stdout' || e.type === 'stderr') options.onOutput?.(e.type, pieces[e.type].next(e.bytes));
       else if (e.type === 'exit') options.onExit?.(e.exit.exit_code);
     }
     if (options.autoCleanup) await client.json('DELETE', `${base}/execs/${encodeURIComponent(process.id)}`, { key: randomId('rm_') });

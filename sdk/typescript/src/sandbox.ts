@@ -1,10 +1,10 @@
 /** A sandbox and its sessions: the class an agent works with. */
 import type * as Api from './api.js';
-import { randomId } from './bytes.js';
+import { Encoding, randomId } from './bytes.js';
 import { Berth, pause } from './client.js';
 import { Code, CodeContext, ContextOptions, Execution, RunCodeOptions } from './code.js';
 import { BerthError, ConflictError, NotFoundError, NotYetError } from './errors.js';
-import { ExecOptions, ExecRecord, ExecResult, OutputEvent, askOf, collect, execEvents, run } from './exec.js';
+import { ExecOptions, ExecRecord, ExecResult, OutputEvent, askOf, checkedEncoding, collect, execEvents, run } from './exec.js';
 import { FileContent, Files } from './files.js';
 import { Process, ProcessOptions, killProcess, killProcesses, logEvents, logs, startProcess } from './process.js';
 import { writeEvents } from './sse.js';
@@ -90,6 +90,7 @@ export abstract class Workspace {
    * one that ran out of time, or that nobody saw end, is an error.
    */
   async exec(command: string, options: ExecOptions = {}): Promise<ExecResult> {
+    checkedEncoding(options.encoding);
     return collect(this.events(command, options), command, this.sessionId, options);
   }
 
@@ -99,6 +100,7 @@ export abstract class Workspace {
    */
   async execParallel(commands: string[], options: ExecOptions & { concurrency?: number } = {}): Promise<ExecResult[]> {
     const { concurrency = 8, ...each } = options;
+    checkedEncoding(each.encoding);
     const base = await this.base();
     const cwd = each.cwd ?? (await this.cwd());
     const results: ExecResult[] = new Array(commands.length);
@@ -127,7 +129,7 @@ export abstract class Workspace {
 
   /** Events for `parseSSEStream`. */
   async execStream(command: string, options: ExecOptions = {}): Promise<ReadableStream<Uint8Array>> {
-    return writeEvents(execEvents(this.events(command, options), command));
+    return writeEvents(execEvents(this.events(command, options), command, checkedEncoding(options.encoding)));
   }
 
   // -- processes -------------------------------------------------------------------------------
@@ -187,12 +189,12 @@ export abstract class Workspace {
     return done.length;
   }
 
-  async getProcessLogs(id: string): Promise<{ stdout: string; stderr: string; processId: string }> {
-    return { ...(await logs(this.client, await this.base(), id)), processId: id };
+  async getProcessLogs(id: string, options: { encoding?: Encoding | 'utf-8' } = {}): Promise<{ stdout: string; stderr: string; processId: string }> {
+    return { ...(await logs(this.client, await this.base(), id, checkedEncoding(options.encoding))), processId: id };
   }
 
-  async streamProcessLogs(id: string, options: { signal?: AbortSignal } = {}): Promise<ReadableStream<Uint8Array>> {
-    return writeEvents(logEvents(this.client, await this.base(), id, options.signal));
+  async streamProcessLogs(id: string, options: { signal?: AbortSignal; encoding?: Encoding | 'utf-8' } = {}): Promise<ReadableStream<Uint8Array>> {
+    return writeEvents(logEvents(this.client, await this.base(), id, options.signal, checkedEncoding(options.encoding)));
   }
 
   // -- files -----------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as berth from '../dist/index.js';
-import { client, sandbox } from './world.mjs';
+import { client, killAll, sandbox } from './world.mjs';
 
 const box = sandbox({ sleepAfter: '30m', keepAlive: true });
 const { collectFile, parseSSEStream, streamFile } = berth;
@@ -175,6 +175,75 @@ test('W-15: execStream ends in complete with the exit code', async () => {
   assert.equal(events[2].exitCode, 4);
 });
 
+test('EX-2: encoding says how output is told, and no other is taken for one', async () => {
+  const print = "printf 'a\\377\\303\\251'; printf '\\000' >&2";
+  const heard = [];
+  const r = await box.exec(print, { encoding: 'base64', onOutput: (stream, data) => heard.push([stream, data]) });
+  const bytes = Buffer.from([97, 255, 195, 169]);
+  assert.deepEqual([r.stdout, r.stderr, Buffer.from(r.stdoutBytes)], [bytes.toString('base64'), 'AA==', bytes]);
+  assert.deepEqual(Buffer.concat(heard.filter(([s]) => s === 'stdout').map(([, d]) => Buffer.from(d, 'base64'))), bytes);
+  assert.equal((await box.exec(print)).stdout, 'a\ufffdé');
+  const events = await all(parseSSEStream(await box.execStream(print, { encoding: 'base64' })));
+  const told = events.filter((e) => e.type === 'stdout').map((e) => Buffer.from(e.data, 'base64'));
+  assert.deepEqual(Buffer.concat(told), bytes);
+  assert.equal((await box.execParallel([print], { encoding: 'base64' }))[0].stderr, 'AA==');
+  for (const call of [() => box.exec('touch /tmp/ran-anyway', { encoding: 'latin9' }), () => box.startProcess('touch /tmp/ran-anyway', { encoding: 'x' }),
+    () => box.execParallel(['touch /tmp/ran-anyway'], { encoding: 'x' })]) {
+    await assert.rejects(call(), berth.InvalidError);
+  }
+  assert.equal((await box.exists('/tmp/ran-anyway')).exists, false);
+});
+
+test('PC-1: encoding of a process, and autoCleanup forgets it when it has ended', async () => {
+  const heard = [];
+  let ended;
+  const exited = new Promise((resolve) => { ended = resolve; });
+  const p = await box.startProcess("printf '\\303'; sleep 0.3; printf '\\251\\377'", { encoding: 'base64',
+    onOutput: (_, data) => heard.push(Buffer.from(data, 'base64')), onExit: ended });
+  assert.equal(await exited, 0);
+  const bytes = Buffer.from([195, 169, 255]);
+  assert.deepEqual(Buffer.concat(heard), bytes);
+  assert.equal((await p.getLogs()).stdout, bytes.toString('base64'));
+  assert.equal((await p.getLogs({ encoding: 'utf8' })).stdout, 'é\ufffd');
+  assert.equal((await box.getProcessLogs(p.id, { encoding: 'base64' })).stdout, bytes.toString('base64'));
+  const told = (await all(parseSSEStream(await box.streamProcessLogs(p.id, { encoding: 'base64' })))).filter((e) => e.type === 'stdout');
+  assert.deepEqual(Buffer.concat(told.map((e) => Buffer.from(e.data, 'base64'))), bytes);
+  const text = [];
+  const cut = await box.startProcess("printf '\\303'; sleep 0.3; printf '\\251'", { onOutput: (_, data) => text.push(data) });
+  await cut.waitForExit(30_000);
+  for (const until = Date.now() + 30_000; text.join('') === '' && Date.now() < until;) await box.exec('sleep 0.05');
+  assert.equal(text.join(''), 'é');
+  await box.startProcess('true', { processId: 'forgotten', autoCleanup: true });
+  for (const until = Date.now() + 30_000; (await box.getProcess('forgotten')) !== null;) assert.ok(Date.now() < until, 'it is still there');
+  assert.notEqual(await box.getProcess(p.id), null);
+  await box.cleanupCompletedProcesses();
+});
+
+test('PC-2: every status, and a start that fails is an error', async () => {
+  const statusAfter = async (command, options) => {
+    const p = await box.startProcess(command, options);
+    await p.waitForExit(30_000);
+    return p.getStatus();
+  };
+  assert.equal((await box.startProcess('sleep 1000', { processId: 'st-running' })).status, 'running');
+  assert.equal(await statusAfter('true'), 'completed');
+  assert.equal(await statusAfter('exit 3'), 'failed');
+  assert.equal(await statusAfter('kill -SEGV $$'), 'killed');
+  assert.equal(await statusAfter('sleep 1000', { timeout: 200 }), 'killed');
+  await box.killProcess('st-running');
+  assert.equal((await box.getProcess('st-running')).status, 'killed');
+  const told = [];
+  await assert.rejects(box.startProcess('true', { cwd: '/no/such/directory', onError: (e) => told.push(e) }), berth.BerthError);
+  assert.equal(told.length, 1);
+  await box.cleanupCompletedProcesses();
+  const other = sandbox();
+  const lost = await other.startProcess('sleep 1000');
+  await killAll((await other.info()).id);
+  for (const until = Date.now() + 60_000; (await lost.getStatus()) === 'running';) assert.ok(Date.now() < until, 'it is still running');
+  assert.equal(lost.status, 'error');
+  assert.equal(lost.exitCode, null);
+});
+
 test('processes: start, list, get, logs, stream, kill, cleanup', async () => {
   const p = await box.startProcess('echo ready; echo oops >&2; sleep 300', { processId: 'server-1', env: { X: '1' }, cwd: '/tmp' });
   assert.deepEqual([p.id, p.status], ['server-1', 'running']);
@@ -247,6 +316,13 @@ test('files: write, read, list, move, delete', async () => {
   assert.deepEqual(await described('/tmp/described/long', 'é'.repeat(50_000)), ['text/plain', false, 100_000]);
   assert.deepEqual(await described('/tmp/described/bytes', new Uint8Array([1, 0, 255])), ['application/octet-stream', true, 3]);
   assert.deepEqual(await described('/tmp/described/p.png', new Uint8Array([137, 80, 78, 71, 0])), ['image/png', true, 5]);
+  await box.exec('chmod 640 /tmp/described/long && ln -sf long /tmp/described/link');
+  const linked = (await all(parseSSEStream(await box.readFileStream('/tmp/described/link'))))[0];
+  const real = await (await box.files()).stat('/tmp/described/long');
+  assert.deepEqual([linked.type, linked.size, linked.mode, linked.modifiedAt.slice(0, 19)],
+    ['metadata', 100_000, '0640', real.modified_at.slice(0, 19)]);
+  const [directory] = await all(parseSSEStream(await box.readFileStream('/tmp/described')));
+  assert.equal(directory.type, 'error');
   const list = await box.listFiles('/workspace/d', { recursive: true });
   assert.deepEqual(list.files.map((f) => [f.relativePath, f.type]).sort(),
     [['a.txt', 'file'], ['e', 'directory'], ['e/b.bin', 'file'], ['e/c.bin', 'file']]);

@@ -1,4 +1,5 @@
 // A real server, named by BERTH_URL and BERTH_API_KEY (tests/sdk/run.py starts one), and sandboxes that are gone afterwards.
+import { readFile, readdir } from 'node:fs/promises';
 import net from 'node:net';
 import { after } from 'node:test';
 import { Berth, getSandbox } from '../dist/index.js';
@@ -17,6 +18,22 @@ export function sandbox(options = {}, through = client) {
     });
   });
   return box;
+}
+
+/** Every process of a sandbox, by the host: what a crash of it is to its users. */
+export async function killAll(id) {
+  const dirs = await readdir('/sys/fs/cgroup', { recursive: true, withFileTypes: true });
+  for (const d of dirs) {
+    const path = `${d.parentPath ?? d.path}/${d.name}`;
+    if (d.name !== 'cgroup.procs' || !path.includes(id)) continue;
+    for (const pid of (await readFile(path, 'utf8').catch(() => '')).split('\n').filter(Boolean)) {
+      try {
+        process.kill(Number(pid), 'SIGKILL');
+      } catch (error) {
+        if (error.code !== 'ESRCH') throw error;
+      }
+    }
+  }
 }
 
 /** Random numbers that a failing run can repeat: set BERTH_SEED. */

@@ -5,6 +5,7 @@
 
 #include "berthd/control/create-resume.h"
 #include "berthd/runtime/berthd.h"
+#include "lib/fault.h"
 #include "lib/str.h"
 #include "lib/time.h"
 
@@ -92,6 +93,7 @@ static void on_looked(struct job *job)
 	}
 	err_set(&e, ERR_BUSY, "%s is still %s", w->sb.id, sandbox_state_name(w->sb.state));
 	err_fix(&e, "Send the same request again.");
+	err_reason(&e, REASON_NOT_READY, 0);
 	end(w, &e);
 }
 

@@ -6,6 +6,7 @@
 #include "berthd/control/sleep.h"
 #include "berthd/control/transition.h"
 #include "berthd/runtime/berthd.h"
+#include "lib/fault.h"
 #include "lib/str.h"
 #include "lib/time.h"
 #include "store/sandbox.h"
@@ -131,10 +132,13 @@ static int check_place(struct search *s, const struct place *p, struct err *e)
 		return 0; /* it is woken first */
 	if (p->state == SANDBOX_FAILED)
 		return sandbox_failed_error(&s->sb, e);
+	if (p->state == SANDBOX_CREATING) {
+		err_set(e, ERR_BUSY, "sandbox %s is still being created", s->way.sandbox);
+		err_fix(e, "Wait until it is ready.");
+		return err_reason(e, REASON_NOT_READY, 0);
+	}
 	if (lifecycle_step(p->state, EV_USE, &step, e) < 0)
-		return p->state == SANDBOX_CREATING
-			       ? err_fix(e, "Wait until it is ready.")
-			       : err_fix(e, "It is being deleted: create another one.");
+		return err_fix(e, "It is being deleted: create another one.");
 	s->way.generation = p->generation;
 	return 0;
 }

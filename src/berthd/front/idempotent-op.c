@@ -7,6 +7,7 @@
 #include "berthd/front/idempotency.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
+#include "lib/fault.h"
 
 int once_new(struct request *rq, struct once **ret, struct err *e)
 {
@@ -87,9 +88,10 @@ static int run_take(struct job *job, struct store *s, struct err *e)
 		changing_remove(at_work, o->name);
 	if (n < 0 || o->taken || o->first.status != 0)
 		return n;
-	if (changing_has(at_work, o->name))
-		return err_set(e, ERR_BUSY,
-			       "the first request with this Idempotency-Key is under way");
+	if (changing_has(at_work, o->name)) {
+		err_set(e, ERR_BUSY, "the first request with this Idempotency-Key is under way");
+		return err_reason(e, REASON_UNDER_WAY, 0);
+	}
 	err_set(e, ERR_TIMEOUT, "nobody saw how the first request with this Idempotency-Key ended");
 	return err_fix(e, "Look at what is there, and use a new key for what is still to be done.");
 }
