@@ -10,6 +10,7 @@
 #include <seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -49,7 +50,7 @@ static const char *const allowed[] = {
 	"mq_unlink", "mremap", "mseal", "msgctl", "msgget", "msgrcv", "msgsnd", "msync", "munlock",
 	"munlockall", "munmap", "nanosleep", "newfstatat", "open", "openat", "openat2", "pause",
 	"personality", "pidfd_open", "pidfd_send_signal", "pipe", "pipe2", "pkey_alloc",
-	"pkey_free", "pkey_mprotect", "poll", "ppoll", "prctl", "pread64", "preadv", "preadv2",
+	"pkey_free", "pkey_mprotect", "poll", "ppoll", "pread64", "preadv", "preadv2",
 	"process_mrelease", "pselect6", "pwrite64", "pwritev", "pwritev2", "read",
 	"readahead", "readlink", "readlinkat", "readv", "recvfrom", "recvmmsg", "recvmsg",
 	"remap_file_pages", "removexattr", "rename", "renameat", "renameat2", "restart_syscall",
@@ -78,6 +79,12 @@ static const char *const allowed[] = {
 #define GET2(n)         _IOR('T', n, char[44])
 #define SET2(n)         _IOW('T', n, char[44])
 
+/* Newer than libc's headers. */
+#define SO_PASSPIDFD_   76
+#define PR_SET_MDWE_    65
+#define PR_GET_MDWE_    66
+#define PR_GET_AUXV_    0x41555856
+
 /*
  * What a driver or a file system answers to beside these is not for a guest: on
  * btrfs it would make subvolumes outside its quota. Not among them: TIOCSTI, line
@@ -102,6 +109,36 @@ static const uint32_t requests[] = {
 	SIOCGIFMETRIC, SIOCGIFMTU, SIOCGIFHWADDR, SIOCGIFINDEX, SIOCGIFTXQLEN, SIOCGIFMAP,
 	/* random devices */
 	RNDGETENTCNT,
+};
+/* clang-format on */
+
+/*
+ * Options at SOL_SOCKET. Not among them: every filter, because its machine code is of
+ * net.core.bpf_jit_limit, one number for the host, and without a rest of it no sandbox starts; what
+ * fills queues that no cgroup counts (SO_TIMESTAMPING, SO_WIFI_STATUS, SO_TXTIME, SO_ZEROCOPY); and
+ * polling that takes the host's CPUs.
+ */
+/* clang-format off */
+static const uint32_t options[] = {
+	SO_REUSEADDR, SO_REUSEPORT, SO_KEEPALIVE, SO_BROADCAST, SO_DONTROUTE, SO_LINGER,
+	SO_OOBINLINE, SO_SNDBUF, SO_RCVBUF, SO_BUF_LOCK, SO_SNDLOWAT, SO_RCVLOWAT, SO_PEEK_OFF,
+	SO_SNDTIMEO_OLD, SO_RCVTIMEO_OLD, SO_SNDTIMEO_NEW, SO_RCVTIMEO_NEW, SO_NO_CHECK,
+	SO_BSDCOMPAT, SO_PRIORITY, SO_BINDTODEVICE, SO_BINDTOIFINDEX, SO_INCOMING_CPU,
+	SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD_, SO_TIMESTAMP_OLD, SO_TIMESTAMPNS_OLD,
+	SO_TIMESTAMP_NEW, SO_TIMESTAMPNS_NEW, SO_RXQ_OVFL, SO_SELECT_ERR_QUEUE,
+	SO_MAX_PACING_RATE, SO_TXREHASH,
+};
+
+/* Of prctl(). Not among them: PR_SET_SECCOMP (a filter, as above), and what needs more rights. */
+static const uint32_t actions[] = {
+	PR_SET_PDEATHSIG, PR_GET_PDEATHSIG, PR_GET_DUMPABLE, PR_SET_DUMPABLE, PR_GET_KEEPCAPS,
+	PR_SET_KEEPCAPS, PR_GET_TIMING, PR_SET_TIMING, PR_SET_NAME, PR_GET_NAME, PR_GET_SECCOMP,
+	PR_CAPBSET_READ, PR_CAPBSET_DROP, PR_GET_TSC, PR_SET_TSC, PR_GET_SECUREBITS,
+	PR_SET_SECUREBITS, PR_SET_TIMERSLACK, PR_GET_TIMERSLACK, PR_SET_CHILD_SUBREAPER,
+	PR_GET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_GET_NO_NEW_PRIVS, PR_GET_TID_ADDRESS,
+	PR_SET_THP_DISABLE, PR_GET_THP_DISABLE, PR_CAP_AMBIENT, PR_GET_SPECULATION_CTRL,
+	PR_SET_SPECULATION_CTRL, PR_SET_SYSCALL_USER_DISPATCH, PR_SET_MDWE_, PR_GET_MDWE_,
+	PR_SET_PTRACER, PR_SET_VMA, PR_GET_AUXV_,
 };
 /* clang-format on */
 
@@ -156,7 +193,6 @@ static const struct rule {
 	OPTION(IPPROTO_UDP, SCMP_CMP_EQ, UDP_NO_CHECK6_RX, 0),
 	OPTION(IPPROTO_UDP, SCMP_CMP_EQ, UDP_SEGMENT, 0),
 	OPTION(IPPROTO_UDP, SCMP_CMP_EQ, UDP_GRO, 0),
-	OPTIONS(SOL_SOCKET),
 	OPTIONS(IPPROTO_IP),
 	OPTIONS(IPPROTO_IPV6),
 	OPTIONS(IPPROTO_ICMPV6),
@@ -164,6 +200,9 @@ static const struct rule {
 	{ "clone",  0, 1, { { 0, SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS, 0 } } },
 	{ "clone3", ENOSYS, 0, { { 0 } } },
 	{ "io_setup", ENOSYS, 0, { { 0 } } },
+	/* As of a kernel without filters: what would use one does without. */
+	{ "prctl", EINVAL, 1, { { 0, SCMP_CMP_MASKED_EQ, UINT32_MAX, PR_SET_SECCOMP } } },
+	{ "seccomp", ENOSYS, 0, { { 0 } } },
 	LIMITS("setrlimit", 0),
 	{ "setrlimit", NOT_DONE, 1, { { 0, SCMP_CMP_MASKED_EQ, 0x0f, 0x04 } } },
 	LIMITS("prlimit64", 1),
@@ -180,6 +219,29 @@ static struct rule request_rule(uint32_t request)
 		"ioctl", 0, 1, { { 1, SCMP_CMP_MASKED_EQ, UINT32_MAX, request } }
 	};
 }
+
+static struct rule option_rule(uint32_t option)
+{
+	return (struct rule)OPTION(SOL_SOCKET, SCMP_CMP_EQ, option, 0);
+}
+
+static struct rule action_rule(uint32_t action)
+{
+	return (struct rule){
+		"prctl", 0, 1, { { 0, SCMP_CMP_MASKED_EQ, UINT32_MAX, action } }
+	};
+}
+
+/* A call that is allowed with these numbers only. */
+static const struct {
+	const uint32_t *numbers;
+	size_t count;
+	struct rule (*rule)(uint32_t number);
+} numbered[] = {
+	{ requests, array_len(requests), request_rule },
+	{ options, array_len(options), option_rule },
+	{ actions, array_len(actions), action_rule },
+};
 
 /* What the guest reads in errno; 0: its call seems to have worked. */
 static int told(const struct rule *r)
@@ -241,11 +303,12 @@ void seccomp_write(struct buf *out)
 	buf_adds(out, "}");
 	for (size_t i = 0; i < array_len(conditional); i++)
 		write_rule(out, &conditional[i]);
-	for (size_t i = 0; i < array_len(requests); i++) {
-		struct rule r = request_rule(requests[i]);
+	for (size_t i = 0; i < array_len(numbered); i++)
+		for (size_t k = 0; k < numbered[i].count; k++) {
+			struct rule r = numbered[i].rule(numbered[i].numbers[k]);
 
-		write_rule(out, &r);
-	}
+			write_rule(out, &r);
+		}
 	buf_adds(out, "]}");
 }
 
@@ -269,11 +332,12 @@ static int add_rules(scmp_filter_ctx ctx)
 		r = add_rule(ctx, &(struct rule){ .name = allowed[i] });
 	for (size_t i = 0; i < array_len(conditional) && r == 0; i++)
 		r = add_rule(ctx, &conditional[i]);
-	for (size_t i = 0; i < array_len(requests) && r == 0; i++) {
-		struct rule one = request_rule(requests[i]);
+	for (size_t i = 0; i < array_len(numbered); i++)
+		for (size_t k = 0; k < numbered[i].count && r == 0; k++) {
+			struct rule one = numbered[i].rule(numbered[i].numbers[k]);
 
-		r = add_rule(ctx, &one);
-	}
+			r = add_rule(ctx, &one);
+		}
 	return r;
 }
 

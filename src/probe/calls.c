@@ -3,13 +3,19 @@
 #include <sched.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "probe/probe.h"
 
-#define OWN_KERNEL "it is gVisor's kernel that answers, not the host's"
+#define OWN_KERNEL  "it is gVisor's kernel that answers, not the host's"
+
+/* Of seccomp(). */
+#define SET_FILTER  1
+#define MODE_FILTER 2
+#define ALLOW       0x7fff0000
 
 static char scratch[4096];
 
@@ -41,6 +47,18 @@ static long try_realtime(struct attempt *a)
 	return syscall(SYS_sched_setscheduler, 0, 1, &p);
 }
 
+/* Really set, on this process alone; what refuses it may say that there are none. */
+static long try_call_filter(struct attempt *a)
+{
+	struct filter_code pass = { .code = FILTER_RETURN, .k = ALLOW };
+	struct filter program = { .len = 1, .code = &pass };
+
+	(void)a;
+	if (syscall(SYS_seccomp, SET_FILTER, 0, &program) == 0)
+		return 0;
+	return prctl(PR_SET_SECCOMP, MODE_FILTER, &program);
+}
+
 /* clang-format off */
 #define CALL(name, stands, tries, number, ...) \
 	{ name, stands, tries, .judge = JUDGE_STRICT, .gvisor = OWN_KERNEL, .call = number, \
@@ -49,6 +67,9 @@ static long try_realtime(struct attempt *a)
 const struct probe probe_calls[] = {
 	CALL("bpf", "kernel surface: CVE-2021-3490, CVE-2022-23222", "bpf()", SYS_bpf, 999, ADDRESS,
 	  72),
+	{ "call-filter", "a number all of the host share: net.core.bpf_jit_limit",
+	  "seccomp(SET_MODE_FILTER), prctl(PR_SET_SECCOMP)", try_call_filter, JUDGE_ANY,
+	  OWN_KERNEL },
 	{ "perf", "kernel surface: CVE-2013-2094, CVE-2023-2235", "perf_event_open()", try_perf,
 	  JUDGE_STRICT, OWN_KERNEL },
 	CALL("io-uring-setup", "kernel surface: CVE-2022-29582, CVE-2024-0582", "io_uring_setup()",

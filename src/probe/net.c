@@ -417,8 +417,21 @@ static long try_ulp(struct attempt *a)
 	return s < 0 ? -1 : setsockopt(s, IPPROTO_TCP, TCP_ULP_, name, (socklen_t)strlen(name));
 }
 
+/* A program for every packet: its machine code is of net.core.bpf_jit_limit, the host's. */
+static long try_filter(struct attempt *a)
+{
+	struct filter_code pass = { .code = FILTER_RETURN, .k = UINT32_MAX };
+	struct filter program = { .len = 1, .code = &pass };
+	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (s < 0)
+		return -1;
+	return setsockopt(s, SOL_SOCKET, (int)a->probe->args[0], &program, sizeof(program));
+}
+
 /* clang-format off */
 #define WAITS(name, stands, tries, run) { name, stands, tries, run, .slow = true }
+#define JIT "a number all of the host share: net.core.bpf_jit_limit"
 #define OPTION_OF(name, stands, tries, ...) \
 	{ name, stands, tries, try_option, JUDGE_STRICT, OWN_NET, .args = { __VA_ARGS__ } }
 
@@ -456,6 +469,12 @@ const struct probe probe_net[] = {
 	OPTION_OF("mark", "rules that go by mark", "setsockopt(SO_MARK)", SOL_SOCKET, 36, 0, 1),
 	OPTION_OF("buffer-force", "the host's memory", "setsockopt(SO_RCVBUFFORCE)", SOL_SOCKET, 33,
 	  0, 1),
+	{ "socket-filter", JIT, "setsockopt(SO_ATTACH_FILTER)", try_filter, JUDGE_STRICT, OWN_NET,
+	  .args = { SO_ATTACH_FILTER } },
+	{ "reuseport-filter", JIT, "setsockopt(SO_ATTACH_REUSEPORT_CBPF)", try_filter,
+	  JUDGE_STRICT, OWN_NET, .args = { SO_ATTACH_REUSEPORT_CBPF } },
+	OPTION_OF("transmit-stamps", "memory that no cgroup counts", "setsockopt(SO_TIMESTAMPING)",
+	  SOL_SOCKET, SO_TIMESTAMPING, 1, 2),
 	OPTION_OF("udp-encapsulation", "ESP in UDP: CVE-2026-43284 (Dirty Frag)",
 	  "setsockopt(UDP_ENCAP)", IPPROTO_UDP, UDP_ENCAP_, 1, 2),
 	{ "tls-in-kernel", "kernel TLS: CVE-2023-0461, CVE-2025-39682", "setsockopt(TCP_ULP, tls)",

@@ -66,6 +66,18 @@ struct probe {
 	int (*take)(void);  /* one of what others need, too: tried from outside, see shared.c */
 };
 
+/* A program for packets or calls as the kernel takes it; musl has no header for it. */
+struct filter_code {
+	uint16_t code;
+	uint8_t yes, no;
+	uint32_t k;
+};
+struct filter {
+	uint16_t len;
+	const struct filter_code *code;
+};
+#define FILTER_RETURN 0x06 /* k */
+
 /* Each room of probes; ended by a row without a name. */
 extern const struct probe probe_calls[], probe_requests[], probe_families[], probe_mounts[],
 	probe_kernel[], probe_paths[], probe_init[], probe_ids[], probe_others[], probe_net[],

@@ -80,7 +80,9 @@ AWAY = {
                                  '	bind(out, "/dev", "/dev/host", "rw");\n	bind(out, b->init, "/.berth/init", "ro");')],
     "protocols of sockets": [(SECCOMP, "	SOCKET(AF_INET, 0),\n", '	{ "socket", 0, 1, { { 0, SCMP_CMP_EQ, AF_INET, 0 } } },\n')],
     "socket families": [(SECCOMP, '	{ "socket", 0, 1, { { 0, SCMP_CMP_EQ, AF_UNIX, 0 } } },\n', '	{ "socket", 0, 0, { { 0 } } },\n')],
-    "options of sockets": [(SECCOMP, "	OPTIONS(SOL_SOCKET),\n", '	{ "setsockopt", 0, 0, { { 0 } } },\n')],
+    "options of sockets": [(SECCOMP, "	OPTIONS(IPPROTO_IP),\n", '	{ "setsockopt", 0, 0, { { 0 } } },\n')],
+    "actions of prctl": [(SECCOMP, '"ppoll", "pread64"', '"ppoll", "prctl", "pread64"'),
+                         (SECCOMP, '	{ "prctl", EINVAL, 1, { { 0, SCMP_CMP_MASKED_EQ, UINT32_MAX, PR_SET_SECCOMP } } },\n', "")],
     "requests of ioctl": [(SECCOMP, '"kill", "landlock_add_rule"', '"ioctl", "kill", "landlock_add_rule"')],
     "flags of clone": [(SECCOMP, '{ "clone",  0, 1, { { 0, SCMP_CMP_MASKED_EQ, NAMESPACE_FLAGS, 0 } } },', '{ "clone", 0, 0, { { 0 } } },'),
                        (SECCOMP, '{ "clone3", ENOSYS, 0, { { 0 } } },', '{ "clone3", 0, 0, { { 0 } } },')],
@@ -92,7 +94,8 @@ GUARDS = [
         set-mempolicy process-madvise pidfd-getfd cachestat sysfs af-alg netlink-xfrm unshare-user clone-user clone3-user abi-32-bit"""),
     (["protocols of sockets"], "crun", "sctp dccp mptcp udplite l2tp"),
     (["socket families"], "crun", "af-alg af-vsock netlink-netfilter netlink-xfrm"),
-    (["options of sockets"], "crun", "tls-in-kernel esp-in-tcp udp-encapsulation"),
+    (["options of sockets"], "crun", "tls-in-kernel esp-in-tcp udp-encapsulation socket-filter reuseport-filter transmit-stamps"),
+    (["actions of prctl"], "crun", "call-filter"),
     (["flags of clone"], "crun", "clone-user clone3-user"),
     (["requests of ioctl"], "crun", """subvolume subvolume-v2 subvolume-high-bits snapshot snapshot-v2 subvolume-remove
         subvolume-remove-v2 subvolume-flags subvolume-default subvolume-info quota-switch quota-limit quota-group pool-search

@@ -164,6 +164,36 @@ static bool core_limit_stays(void)
 	       files.rlim_cur == 17 && syscall(SYS_setrlimit, RLIMIT_NOFILE, &files) == 0;
 }
 
+/* Programs for packets and calls are refused, and what a kernel without them would say is told. */
+static bool takes_no_programs(const struct sock_fprog *program)
+{
+	static const int programs[] = { SO_ATTACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF,
+					SO_ATTACH_REUSEPORT_EBPF };
+
+	for (size_t i = 0; i < array_len(programs); i++)
+		if (setsockopt(-1, SOL_SOCKET, programs[i], program, sizeof(*program)) != -1 ||
+		    errno != EPERM)
+			return false;
+	if (syscall(SYS_prctl, PR_SET_SECCOMP | 1L << 32, SECCOMP_MODE_FILTER, program) != -1 ||
+	    errno != EINVAL)
+		return false;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program) == -1 && errno == EINVAL &&
+	       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, program) == -1 && errno == ENOSYS;
+}
+
+/* An option that passes fails behind the filter; an action has its answer. */
+static bool knows_the_ordinary(void)
+{
+	static const int options[] = { SO_REUSEADDR, SO_KEEPALIVE, SO_RCVBUF, SO_RCVTIMEO,
+				       SO_LINGER, SO_PASSCRED };
+
+	for (size_t i = 0; i < array_len(options); i++)
+		if (setsockopt(-1, SOL_SOCKET, options[i], NULL, 0) != -1 || errno != EBADF)
+			return false;
+	return prctl(PR_SET_NAME, "x") == 0 && prctl(PR_GET_DUMPABLE) >= 0 &&
+	       prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER;
+}
+
 /* In a child: what the kernel answers under the compiled filter; the first wrong one, or 0. */
 static int tried_under(const struct buf *code)
 {
@@ -199,6 +229,10 @@ static int tried_under(const struct buf *code)
 		return 13;
 	if (!core_limit_stays())
 		return 14;
+	if (!takes_no_programs(&prog))
+		return 15;
+	if (!knows_the_ordinary())
+		return 16;
 	return syscall(SYS_socket, AF_UNIX, SOCK_STREAM, 0) < 0 ? 12 : 0;
 }
 
