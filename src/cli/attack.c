@@ -222,7 +222,16 @@ static void run_words(const struct attack *a, struct strv *words)
 
 /* ---- the probes ---- */
 
-static int run_quiet(struct attack *a, struct err *e)
+static bool is_in(const struct strv *list, const char *name)
+{
+	for (size_t i = 0; i < list->len; i++)
+		if (strcmp(list->items[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* All but the bombs, which have a box of their own. */
+static int run_quiet(struct attack *a, const struct strv *bombs, struct err *e)
 {
 	cleanup(attack_answer_done) struct attack_answer answer = { 0 };
 	cleanup(strv_done) struct strv words = { 0 };
@@ -230,9 +239,12 @@ static int run_quiet(struct attack *a, struct err *e)
 
 	run_words(a, &words);
 	for (size_t i = 0; i < a->only->len; i++)
-		buf_addf(&only, "%s%s", i ? "," : "only=", a->only->items[i]);
+		if (!is_in(bombs, a->only->items[i]))
+			buf_addf(&only, "%s%s", only.len ? "," : "only=", a->only->items[i]);
 	if (only.len)
 		strv_add(&words, buf_str(&only));
+	else if (a->only->len)
+		return 0;
 	if (attack_exec(a, a->box, NULL, &words, &answer, e) < 0)
 		return -1;
 	take_rows(a, &answer.out);
@@ -364,7 +376,7 @@ int attack_run(const struct context *c, const char *runtime, const struct strv *
 		.stop = stop,
 	};
 
-	if (prepare(&a, &bombs, &shared, e) < 0 || run_quiet(&a, e) < 0)
+	if (prepare(&a, &bombs, &shared, e) < 0 || run_quiet(&a, &bombs, e) < 0)
 		return -1;
 	attack_shared(&a, &shared);
 	if (run_bombs(&a, &bombs, e) < 0 || attack_outside(&a, e) < 0)

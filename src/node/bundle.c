@@ -184,8 +184,12 @@ static void write_resources(struct buf *out, const struct bundle *b)
 	json_open(out, '{');
 	json_key(out, "memory");
 	/* The same for memory and swap: a box may not move to the host's swap. */
-	buf_addf(out, "{\"limit\":%llu,\"swap\":%llu}", (unsigned long long)b->memory_bytes,
-		 (unsigned long long)b->memory_bytes);
+	json_open(out, '{');
+	json_int(out, "limit", (int64_t)b->memory_bytes);
+	json_int(out, "swap", (int64_t)b->memory_bytes);
+	if (b->socket_bytes)
+		json_int(out, "kernelTCP", (int64_t)b->socket_bytes);
+	buf_adds(out, "}");
 	json_key(out, "pids");
 	buf_addf(out, "{\"limit\":%u}", b->pids);
 	json_key(out, "cpu");

@@ -19,6 +19,7 @@ struct bundle {
 	const char *filter;      /* from seccomp_compile(); NULL: the engine compiles the list */
 	uint32_t first_id;       /* of the sandbox's 65,536 */
 	uint64_t memory_bytes;
+	uint64_t socket_bytes; /* of TCP and UDP beside it; 0: they are part of it */
 	uint32_t cpu_milli, pids, open_files;
 };
 

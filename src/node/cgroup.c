@@ -21,6 +21,7 @@
 #define V2_MAGIC    0x63677270
 #define PROCS_MAX   (1024 * 1024) /* SANDBOX_PIDS_MAX lines of 8 */
 #define FILE_MAX    (16 * 1024)
+#define SOCKET_PART 4 /* of the memory */
 
 static const char *const mode_names[CGROUP_MODE_COUNT] = {
 	[CGROUP_V1] = "v1",
@@ -184,6 +185,15 @@ bool cgroup_path(const struct cgroup_host *h, const char *name, char *out, size_
 	int n = snprintf(out, size, "/%s/%s", h->parent, name);
 
 	return n > 0 && (size_t)n < size;
+}
+
+uint64_t cgroup_socket_bytes(const struct cgroup_host *h, uint64_t memory_bytes)
+{
+	int tree = h->mode == CGROUP_V2 ? -1 : cgroup_tree(h, "memory");
+
+	return tree < 0 || faccessat(tree, CGROUP_SOCKETS, F_OK, 0) < 0
+		       ? 0
+		       : memory_bytes / SOCKET_PART;
 }
 
 const char *cgroup_file(const struct cgroup_host *h, const char *name, const char *file, char *out,

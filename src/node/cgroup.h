@@ -62,6 +62,13 @@ void cgroup_kill(const struct cgroup_host *h, const char *name);
 /* Remove the directories. Fails while processes are in them; absent is fine. */
 must_check int cgroup_remove(const struct cgroup_host *h, const char *name, struct err *e);
 
+/*
+ * What sockets may hold beside a limit of memory: v1 counts TCP and UDP apart, and only under a
+ * limit of their own. 0: they are part of the memory (v2), or this kernel does not count them.
+ */
+#define CGROUP_SOCKETS "memory.kmem.tcp.limit_in_bytes"
+uint64_t cgroup_socket_bytes(const struct cgroup_host *h, uint64_t memory_bytes);
+
 /* The directory of a v1 controller's hierarchy, or of "v2"; -1: it is not there. */
 int cgroup_tree(const struct cgroup_host *h, const char *controller);
 

@@ -239,6 +239,23 @@ static int limit_memory(const struct allocation *a, const struct node_limits *fr
 	return limit_memory_v1(a, from, to->memory_bytes, e);
 }
 
+/* Held bytes are not given back when the limit goes down: then it stays as it was. */
+static int limit_sockets(const struct allocation *a, const struct node_limits *from,
+			 const struct node_limits *to, struct err *e)
+{
+	uint64_t bytes = cgroup_socket_bytes(&a->node->cgroups, to->memory_bytes);
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, bytes);
+	if (bytes == 0 || poke(a, "memory", CGROUP_SOCKETS, text, e) == 0)
+		return 0;
+	if (to->memory_bytes >= from->memory_bytes)
+		return -1;
+	err_set(e, ERR_CONFLICT, "its sockets hold more than the %" PRIu64 " MB they may then",
+		bytes >> 20);
+	return err_fix(e, "Read or close them first, or give a larger limit of memory.");
+}
+
 static int limit_cpu(const struct allocation *a, const struct node_limits *from,
 		     const struct node_limits *to, struct err *e)
 {
@@ -316,6 +333,7 @@ static int limit_disk(const struct allocation *a, const struct node_limits *from
 static int (*const steps[])(const struct allocation *a, const struct node_limits *from,
 			    const struct node_limits *to, struct err *e) = {
 	limit_memory,
+	limit_sockets,
 	limit_files,
 	limit_cpu,
 	limit_pids,

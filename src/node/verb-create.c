@@ -164,6 +164,7 @@ static int write_config(struct allocation *a, struct err *e)
 		.filter = buf_str(&a->node->filter),
 		.first_id = allocation_first_id(a),
 		.memory_bytes = a->spec.limits.memory_bytes,
+		.socket_bytes = cgroup_socket_bytes(&a->node->cgroups, a->spec.limits.memory_bytes),
 		.cpu_milli = a->spec.limits.cpu_milli,
 		.pids = runtime_pids(a->runtime, a->spec.limits.pids),
 		.open_files = open_files(a),

@@ -305,6 +305,8 @@ static int make_namespace(struct visit *v, struct err *e)
 		{ "/proc/sys/net/ipv6/conf/default/disable_ipv6", "1" }, /* lo keeps it */
 		/* Nobody inside has power over it, and root is to bind port 80 all the same. */
 		{ "/proc/sys/net/ipv4/ip_unprivileged_port_start", "0" },
+		/* Copies of what was sent, in a queue that no cgroup counts. */
+		{ "/proc/sys/net/core/tstamp_allow_data", "0" },
 	};
 
 	if (unshare(CLONE_NEWNET) < 0)

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,6 +27,10 @@
 #define SPIN_MS    1000
 #define INODES_MS  2000
 #define CPU_MARGIN 1.6
+#define DATAGRAM   60000
+#define DATAGRAMS  200
+#define IDLE_MOST  200 /* connections in a row that take next to nothing */
+#define MEMINFO    55  /* SO_MEMINFO */
 
 static char block[MEGABYTE];
 
@@ -182,6 +187,87 @@ static long try_sockets(struct attempt *a)
 	return within(a, got / MEGABYTE, limit, "MiB in sockets");
 }
 
+static void ask_large_buffers(int s)
+{
+	int bytes = 64 * MEGABYTE;
+
+	(void)setsockopt(s, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	(void)setsockopt(s, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+}
+
+/* One that has this type, bound to loopback; `to` is where. */
+static int bound(int type, struct sockaddr_in *to)
+{
+	int s = socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(*to);
+
+	*to = (struct sockaddr_in){ .sin_family = AF_INET };
+	to->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (s < 0)
+		return -1;
+	ask_large_buffers(s);
+	return bind(s, (struct sockaddr *)to, len) < 0 ||
+			       getsockname(s, (struct sockaddr *)to, &len) < 0
+		       ? -1
+		       : s;
+}
+
+/* What lies in queues of this socket, as the kernel counts it; without that, unread bytes. */
+static long queued(int s, long sent)
+{
+	uint32_t memory[16] = { 0 };
+	socklen_t len = sizeof(memory);
+
+	return getsockopt(s, SOL_SOCKET, MEMINFO, memory, &len) < 0 ? sent : memory[0];
+}
+
+static long try_udp(struct attempt *a)
+{
+	long limit = a->target->memory, got = 0, more = 1;
+	int from = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	while (got / MEGABYTE <= limit * 2 && more > 0) {
+		struct sockaddr_in to;
+		int s = bound(SOCK_DGRAM, &to);
+		long sent = 0;
+
+		for (int i = 0; s >= 0 && i < DATAGRAMS; i++) {
+			ssize_t n = sendto(from, block, DATAGRAM, MSG_DONTWAIT,
+					   (struct sockaddr *)&to, sizeof(to));
+
+			sent += n > 0 ? n : 0;
+		}
+		more = s < 0 ? 0 : queued(s, sent);
+		got += more;
+	}
+	return within(a, got / MEGABYTE, limit, "MiB in datagrams");
+}
+
+/* Connections to itself, accepted and not read. */
+static long try_tcp(struct attempt *a)
+{
+	long limit = a->target->memory, got = 0, idle = 0;
+	struct sockaddr_in to;
+	int door = bound(SOCK_STREAM, &to);
+
+	if (door < 0 || listen(door, 16) < 0)
+		return -1;
+	while (got / MEGABYTE <= limit * 2 && idle < IDLE_MOST) {
+		int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		long before = got;
+		ssize_t n;
+
+		ask_large_buffers(s);
+		if (s < 0 || connect(s, (struct sockaddr *)&to, sizeof(to)) < 0 ||
+		    accept4(door, NULL, NULL, SOCK_CLOEXEC) < 0)
+			break;
+		while ((n = send(s, block, sizeof(block), MSG_DONTWAIT)) > 0)
+			got += n;
+		idle = got - before < DATAGRAM ? idle + 1 : 0;
+	}
+	return within(a, got / MEGABYTE, limit, "MiB in connections");
+}
+
 static long try_pipes(struct attempt *a)
 {
 	long limit = a->target->memory, got = 0;
@@ -274,6 +360,9 @@ const struct probe probe_bombs[] = {
 	BOMB("shm-bomb", "resources: memory", "fill /dev/shm", try_shm),
 	BOMB("pipe-bomb", "resources: memory of the kernel", "fill pipes", try_pipes),
 	BOMB("socket-bomb", "resources: memory of the kernel", "fill sockets", try_sockets),
+	BOMB("udp-bomb", "resources: memory of the kernel", "datagrams that are not read", try_udp),
+	BOMB("tcp-bomb", "resources: memory of the kernel", "connections that are not read",
+	  try_tcp),
 	BOMB("memfd-bomb", "resources: memory", "fill a file without a name", try_memfd),
 	BOMB("sysv-bomb", "resources: memory", "fill shared memory", try_sysv),
 	BOMB("memory-bomb", "resources: memory", "take twice the limit", try_memory),

@@ -174,6 +174,8 @@ def test_limits_change_while_it_runs(s):
         path = f"/berth.{s.instance()}/{s.allocation(b.id)}"
         assert open_any(f"cpu{path}/cpu.cfs_quota_us", f"{path}/cpu.max").split()[0] == "150000"
         assert open_any(f"memory{path}/memory.limit_in_bytes", f"{path}/memory.max") == str(256 << 20)
+        if pathlib.Path("/sys/fs/cgroup/memory/memory.kmem.tcp.limit_in_bytes").exists():  # v1 counts sockets apart
+            assert open_any(f"memory{path}/memory.kmem.tcp.limit_in_bytes") == str(64 << 20)
         pids = 100 if s.runtime == "crun" else 512 + 4 * 100  # gVisor's own threads count
         assert open_any(f"pids{path}/pids.max", f"{path}/pids.max") == str(pids)
         if s.runtime == "crun":

@@ -37,6 +37,7 @@ static struct json *config(const char *socket_dir)
 		.args = args,
 		.first_id = 1065536,
 		.memory_bytes = 512 << 20,
+		.socket_bytes = 128 << 20,
 		.cpu_milli = 1500,
 		.pids = 256,
 		.open_files = 1024,
@@ -75,6 +76,7 @@ TEST(limits_reach_the_engine_as_they_were_asked)
 
 	CHECK_INT(json_get_int(json_get(resources, "memory"), "limit"), 512 << 20);
 	CHECK_INT(json_get_int(json_get(resources, "memory"), "swap"), 512 << 20);
+	CHECK_INT(json_get_int(json_get(resources, "memory"), "kernelTCP"), 128 << 20);
 	CHECK_INT(json_get_int(json_get(resources, "pids"), "limit"), 256);
 	CHECK_INT(json_get_int(json_get(resources, "cpu"), "quota"), 150000);
 }
