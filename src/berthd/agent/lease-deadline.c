@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "berthd/agent/lease-op.h"
+#include "berthd/cluster/host-lease.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
 #include "lib/log.h"

@@ -36,7 +36,7 @@ void tend_name(struct tend *t, const char *sandbox, const char *name)
 void tend_free(struct tend *t)
 {
 	if (t->in_turn)
-		turn_give(&t->reactor->berthd->turns, &t->turn);
+		turn_give(t->reactor->berthd->turns, &t->turn);
 	look_done(&t->look);
 	free(t);
 }
@@ -232,7 +232,7 @@ static void strike(struct tend *t, const char *exec)
 	struct journal *j;
 	struct err ignored;
 
-	if (journal_find(&t->reactor->berthd->journals, t->w.sandbox, exec, &j, &ignored) < 0)
+	if (journal_find(t->reactor->berthd->journals, t->w.sandbox, exec, &j, &ignored) < 0)
 		return; /* it will be seen what that means */
 	if (j->head.ask.flags & EXEC_WHOLE) {
 		blow.signum = SIGTERM;
@@ -380,13 +380,13 @@ static void prepare(struct tend *t, tend_decide_fn *decide, tend_fn *done)
 void tend_begin(struct tend *t, tend_decide_fn *decide, tend_fn *done)
 {
 	prepare(t, decide, done);
-	turn_take(&t->reactor->berthd->turns, &t->turn);
+	turn_take(t->reactor->berthd->turns, &t->turn);
 }
 
 bool tend_try(struct tend *t, tend_decide_fn *decide, tend_fn *done)
 {
 	prepare(t, decide, done);
-	t->in_turn = turn_try(&t->reactor->berthd->turns, &t->turn);
+	t->in_turn = turn_try(t->reactor->berthd->turns, &t->turn);
 	return t->in_turn;
 }
 

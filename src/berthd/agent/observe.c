@@ -75,11 +75,11 @@ static int look_at_one(void *data, const char *sandbox, const char *exec)
 void look_at_execs(struct berthd *b, const struct sandbox *sb, const char *name,
 		   struct look *ret)
 {
-	struct looking l = { &b->journals, sb, name, ret, false };
+	struct looking l = { b->journals, sb, name, ret, false };
 	struct wrapper_observation *o = &ret->seen;
 
 	look_done(ret);
-	if (journals_each(&b->journals, sb->id, look_at_one, &l) < 0)
+	if (journals_each(b->journals, sb->id, look_at_one, &l) < 0)
 		l.doubt = true;
 	if (o->count > 0) /* in doubt about another one, it is not alone */
 		o->count += l.doubt, o->seen = WRAPPER_PRESENT;
@@ -103,7 +103,7 @@ static int add_exec(void *data, const char *sandbox, const char *exec)
 
 void look_for_execs(struct berthd *b, const char *sandbox, struct strv *ret)
 {
-	journals_each(&b->journals, sandbox, add_exec, ret);
+	journals_each(b->journals, sandbox, add_exec, ret);
 }
 
 void look_none_left(struct berthd *b, const char *sandbox, const struct strv *execs)
@@ -112,7 +112,7 @@ void look_none_left(struct berthd *b, const char *sandbox, const struct strv *ex
 		struct journal *j;
 		struct err ignored;
 
-		if (journal_find(&b->journals, sandbox, execs->items[i], &j, &ignored) < 0)
+		if (journal_find(b->journals, sandbox, execs->items[i], &j, &ignored) < 0)
 			continue;
 		journal_gone(j);
 		journal_unref(j);

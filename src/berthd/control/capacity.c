@@ -83,9 +83,9 @@ struct host_capacity room_capacity_of(const struct node_capacity *c)
 
 void room_capacity(struct berthd *b, struct host_capacity *ret)
 {
-	pthread_mutex_lock(&b->room.lock);
-	*ret = b->room.capacity;
-	pthread_mutex_unlock(&b->room.lock);
+	pthread_mutex_lock(&b->capacity->lock);
+	*ret = b->capacity->capacity;
+	pthread_mutex_unlock(&b->capacity->lock);
 }
 
 /* One that lives and has room for anything, but whose disk nobody could look at. */
@@ -111,13 +111,13 @@ static void on_capacity(void *data, const union node_any *record, int *fd, const
 
 	(void)fd;
 	room = why ? unknown_room() : room_of(b, &record->capacity);
-	pthread_mutex_lock(&b->room.lock);
-	b->room.host = room;
+	pthread_mutex_lock(&b->capacity->lock);
+	b->capacity->host = room;
 	if (!why)
-		b->room.capacity = room_capacity_of(&record->capacity);
-	b->room.measured_ms = time_mono_ms();
-	b->room.asking = b->room.asking && m->done != on_tick_measured;
-	pthread_mutex_unlock(&b->room.lock);
+		b->capacity->capacity = room_capacity_of(&record->capacity);
+	b->capacity->measured_ms = time_mono_ms();
+	b->capacity->asking = b->capacity->asking && m->done != on_tick_measured;
+	pthread_mutex_unlock(&b->capacity->lock);
 	m->done(m->data, &room, NULL);
 	free(m);
 }
@@ -151,24 +151,24 @@ static void on_tick(uv_timer_t *timer)
 	struct berthd *b = r->berthd;
 	bool busy;
 
-	pthread_mutex_lock(&b->room.lock);
-	busy = b->room.asking;
-	b->room.asking = true;
-	pthread_mutex_unlock(&b->room.lock);
+	pthread_mutex_lock(&b->capacity->lock);
+	busy = b->capacity->asking;
+	b->capacity->asking = true;
+	pthread_mutex_unlock(&b->capacity->lock);
 	if (!busy)
 		measure_now(measuring_new(r, "room", on_tick_measured, NULL));
 }
 
 void room_begin(struct reactor *r)
 {
-	uv_timer_init(&r->loop, &r->berthd->room.timer);
-	r->berthd->room.timer.data = r;
-	uv_timer_start(&r->berthd->room.timer, on_tick, 0, EVERY_MS);
+	uv_timer_init(&r->loop, &r->berthd->capacity->timer);
+	r->berthd->capacity->timer.data = r;
+	uv_timer_start(&r->berthd->capacity->timer, on_tick, 0, EVERY_MS);
 }
 
 void room_end(struct reactor *r)
 {
-	uv_close((uv_handle_t *)&r->berthd->room.timer, NULL);
+	uv_close((uv_handle_t *)&r->berthd->capacity->timer, NULL);
 }
 
 void room_measure(struct reactor *r, const char *request, room_fn *done, void *data)
@@ -177,10 +177,10 @@ void room_measure(struct reactor *r, const char *request, room_fn *done, void *d
 	struct placement_host room;
 	uint64_t measured;
 
-	pthread_mutex_lock(&b->room.lock);
-	room = b->room.host;
-	measured = b->room.measured_ms;
-	pthread_mutex_unlock(&b->room.lock);
+	pthread_mutex_lock(&b->capacity->lock);
+	room = b->capacity->host;
+	measured = b->capacity->measured_ms;
+	pthread_mutex_unlock(&b->capacity->lock);
 	if (!measured)
 		return measure_now(measuring_new(r, request, done, data));
 	if (time_mono_ms() - measured > KNOWN_MS)

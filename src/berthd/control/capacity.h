@@ -6,8 +6,21 @@
  */
 #pragma once
 
+#include <pthread.h>
+
 #include "berthd/control/transition.h"
+#include "core/placement.h"
 #include "store/host.h"
+
+/* What this host has, as berth-node measured it last. */
+struct capacity {
+	pthread_mutex_t lock;
+	struct placement_host host;
+	struct host_capacity capacity; /* all zero: never measured */
+	uint64_t measured_ms;          /* 0: never */
+	bool asking;
+	uv_timer_t timer;
+};
 
 typedef void room_fn(void *data, const struct placement_host *room, const struct err *why);
 

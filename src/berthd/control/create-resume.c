@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/control/inflight.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
 #include "lib/log.h"
@@ -35,7 +36,7 @@ bool resume_possible(struct reactor *r, const struct sandbox *sb)
 
 	return waits && r->node.up && age_ms(r, sb) >= RESUME_MS &&
 	       strcmp(sb->host, r->berthd->settings.host) == 0 &&
-	       !changing_has(&r->berthd->changing, sb->id);
+	       !changing_has(r->berthd->changing, sb->id);
 }
 
 static void finish(struct resuming *r)

@@ -3,6 +3,7 @@
 #include "berthd/control/deadline.h"
 
 #include "berthd/control/deletion.h"
+#include "berthd/control/sandbox-cache.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
 #include "lib/log.h"
@@ -28,7 +29,7 @@ static void add_what_is_known(struct change *c)
 {
 	uint64_t mono = time_mono_ms(), now = now_ms(c), last, busy;
 
-	places_used(&c->reactor->berthd->places, c->sb.id, &last, &busy);
+	places_used(c->reactor->berthd->places, c->sb.id, &last, &busy);
 	if (last && last <= mono && now - (mono - last) > c->sb.last_used_ms)
 		c->sb.last_used_ms = now - (mono - last);
 	if (busy && busy <= mono) {

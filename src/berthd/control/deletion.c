@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "berthd/agent/observe.h"
+#include "berthd/control/usage-sampler.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
 #include "lib/json.h"
 #include "lib/log.h"
 #include "lib/str.h"
 #include "lib/time.h"
+#include "store/usage.h"
 
 #define ASK_TRIES 4
 

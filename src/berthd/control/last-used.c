@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "berthd/control/sandbox-cache.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
 #include "lib/log.h"
@@ -48,7 +49,7 @@ static void on_timer(uv_timer_t *timer)
 	if (u->writing)
 		return;
 	if (u->count == 0)
-		u->count = places_take_used(&b->places, time_mono_ms(), u->used, AT_ONCE);
+		u->count = places_take_used(b->places, time_mono_ms(), u->used, AT_ONCE);
 	if (u->count == 0)
 		return;
 	u->writing = true;

@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/cluster/host-lease.h"
 #include "berthd/control/deadline.h"
 #include "berthd/control/deletion.h"
+#include "berthd/control/inflight.h"
 #include "berthd/control/limits.h"
+#include "berthd/control/sandbox-cache.h"
 #include "berthd/control/transition.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
@@ -190,7 +193,7 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 		return not_now(p);
 	p->seen = *o;
 	if (p->sb.state == SANDBOX_READY && o->ready) {
-		places_put(&p->rc->reactor->berthd->places, &p->sb);
+		places_put(p->rc->reactor->berthd->places, &p->sb);
 		if (p->sb.limits_pending)
 			return limits_enforce(p->rc->reactor, "reconcile", &p->sb, on_limited, p);
 		return finished(p);
@@ -409,7 +412,7 @@ static void next(struct reconcile *rc)
 	while (rc->todo.first && rc->at_work < AT_WORK_MAX) {
 		struct pending *p = take(&rc->todo);
 
-		if (p->begin != climb && changing_has(&rc->reactor->berthd->changing, p->sb.id)) {
+		if (p->begin != climb && changing_has(rc->reactor->berthd->changing, p->sb.id)) {
 			leave(p); /* whoever is at it also ends it */
 			continue;
 		}
@@ -428,7 +431,7 @@ static void take_row(const struct sandbox *sb, void *arg)
 		.divisor = (unsigned)rc->reactor->berthd->settings.timer_divisor,
 	};
 
-	places_put(&rc->reactor->berthd->places, sb);
+	places_put(rc->reactor->berthd->places, sb);
 	/* They come in the order of strcmp(), and the dot is before all that is in an id. */
 	strv_addf(&rc->read, KNOWN_FORMAT, sb->id, sb->generation);
 	if (sb->state != SANDBOX_DELETING)

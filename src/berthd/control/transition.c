@@ -7,12 +7,16 @@
 
 #include "berthd/agent/observe.h"
 #include "berthd/api/v1/events.h"
+#include "berthd/cluster/host-lease.h"
 #include "berthd/control/create-spec.h"
 #include "berthd/control/deadline.h"
+#include "berthd/control/inflight.h"
 #include "berthd/control/limits.h"
 #include "berthd/control/reconcile.h"
+#include "berthd/control/sandbox-cache.h"
 #include "berthd/front/request.h"
 #include "berthd/netpolicy/policy-sync.h"
+#include "berthd/netpolicy/vault.h"
 #include "berthd/runtime/berthd.h"
 #include "core/alarm.h"
 #include "lib/crash.h"
@@ -38,7 +42,7 @@ struct change *change_new(struct reactor *r, const char *request)
 static void unmark(struct change *c)
 {
 	if (c->marked[0])
-		changing_remove(&c->reactor->berthd->changing, c->marked);
+		changing_remove(c->reactor->berthd->changing, c->marked);
 	c->marked[0] = '\0';
 }
 
@@ -54,7 +58,7 @@ void change_mark(struct change *c)
 {
 	unmark(c); /* tried again, or it was found to be another's */
 	memcpy(c->marked, c->sb.id, sizeof(c->marked));
-	changing_add(&c->reactor->berthd->changing, c->marked);
+	changing_add(c->reactor->berthd->changing, c->marked);
 }
 
 /* Every change of state passes here: remembered, told to followers, one line in the log. */
@@ -63,9 +67,9 @@ static void announce(struct change *c)
 	struct berthd *b = c->reactor->berthd;
 
 	if (c->sb.state == SANDBOX_GONE)
-		places_forget(&b->places, c->sb.id);
+		places_forget(b->places, c->sb.id);
 	else
-		places_put(&b->places, &c->sb);
+		places_put(b->places, &c->sb);
 	if (c->sb.state != SANDBOX_READY && c->sb.state != SANDBOX_CREATING &&
 	    c->sb.state != SANDBOX_WAKING)
 		egress_drop(b->egress, c->sb.id, c->sb.generation);
@@ -117,7 +121,7 @@ static void on_written(struct job *job)
 	if (c->wrote)
 		announce(c);
 	else if (c->sb.state == SANDBOX_GONE)
-		places_forget(&c->reactor->berthd->places, c->sb.id);
+		places_forget(c->reactor->berthd->places, c->sb.id);
 	c->next(c, NULL);
 }
 
@@ -447,7 +451,7 @@ static void build(struct change *c, const struct err *why)
 	memcpy(ask.sandbox, c->sb.id, sizeof(ask.sandbox));
 	memcpy(ask.image, c->sb.image_digest, sizeof(c->sb.image_digest));
 	memcpy(ask.runtime, c->sb.runtime, sizeof(ask.runtime));
-	if (vault_trust(&c->reactor->berthd->vault, c->sb.id, &trust, &e) < 0 ||
+	if (vault_trust(c->reactor->berthd->vault, c->sb.id, &trust, &e) < 0 ||
 	    !str_copy(ask.trust, sizeof(ask.trust), buf_str(&trust)))
 		log_event(LOG_ERROR, "no CA for a sandbox", "sandbox", c->sb.id, NULL);
 	node_call(&c->reactor->node, NODE_CREATE, &ask, -1, &built_events, c);

@@ -143,7 +143,7 @@ static void sample_next(struct meter *m)
 {
 	struct node_target t = { .request = "usage" };
 
-	m->sampling = places_next_ready(&m->reactor->berthd->places, &m->asked);
+	m->sampling = places_next_ready(m->reactor->berthd->places, &m->asked);
 	if (!m->sampling)
 		return;
 	t.generation = m->asked.generation;

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/control/sandbox-cache.h"
 #include "berthd/exec/init-dial.h"
+#include "berthd/exec/running-set.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
 #include "lib/id.h"
@@ -46,7 +48,7 @@ void code_ask_done(struct code_ask *ask)
 static void run_free(struct code_run *r)
 {
 	if (r->beside)
-		places_beside(&r->reactor->berthd->places, r->sandbox, -1);
+		places_beside(r->reactor->berthd->places, r->sandbox, -1);
 	code_ask_done(&r->ask);
 	buf_done(&r->in);
 	buf_done(&r->line);
@@ -79,7 +81,7 @@ static void run_close(struct code_run *r)
 {
 	r->ended = true;
 	if (r->started)
-		busy_drop(&r->reactor->berthd->busy, r->context.id);
+		busy_drop(r->reactor->berthd->busy, r->context.id);
 	if (r->piped)
 		uv_close((uv_handle_t *)&r->pipe, on_handle_closed);
 	if (r->timing)
@@ -178,7 +180,7 @@ static void on_usage(void *data, const union node_any *record, int *fd, const st
 	if (came_back_late(r))
 		return;
 	if (!why && record->usage.oom_kills > r->oom_kills &&
-	    places_oom(&r->reactor->berthd->places, r->sandbox,
+	    places_oom(r->reactor->berthd->places, r->sandbox,
 		       record->usage.oom_kills - r->oom_kills, r->oom_told))
 		r->exit.kind = EXEC_OOM;
 	r->told = true;
@@ -358,7 +360,7 @@ static void on_started(struct code_run *r)
 	uint64_t timeout = timeout_of(r);
 
 	r->started = true;
-	busy_add(&r->reactor->berthd->busy, r->context.id);
+	busy_add(r->reactor->berthd->busy, r->context.id);
 	uv_timer_stop(&r->deadline);
 	if (timeout > 0)
 		uv_timer_start(&r->deadline, on_deadline, timeout + END_MORE_MS, 0);
@@ -648,9 +650,9 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 	memcpy(r->sandbox, way->sandbox, sizeof(r->sandbox));
 	r->generation = way->generation;
 	r->oom_kills = way->before.oom_kills;
-	r->oom_told = places_oom_told(&r->reactor->berthd->places, r->sandbox);
+	r->oom_told = places_oom_told(r->reactor->berthd->places, r->sandbox);
 	r->beside = true;
-	places_beside(&r->reactor->berthd->places, r->sandbox, 1);
+	places_beside(r->reactor->berthd->places, r->sandbox, 1);
 	if (r->ask.verb == CONTEXT_END)
 		return talk(r);
 	r->pending++;

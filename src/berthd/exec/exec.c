@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/control/sandbox-cache.h"
 #include "berthd/exec/init-dial.h"
 #include "berthd/exec/tell.h"
 #include "berthd/runtime/berthd.h"
@@ -28,7 +29,7 @@
 static void exec_free(struct exec *x)
 {
 	if (x->busy)
-		places_busy(&x->reactor->berthd->places, x->sandbox, time_mono_ms(), -1);
+		places_busy(x->reactor->berthd->places, x->sandbox, time_mono_ms(), -1);
 	journal_head_done(&x->head);
 	journal_unref(x->journal);
 	free(x);
@@ -182,7 +183,7 @@ static void on_usage(void *data, const union node_any *record, int *fd, const st
 	x->measured = true;
 	uv_timer_stop(&x->deadline);
 	if (!why && is_doubtful(x) &&
-	    places_oom(&b->places, x->sandbox, exec_use_oom_kills(x, &record->usage), x->oom_told))
+	    places_oom(b->places, x->sandbox, exec_use_oom_kills(x, &record->usage), x->oom_told))
 		x->exit.kind = EXEC_OOM;
 	if (!why)
 		exec_use_end(x, &record->usage);
@@ -595,8 +596,8 @@ static void bind_journal(struct exec *x, struct journal *j)
 	j->reactor = x->reactor;
 	j->exec = x;
 	pthread_mutex_unlock(&j->lock);
-	x->busy = places_busy(&x->reactor->berthd->places, x->sandbox, time_mono_ms(), 1);
-	x->begun = places_begun(&x->reactor->berthd->places, x->sandbox, &x->alone);
+	x->busy = places_busy(x->reactor->berthd->places, x->sandbox, time_mono_ms(), 1);
+	x->begun = places_begun(x->reactor->berthd->places, x->sandbox, &x->alone);
 }
 
 static int check_replay(const struct journal_head *want, struct journal *j, struct err *e)
@@ -625,7 +626,7 @@ static void replay(struct exec *x, struct journal *j)
 static int take_journal(struct exec *x, struct journal **made, struct journal **there,
 			struct err *e)
 {
-	struct journals *js = &x->reactor->berthd->journals;
+	struct journals *js = x->reactor->berthd->journals;
 	char id[EXEC_ID_SIZE];
 
 	memcpy(id, x->head.ask.id, sizeof(id));
@@ -663,7 +664,7 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 	x->head.ask.argv = (struct strv){ 0 };
 	for (size_t i = 0; i < ask.argv.len; i++)
 		strv_add(&x->head.ask.argv, ask.argv.items[i]);
-	places_env(&x->reactor->berthd->places, x->sandbox, &ask.env);
+	places_env(x->reactor->berthd->places, x->sandbox, &ask.env);
 	if (take_journal(x, &made, &there, &e) < 0)
 		return refuse(x, &e);
 	if (there) {
@@ -717,7 +718,7 @@ void exec_begin(struct request *rq, struct exec_begin *b, struct tail *t)
 	x->head.ask = b->ask;
 	b->ask = (struct exec_request){ 0 };
 	if (!x->head.key[0] ||
-	    journal_find(&rq->reactor->berthd->journals, b->sandbox, x->head.ask.id, &j, &e) < 0)
+	    journal_find(rq->reactor->berthd->journals, b->sandbox, x->head.ask.id, &j, &e) < 0)
 		return begin(x, rq, b);
 	t->exec = NULL;
 	if (request_owner(rq) && strcmp(request_owner(rq), j->head.owner) != 0)

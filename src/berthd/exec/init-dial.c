@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/control/sandbox-cache.h"
 #include "berthd/control/sleep.h"
 #include "berthd/control/transition.h"
 #include "berthd/runtime/berthd.h"
@@ -96,7 +97,7 @@ static void on_connected(void *data, const union node_any *record, int *fd, cons
 		s->way.fd = take_fd(*fd);
 		return search_end(s, NULL);
 	}
-	places_forget(&s->reactor->berthd->places, s->way.sandbox);
+	places_forget(s->reactor->berthd->places, s->way.sandbox);
 	if (why->code != ERR_CONFLICT && why->code != ERR_NOT_FOUND)
 		return search_end(s, why);
 	if (s->sb.version == 0) /* a memory may be old */
@@ -151,7 +152,7 @@ static void on_awake(void *data, const struct sandbox *sb, const struct err *why
 		return search_end(s, why);
 	s->way.generation = sb->generation;
 	s->sb = *sb;
-	places_put(&s->reactor->berthd->places, sb);
+	places_put(s->reactor->berthd->places, sb);
 	search_connect(s);
 }
 
@@ -165,7 +166,7 @@ static void go_on(struct search *s, const struct place *p)
 		.data = s,
 	};
 
-	places_use(&s->reactor->berthd->places, s->way.sandbox, time_mono_ms());
+	places_use(s->reactor->berthd->places, s->way.sandbox, time_mono_ms());
 	if (sleep_is_away(p->state))
 		return sleep_wake(&how, EV_USE);
 	search_connect(s);
@@ -187,7 +188,7 @@ static void on_looked_up(struct job *job)
 	if (job->failed)
 		return search_end(s, &e);
 	if (s->sb.state != SANDBOX_GONE)
-		places_put(&s->reactor->berthd->places, &s->sb);
+		places_put(s->reactor->berthd->places, &s->sb);
 	memcpy(p.owner, s->sb.owner, sizeof(p.owner));
 	if (check_place(s, &p, &e) < 0)
 		return search_end(s, &e);
@@ -218,7 +219,7 @@ void init_way_find(const struct init_way_ask *ask, init_way_fn done, void *data)
 		return search_end(s, &e);
 	(void)!str_copy(s->way.sandbox, sizeof(s->way.sandbox), ask->sandbox); /* it fits */
 	/* The record of one that failed says more, and it may have been woken since. */
-	if (!places_get(&s->reactor->berthd->places, s->way.sandbox, &p) ||
+	if (!places_get(s->reactor->berthd->places, s->way.sandbox, &p) ||
 	    p.state == SANDBOX_FAILED)
 		return look_up_first(s);
 	if (check_place(s, &p, &e) < 0)

@@ -16,7 +16,7 @@ static int resume_one(void *data, const char *sandbox, const char *id)
 	struct journal *j;
 	struct err e;
 
-	if (journal_find(&r->b->journals, sandbox, id, &j, &e) < 0) {
+	if (journal_find(r->b->journals, sandbox, id, &j, &e) < 0) {
 		log_event(LOG_WARN, "a journal is left alone", "sandbox", sandbox, "exec", id,
 			  "why", e.msg, NULL);
 		return 0;
@@ -35,7 +35,7 @@ void execs_resume(struct berthd *b)
 	struct resume r = { .b = b };
 	char count[24];
 
-	journals_each(&b->journals, NULL, resume_one, &r);
+	journals_each(b->journals, NULL, resume_one, &r);
 	if (r.count == 0)
 		return;
 	snprintf(count, sizeof(count), "%zu", r.count);

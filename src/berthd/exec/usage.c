@@ -1,5 +1,7 @@
 #include "berthd/exec/usage.h"
 
+#include "berthd/control/sandbox-cache.h"
+#include "berthd/control/usage-sampler.h"
 #include "berthd/exec/exec.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/json.h"
@@ -77,7 +79,7 @@ static unsigned divisor(const struct exec *x)
 /* As they are now; as they were last, if nobody knows any more. */
 static const struct limits *limits_now(struct exec *x)
 {
-	places_limits(&x->reactor->berthd->places, x->sandbox, &x->limits);
+	places_limits(x->reactor->berthd->places, x->sandbox, &x->limits);
 	return &x->limits;
 }
 
@@ -91,7 +93,7 @@ void exec_use_begin(struct exec *x, const struct node_usage *before)
 		.pids_refused = before->pids_refused,
 		.oom_kills = before->oom_kills,
 	};
-	x->oom_told = places_oom_told(&x->reactor->berthd->places, x->sandbox);
+	x->oom_told = places_oom_told(x->reactor->berthd->places, x->sandbox);
 	x->head.walled = wall && (ask->timeout_ms == 0 || ask->timeout_ms > wall);
 	if (x->head.walled)
 		ask->timeout_ms = wall;
@@ -205,7 +207,7 @@ void exec_use_end(struct exec *x, const struct node_usage *after)
 {
 	struct exec_use u = {
 		.known = true,
-		.alone = x->alone && places_begun(&x->reactor->berthd->places, x->sandbox, NULL) ==
+		.alone = x->alone && places_begun(x->reactor->berthd->places, x->sandbox, NULL) ==
 					     x->begun,
 		.cpu_us = used_us(x, after),
 		.memory_bytes = after->memory_bytes,
@@ -214,7 +216,7 @@ void exec_use_end(struct exec *x, const struct node_usage *after)
 		.pids_peak = after->pids_peak,
 	};
 
-	meter_put(&x->reactor->berthd->meter, x->sandbox, after);
+	meter_put(x->reactor->berthd->meter, x->sandbox, after);
 	(void)limits_now(x);
 	decide(&u, x, after);
 	x->use = u;

@@ -10,8 +10,7 @@
 
 struct request;
 
-#define CORS_ORIGINS_SIZE 2048
-#define CORS_ORIGIN_MAX   255 /* bytes of one */
+#define CORS_ORIGIN_MAX 255 /* bytes of one */
 
 /* "https://app.example.org http://localhost:3000": scheme, host and port, nothing behind them. */
 must_check int cors_check(const char *origins, struct err *e);

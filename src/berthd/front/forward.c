@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "berthd/cluster/peer-token.h"
+#include "berthd/control/sandbox-cache.h"
 #include "berthd/front/place-create.h"
 #include "berthd/runtime/berthd.h"
 #include "http/call.h"
@@ -182,7 +183,7 @@ static void on_head(void *data, struct http_call *call)
 		return on_proxy(f, call);
 	f->status = http_call_status(call);
 	if (f->sandbox[0] && http_call_find(call, FORWARD_MOVED))
-		places_forget(&f->rq->reactor->berthd->places, f->sandbox);
+		places_forget(f->rq->reactor->berthd->places, f->sandbox);
 	f->refused = f->placing && length >= 0 && http_call_find(call, FORWARD_REFUSED);
 	if (f->refused)
 		return;
@@ -288,7 +289,7 @@ static void on_failed(void *data, enum http_call_reach reach, const struct err *
 			request_fail(rq, &e);
 		return;
 	}
-	places_forget(&rq->reactor->berthd->places, f->sandbox); /* it may have moved */
+	places_forget(rq->reactor->berthd->places, f->sandbox); /* it may have moved */
 	if (f->tunnel) {
 		http_tunnel_close(f->tunnel); /* what speaks over it sees that an end is missing */
 		return finish(f, 504);
@@ -342,13 +343,13 @@ static void on_body_end(struct http_exchange *x)
 static void write_pass(const struct request *rq, const struct peer *to, struct buf *head)
 {
 	struct berthd *b = rq->reactor->berthd;
-	struct pass_request about = { .secret = b->peers.secret,
+	struct pass_request about = { .secret = b->peers->secret,
 				      .method = rq->x->method,
 				      .path = rq->x->path,
 				      .query = rq->x->query };
 	struct pass pass = {
 		.role = rq->key.role,
-		.at_ms = peers_now_ms(&b->peers),
+		.at_ms = peers_now_ms(b->peers),
 		.nonce = id_number(),
 	};
 

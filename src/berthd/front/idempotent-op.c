@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/control/inflight.h"
 #include "berthd/front/idempotency.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
@@ -36,7 +37,7 @@ void once_free(struct once *o)
 	if (!o)
 		return;
 	if (o->taken)
-		changing_remove(&o->rq->reactor->berthd->keys_at_work, o->name);
+		changing_remove(o->rq->reactor->berthd->keys_at_work, o->name);
 	hash_free(o->hash);
 	free(o);
 }
@@ -79,7 +80,7 @@ static int take(struct once *o, struct store *s, struct err *e)
 static int run_take(struct job *job, struct store *s, struct err *e)
 {
 	struct once *o = container_of(job, struct once, job);
-	struct changing *at_work = &o->rq->reactor->berthd->keys_at_work;
+	struct changing *at_work = o->rq->reactor->berthd->keys_at_work;
 	int n;
 
 	changing_add(at_work, o->name); /* before it is taken: whoever is second sees the first */

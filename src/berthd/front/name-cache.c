@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/control/sandbox-cache.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/str.h"
 #include "lib/time.h"
@@ -100,8 +101,8 @@ static void on_looked_up(struct job *job)
 		free(l);
 		return request_fail(rq, &e);
 	}
-	places_put(&rq->reactor->berthd->places, &l->sb);
-	remember(&rq->reactor->berthd->addresses, rq, l->sb.id);
+	places_put(rq->reactor->berthd->places, &l->sb);
+	remember(rq->reactor->berthd->addresses, rq, l->sb.id);
 	memcpy(rq->param, l->sb.id, sizeof(l->sb.id));
 	free(l);
 	if (!rq->x) /* nothing was begun for it yet */
@@ -121,7 +122,7 @@ void address_resolve(struct request *rq, void (*next)(struct request *rq))
 		return next(rq);
 	if (sandbox_address_check(rq->param, &kind, &e) < 0)
 		return request_fail(rq, &e);
-	if (kind == ADDRESS_ID || (path[strlen(PREFIX)] && recall(&b->addresses, &b->places, rq)))
+	if (kind == ADDRESS_ID || (path[strlen(PREFIX)] && recall(b->addresses, b->places, rq)))
 		return next(rq);
 	l = xcalloc(1, sizeof(*l));
 	l->rq = rq;

@@ -169,7 +169,7 @@ static void go(struct placing *p, const char *host)
 	memcpy(p->tried[p->tries++], host, SANDBOX_HOST_SIZE);
 	if (strcmp(host, b->settings.host) == 0)
 		return p->here(rq);
-	if (peers_get(&b->peers, host, &peer, &e) == 0)
+	if (peers_get(b->peers, host, &peer, &e) == 0)
 		return forward_create(rq, &peer);
 	if (!placing_refused(rq, &e))
 		request_fail(rq, &e);
@@ -244,7 +244,7 @@ void placing_begin(struct request *rq, void (*here)(struct request *rq))
 	struct placing *p;
 	struct err ignored;
 
-	if (!rq->reactor->berthd->peers.secret[0] || rq->from_peer)
+	if (!rq->reactor->berthd->peers->secret[0] || rq->from_peer)
 		return here(rq);
 	p = rq->placing = xcalloc(1, sizeof(*p));
 	p->rq = rq;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/cluster/host-lease.h"
 #include "berthd/cluster/peer-token.h"
 #include "berthd/front/cors.h"
 #include "berthd/front/name-cache.h"
@@ -243,7 +244,7 @@ static void on_key_found(struct job *job)
 {
 	struct request *rq = container_of(job, struct request, job);
 
-	key_cache_found(&rq->reactor->berthd->keys, &rq->key_lookup, rq->key_hash, time_mono_ms(),
+	key_cache_found(rq->reactor->berthd->keys, &rq->key_lookup, rq->key_hash, time_mono_ms(),
 			job->failed ? NULL : &rq->key,
 			job->failed && job->e.code == ERR_UNAUTHENTICATED);
 	if (job->failed)
@@ -267,7 +268,7 @@ static void look_up_key(struct request *rq)
 {
 	struct err e;
 
-	switch (key_cache_get(&rq->reactor->berthd->keys, rq->key_hash, time_mono_ms(), &rq->key,
+	switch (key_cache_get(rq->reactor->berthd->keys, rq->key_hash, time_mono_ms(), &rq->key,
 			      &rq->key_lookup)) {
 	case KEY_CACHE_KNOWN:
 		return allowed(rq);

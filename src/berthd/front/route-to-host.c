@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "berthd/cluster/peer-token.h"
+#include "berthd/control/sandbox-cache.h"
 #include "berthd/front/forward.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/str.h"
@@ -26,7 +27,7 @@ static bool told_by_records(const struct route *route)
 
 static bool needs_its_host(const struct request *rq)
 {
-	return rq->reactor->berthd->peers.secret[0] &&
+	return rq->reactor->berthd->peers->secret[0] &&
 	       str_starts(rq->route->path, "/v1/sandboxes/{}") && !told_by_records(rq->route);
 }
 
@@ -58,10 +59,10 @@ static void decide(struct request *rq, const char *host, void (*here)(struct req
 	if (rq->from_peer)
 		return misdirected(rq, host); /* one hop, never two */
 	/* A wish to delete is written, and its host carries it out when it is back. */
-	if (is_deletion(rq) && peers_frozen(&b->peers, host))
+	if (is_deletion(rq) && peers_frozen(b->peers, host))
 		return here(rq);
-	if (peers_get(&b->peers, host, &peer, &e) < 0) {
-		places_forget(&b->places, rq->param); /* it may be elsewhere by now */
+	if (peers_get(b->peers, host, &peer, &e) < 0) {
+		places_forget(b->places, rq->param); /* it may be elsewhere by now */
 		return request_fail(rq, &e);
 	}
 	forward_request(rq, &peer, is_deletion(rq) ? here : NULL);
@@ -80,7 +81,7 @@ static int find(struct job *job, struct store *s, struct err *e)
 
 	if (store_sandbox_get(s, request_owner(f->rq), f->rq->param, &f->sb, e) < 0)
 		return -1;
-	peers_learn(&f->rq->reactor->berthd->peers, s, f->sb.host);
+	peers_learn(f->rq->reactor->berthd->peers, s, f->sb.host);
 	return 0;
 }
 
@@ -96,7 +97,7 @@ static void on_found(struct job *job)
 	if (job->failed)
 		return f->here(rq); /* it says what is wrong with the name */
 	if (f->sb.state != SANDBOX_GONE)
-		places_put(&rq->reactor->berthd->places, &f->sb);
+		places_put(rq->reactor->berthd->places, &f->sb);
 	decide(rq, f->sb.host, f->here);
 }
 
@@ -117,8 +118,8 @@ void routing_decide(struct request *rq, void (*here)(struct request *rq))
 	if (!needs_its_host(rq))
 		return here(rq);
 	/* A memory may be old: before a peer is told that it is mistaken, the record is read. */
-	if (places_get(&b->places, rq->param, &place) && is_its_own(rq, &place) &&
-	    !peers_lost(&b->peers, place.host) &&
+	if (places_get(b->places, rq->param, &place) && is_its_own(rq, &place) &&
+	    !peers_lost(b->peers, place.host) &&
 	    !(rq->from_peer && strcmp(place.host, b->settings.host) != 0))
 		return decide(rq, place.host, here);
 	f = xcalloc(1, sizeof(*f));
@@ -132,7 +133,7 @@ int routing_admit(struct request *rq, struct err *e)
 {
 	struct berthd *b = rq->reactor->berthd;
 	const char *text = http_header(rq->x, PASS_HEADER);
-	struct pass_request about = { .secret = b->peers.secret,
+	struct pass_request about = { .secret = b->peers->secret,
 				      .method = rq->x->method,
 				      .path = rq->x->path,
 				      .query = rq->x->query };
@@ -145,7 +146,7 @@ int routing_admit(struct request *rq, struct err *e)
 	if (strcmp(pass.to, b->settings.host) != 0)
 		return err_set(e, ERR_DENIED, "this is host %s, and the pass is for %s",
 			       b->settings.host, pass.to);
-	if (pass_seen_take(&b->peers.seen, &pass, peers_now_ms(&b->peers), e) < 0)
+	if (pass_seen_take(&b->peers->seen, &pass, peers_now_ms(b->peers), e) < 0)
 		return -1;
 	rq->key.role = pass.role;
 	memcpy(rq->key.id, pass.key, sizeof(pass.key));

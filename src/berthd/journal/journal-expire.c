@@ -190,7 +190,7 @@ static int run(struct job *job, struct store *s, struct err *e)
 
 	(void)s;
 	(void)e;
-	t->removed = journals_trim(&b->journals, b->settings.journal_host_bytes);
+	t->removed = journals_trim(b->journals, b->settings.journal_host_bytes);
 	return 0;
 }
 

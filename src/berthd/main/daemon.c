@@ -1,21 +1,34 @@
-#include "berthd/runtime/berthd.h"
+#include "berthd/main/daemon.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "berthd/agent/lease-deadline.h"
+#include "berthd/agent/name-lock.h"
+#include "berthd/cluster/host-lease.h"
+#include "berthd/cluster/peers.h"
 #include "berthd/control/capacity.h"
+#include "berthd/control/inflight.h"
 #include "berthd/control/last-used.h"
 #include "berthd/control/reconcile.h"
 #include "berthd/control/retention.h"
+#include "berthd/control/sandbox-cache.h"
+#include "berthd/control/usage-sampler.h"
 #include "berthd/exec/recover.h"
+#include "berthd/exec/running-set.h"
+#include "berthd/front/cors.h"
+#include "berthd/front/key-cache.h"
+#include "berthd/front/name-cache.h"
 #include "berthd/journal/journal-expire.h"
 #include "berthd/netpolicy/policy-sync.h"
+#include "berthd/netpolicy/vault.h"
 #include "lib/crash.h"
 #include "lib/id.h"
 #include "lib/log.h"
 #include "lib/loop.h"
+#include "store/cell.h"
 #include "store/host.h"
 
 /* clang-format off */
@@ -105,6 +118,46 @@ const struct setting berthd_settings_table[] = {
 };
 /* clang-format on */
 
+struct daemon {
+	struct berthd berthd; /* the first: berthd_free() */
+	struct journals journals;
+	struct peers peers;
+	struct vault vault;
+	struct places places;
+	struct capacity capacity;
+	struct changing changing, keys_at_work;
+	struct meter meter;
+	struct busy busy;
+	struct turns turns;
+	struct key_cache keys;
+	struct addresses addresses;
+};
+
+struct berthd *berthd_new(void)
+{
+	struct daemon *d = xcalloc(1, sizeof(*d));
+	struct berthd *b = &d->berthd;
+
+	b->journals = &d->journals;
+	b->peers = &d->peers;
+	b->vault = &d->vault;
+	b->places = &d->places;
+	b->capacity = &d->capacity;
+	b->changing = &d->changing;
+	b->keys_at_work = &d->keys_at_work;
+	b->meter = &d->meter;
+	b->busy = &d->busy;
+	b->turns = &d->turns;
+	b->keys = &d->keys;
+	b->addresses = &d->addresses;
+	return b;
+}
+
+void berthd_free(struct berthd *b)
+{
+	free(b);
+}
+
 static bool leased(const struct berthd *b)
 {
 	return strcmp(b->settings.lease, "on") == 0;
@@ -151,10 +204,10 @@ static int join_cell(struct berthd *b, struct store *s, struct err *e)
 	if (!set->peer_address[0])
 		memcpy(set->peer_address, set->peer_listen, sizeof(set->peer_address));
 	id_random(fresh, CELL_SECRET_SIZE - 1);
-	if (store_cell_secret(s, fresh, b->peers.secret, e) < 0 ||
+	if (store_cell_secret(s, fresh, b->peers->secret, e) < 0 ||
 	    store_cell_now(s, &now_ms, e) < 0)
 		return -1;
-	peers_set_now_ms(&b->peers, now_ms); /* passes are good from the first request on */
+	peers_set_now_ms(b->peers, now_ms); /* passes are good from the first request on */
 	crash_point("cell.secret-made");
 	return store_host_address(s, set->host, set->peer_address, e);
 }
@@ -164,7 +217,7 @@ static int load_vault(struct berthd *b, struct err *e)
 	char path[sizeof(b->settings.state_dir) + 16];
 
 	snprintf(path, sizeof(path), "%s/secret.key", b->settings.state_dir);
-	return vault_load(&b->vault,
+	return vault_load(b->vault,
 			  b->settings.secret_key_file[0] ? b->settings.secret_key_file : path, e);
 }
 
@@ -209,17 +262,17 @@ int berthd_open(struct berthd *b, struct err *e)
 	    load_vault(b, e) < 0)
 		return -1;
 	crash_point("api.database-ready");
-	key_cache_init(&b->keys);
-	places_init(&b->places);
-	meter_init(&b->meter);
-	busy_init(&b->busy);
-	turns_init(&b->turns);
-	peers_init(&b->peers);
-	changing_init(&b->changing);
-	changing_init(&b->keys_at_work);
-	addresses_init(&b->addresses);
-	pthread_mutex_init(&b->room.lock, NULL);
-	if (journals_open(&b->journals, b->settings.state_dir, b->settings.journal_exec_bytes, e) <
+	key_cache_init(b->keys);
+	places_init(b->places);
+	meter_init(b->meter);
+	busy_init(b->busy);
+	turns_init(b->turns);
+	peers_init(b->peers);
+	changing_init(b->changing);
+	changing_init(b->keys_at_work);
+	addresses_init(b->addresses);
+	pthread_mutex_init(&b->capacity->lock, NULL);
+	if (journals_open(b->journals, b->settings.state_dir, b->settings.journal_exec_bytes, e) <
 	    0)
 		return -1;
 	if (workers_open(&b->workers, b->settings.database, b->settings.store_workers, e) < 0)
@@ -241,8 +294,8 @@ int berthd_open(struct berthd *b, struct err *e)
 	b->uses = uses_begin(&b->reactors[0]);
 	b->wrapper_alarm = wrapper_alarm_begin(&b->reactors[0]);
 	room_begin(&b->reactors[0]);
-	meter_begin(&b->meter, &b->reactors[0]);
-	peers_begin(&b->peers, &b->reactors[0]);
+	meter_begin(b->meter, &b->reactors[0]);
+	peers_begin(b->peers, &b->reactors[0]);
 	crash_point("api.serving");
 	return watch_signals(b, e);
 }
@@ -289,19 +342,19 @@ void berthd_close(struct berthd *b)
 	trim_end(b->trim);
 	retention_end(b->retention);
 	uses_end(b->uses);
-	meter_end(&b->meter);
+	meter_end(b->meter);
 	wrapper_alarm_end(b->wrapper_alarm);
 	room_end(&b->reactors[0]);
 	host_keeper_end(b->keeper);
-	peers_end(&b->peers);
+	peers_end(b->peers);
 	for (size_t i = 0; i < b->reactor_count; i++)
 		reactor_close(&b->reactors[i]);
-	journals_close(&b->journals);
-	places_done(&b->places);
-	meter_done(&b->meter);
-	addresses_done(&b->addresses);
-	busy_done(&b->busy);
-	turns_done(&b->turns);
-	peers_done(&b->peers);
-	key_cache_done(&b->keys);
+	journals_close(b->journals);
+	places_done(b->places);
+	meter_done(b->meter);
+	addresses_done(b->addresses);
+	busy_done(b->busy);
+	turns_done(b->turns);
+	peers_done(b->peers);
+	key_cache_done(b->keys);
 }

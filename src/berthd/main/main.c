@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "berthd/api/v1/keys.h"
-#include "berthd/runtime/berthd.h"
+#include "berthd/main/daemon.h"
 #include "lib/log.h"
 #include "lib/proc.h"
 #include "lib/str.h"
@@ -81,7 +81,7 @@ static int read_options(int argc, char **argv, struct options *o)
 int main(int argc, char **argv)
 {
 	struct options o = { .config = "/etc/berth/berthd.conf", .role = "user" };
-	struct berthd *b = xcalloc(1, sizeof(*b));
+	struct berthd *b = berthd_new();
 	struct err e = { 0 };
 	int r = read_options(argc, argv, &o);
 
@@ -99,6 +99,6 @@ int main(int argc, char **argv)
 	log_event(LOG_INFO, "ready", "listen", b->settings.listen, "host", b->settings.host, NULL);
 	berthd_run(b);
 	berthd_close(b);
-	free(b);
+	berthd_free(b);
 	return EXIT_SUCCESS;
 }

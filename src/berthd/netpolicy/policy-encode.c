@@ -39,7 +39,7 @@ static int add_secret(struct berthd *b, struct store *s, const char *owner, cons
 	struct egress_secret wire = { 0 };
 	struct secret k = { 0 };
 
-	if (store_secret_get(s, owner, name, &k, e) < 0 || vault_open(&b->vault, &k, &value, e) < 0)
+	if (store_secret_get(s, owner, name, &k, e) < 0 || vault_open(b->vault, &k, &value, e) < 0)
 		return -1;
 	memcpy(wire.name, k.name, sizeof(wire.name));
 	memcpy(wire.host, k.host, sizeof(wire.host));
@@ -84,7 +84,7 @@ static void add_policy(struct berthd *b, const struct network *n, struct egress_
 {
 	p->rules = (uint32_t)n->count;
 	p->secrets = (uint32_t)n->secret_count;
-	vault_seed(&b->vault, p->sandbox, p->ca_seed);
+	vault_seed(b->vault, p->sandbox, p->ca_seed);
 	add(w, EGRESS_POLICY, p);
 	for (size_t i = 0; i < n->count; i++)
 		add_rule(w, &n->rules[i]);

@@ -16,6 +16,7 @@
 #include "lib/packet.h"
 #include "lib/str.h"
 #include "lib/time.h"
+#include "store/sandbox.h"
 
 #define BUCKETS    4096
 #define TICK_MS    100

@@ -5,26 +5,14 @@
  */
 #pragma once
 
-#include "berthd/agent/name-lock.h"
-#include "berthd/cluster/host-lease.h"
-#include "berthd/cluster/peers.h"
-#include "berthd/control/inflight.h"
-#include "berthd/control/sandbox-cache.h"
-#include "berthd/control/usage-sampler.h"
-#include "berthd/exec/running-set.h"
-#include "berthd/front/cors.h"
-#include "berthd/front/key-cache.h"
-#include "berthd/front/name-cache.h"
-#include "berthd/journal/journal.h"
-#include "berthd/netpolicy/vault.h"
 #include "berthd/runtime/reactor.h"
 #include "berthd/runtime/worker.h"
-#include "core/placement.h"
 #include "lib/config.h"
 #include "lib/log.h"
 #include "store/host.h"
 
 #define BERTHD_LOOPS_MAX         16
+#define BERTHD_ORIGINS_SIZE      2048
 #define BERTHD_TIMER_DIVISOR_MAX 10000
 
 struct berthd_settings {
@@ -50,51 +38,42 @@ struct berthd_settings {
 	uint64_t journal_exec_bytes;
 	uint64_t journal_host_bytes;
 	char lease[8];
-	char cors_origins[CORS_ORIGINS_SIZE];
+	char cors_origins[BERTHD_ORIGINS_SIZE];
 	/* Of each table, in ms; 0: for ever. See store/retention.h. */
 	uint64_t retention_tombstones, retention_idempotency, retention_events, retention_usage;
 	uint64_t retention_sessions, retention_caps, retention_network;
 	char log_level[LOG_WORD_SIZE], log_format[LOG_WORD_SIZE];
 };
-extern const struct setting berthd_settings_table[];
-
+/*
+ * What every room may reach: the settings, the loops and threads, and each room's own state, which
+ * only that room and those above it can look into. main/daemon.c alone knows what they all are.
+ */
 struct berthd {
 	struct berthd_settings settings;
 	struct workers workers;
-	struct key_cache keys;
-	struct places places;
-	struct addresses addresses;
-	struct {
-		pthread_mutex_t lock;
-		struct placement_host host;
-		struct host_capacity capacity; /* all zero: never measured */
-		uint64_t measured_ms;          /* 0: never */
-		bool asking;
-		uv_timer_t timer;
-	} room; /* what this host has: berthd/control/capacity.h */
-	struct peers peers;
-	struct changing changing, keys_at_work;
-	struct busy busy;
-	struct turns turns; /* of wrappers */
 	struct reactor reactors[BERTHD_LOOPS_MAX];
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;
+
+	struct journals *journals; /* journal */
+	struct trim *trim;
+	struct peers *peers;        /* cluster */
+	struct host_keeper *keeper; /* NULL: leases are off */
+	struct vault *vault;        /* netpolicy */
+	struct egress_keeper *egress;
+	struct places *places; /* control */
+	struct capacity *capacity;
+	struct changing *changing, *keys_at_work;
 	struct reconcile *reconcile;
 	struct uses *uses;
-	struct meter meter;
-	struct vault vault;
-	struct egress_keeper *egress;
-	struct wrapper_alarm *wrapper_alarm;
-	_Atomic size_t exec_held; /* bytes of output kept for JSON answers; see exec/json.c */
-	struct journals journals;
-	struct trim *trim;
+	struct meter *meter;
 	struct retention_keeper *retention;
-	struct host_keeper *keeper; /* NULL: leases are off */
+	struct busy *busy;   /* exec */
+	struct turns *turns; /* agent */
+	struct wrapper_alarm *wrapper_alarm;
+	struct key_cache *keys; /* front */
+	struct addresses *addresses;
+	_Atomic size_t exec_held;   /* bytes of output kept for JSON answers */
 	_Atomic int image_works;    /* pulls and imports under way */
 	_Atomic bool image_tidying; /* files without a name are being removed: none may begin */
 };
-
-must_check int berthd_open(struct berthd *b, struct err *e);
-must_check int berthd_start(struct berthd *b, struct err *e); /* all loops but the first */
-void berthd_run(struct berthd *b);                            /* that one, until SIGTERM */
-void berthd_close(struct berthd *b);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "berthd/exec/context-run.h"
+#include "berthd/exec/running-set.h"
 #include "berthd/front/idempotency.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
@@ -50,7 +51,7 @@ static void context_json(struct berthd *b, struct buf *out, const struct context
 	json_str(out, "id", c->id);
 	json_str(out, "name", c->name);
 	json_str(out, "language", c->language);
-	json_str(out, "state", busy_has(&b->busy, c->id) ? "busy" : "idle");
+	json_str(out, "state", busy_has(b->busy, c->id) ? "busy" : "idle");
 	json_str(out, "cwd", c->cwd);
 	json_int(out, "timeout_ms", (int64_t)c->timeout_ms);
 	json_int(out, "runs", (int64_t)c->runs);

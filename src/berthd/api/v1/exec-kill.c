@@ -251,7 +251,7 @@ static void killing_act(struct killing *k)
 	if (k->one)
 		journal_glance(k->one, &now);
 	else
-		journals_running(&k->rq->reactor->berthd->journals, k->rq->param, strike_one, k);
+		journals_running(k->rq->reactor->berthd->journals, k->rq->param, strike_one, k);
 	if (k->one && now.state == JOURNAL_RUNNING) {
 		k->left++;
 		exec_strike(k->rq->reactor, k->one, &k->blow, on_struck, k);
@@ -374,7 +374,7 @@ void execs_kill_scope(struct request *rq)
 	if (sandbox_id_check(rq->param, &e) < 0 ||
 	    read_body(rq, scope_fields, &b, &k->blow, &e) < 0 || read_scope(&b, k, &e) < 0)
 		return killing_fail(k, &e);
-	journals_running(&rq->reactor->berthd->journals, rq->param, count_one, k);
+	journals_running(rq->reactor->berthd->journals, rq->param, count_one, k);
 	if (k->left > 0)
 		return killing_begin(k);
 	k->job = (struct job){ .reactor = rq->reactor, .run = find_sandbox, .done = on_sandbox };

@@ -82,7 +82,7 @@ int execs_find(const struct request *rq, struct journal **ret, struct err *e)
 	const char *owner = request_owner(rq);
 	struct journal *j;
 
-	if (journal_find(&rq->reactor->berthd->journals, rq->param, rq->sub, &j, e) < 0)
+	if (journal_find(rq->reactor->berthd->journals, rq->param, rq->sub, &j, e) < 0)
 		return -1;
 	if (owner && strcmp(owner, j->head.owner) != 0) {
 		journal_unref(j);
@@ -180,7 +180,7 @@ static struct journal *open_one(struct request *rq, const char *id)
 /* Sorted; of a sandbox that this request may see, or could while it was there. */
 static int names_of(struct request *rq, struct store *s, struct names *n, struct err *e)
 {
-	struct journals *js = &rq->reactor->berthd->journals;
+	struct journals *js = rq->reactor->berthd->journals;
 	struct journal *own = NULL;
 	struct sandbox sb;
 

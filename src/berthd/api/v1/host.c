@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "berthd/cluster/host-lease.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/json.h"
 

@@ -114,7 +114,7 @@ int keys_revoke(struct request *rq, struct store *s, struct buf *reply, struct e
 
 	if (store_key_revoke(s, rq->param, &k, e) < 0)
 		return -1;
-	key_cache_clear(&rq->reactor->berthd->keys);
+	key_cache_clear(rq->reactor->berthd->keys);
 	key_json(reply, &k, NULL);
 	return 0;
 }

@@ -3,12 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/control/sandbox-cache.h"
+#include "berthd/control/usage-sampler.h"
 #include "berthd/runtime/berthd.h"
 #include "http/target.h"
 #include "lib/json.h"
 #include "lib/str.h"
 #include "lib/time.h"
 #include "store/sandbox.h"
+#include "store/usage.h"
 
 #define LIST_DEFAULT 100
 
@@ -89,7 +92,7 @@ int usages_list(struct request *rq, struct store *s, struct buf *reply, struct e
 	json_open(reply, '{');
 	json_key(reply, "usage");
 	json_open(reply, '[');
-	if (meter_flush(&rq->reactor->berthd->meter, s, e) < 0 ||
+	if (meter_flush(rq->reactor->berthd->meter, s, e) < 0 ||
 	    store_usage_list(s, &page, list_row, &l, e) < 0 ||
 	    store_usage_totals(s, page.owner, &totals, e) < 0)
 		return -1;
@@ -115,7 +118,7 @@ static int read_usage(struct job *job, struct store *s, struct err *e)
 {
 	struct asking *a = container_of(job, struct asking, job);
 
-	if (meter_flush(&a->rq->reactor->berthd->meter, s, e) < 0)
+	if (meter_flush(a->rq->reactor->berthd->meter, s, e) < 0)
 		return -1;
 	return store_usage_get(s, request_owner(a->rq), a->rq->param, &a->usage, e);
 }
@@ -163,7 +166,7 @@ static void on_usage(void *data, const union node_any *record, int *fd, const st
 	(void)fd;
 	if (!why) {
 		a->now = record->usage;
-		meter_put(&a->rq->reactor->berthd->meter, a->rq->param, &a->now);
+		meter_put(a->rq->reactor->berthd->meter, a->rq->param, &a->now);
 	}
 	look_up(a); /* if the host cannot say, what was seen last is all there is */
 }
@@ -191,7 +194,7 @@ static void on_synced(void *data, const union node_any *record, int *fd, const s
 		return request_fail(rq, why);
 	}
 	a->synced_ms = record->synced.at_ms;
-	if (places_get(&rq->reactor->berthd->places, rq->param, &place))
+	if (places_get(rq->reactor->berthd->places, rq->param, &place))
 		ask_host(a, &place);
 	else
 		look_up(a); /* it went away meanwhile */
@@ -220,7 +223,7 @@ void usages_get(struct request *rq)
 	}
 	a = xcalloc(1, sizeof(*a));
 	a->rq = rq;
-	if (!places_get(&rq->reactor->berthd->places, rq->param, &place) ||
+	if (!places_get(rq->reactor->berthd->places, rq->param, &place) ||
 	    (owner && strcmp(owner, place.owner) != 0))
 		return look_up(a); /* which tells a stranger what it tells of none */
 	if (!found)

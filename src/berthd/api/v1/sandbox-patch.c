@@ -7,6 +7,7 @@
 #include "berthd/control/capacity.h"
 #include "berthd/control/create-spec.h"
 #include "berthd/control/limits.h"
+#include "berthd/control/sandbox-cache.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
 #include "lib/str.h"
@@ -260,7 +261,7 @@ static void on_taken_back(struct job *job)
 	struct patching *p = container_of(job, struct patching, job);
 
 	if (!job->failed)
-		places_put(&p->rq->reactor->berthd->places, &p->sb);
+		places_put(p->rq->reactor->berthd->places, &p->sb);
 	answer(p, &p->refusal);
 }
 
@@ -287,7 +288,7 @@ static void on_patched(struct job *job)
 
 	if (job->failed)
 		return answer(p, &job->e);
-	places_put(&p->rq->reactor->berthd->places, &p->sb);
+	places_put(p->rq->reactor->berthd->places, &p->sb);
 	if (p->limits && p->sb.limits_pending)
 		return limits_enforce(p->rq->reactor, p->rq->id, &p->sb, on_in_force, p);
 	answer(p, NULL);

@@ -127,7 +127,7 @@ int secrets_put(struct request *rq, struct store *s, struct buf *reply, struct e
 	memcpy(k.owner, rq->key.owner, sizeof(k.owner));
 	if (json_read(buf_str(&rq->body), rq->body.len, fields, &body, e) < 0 ||
 	    check_text(&body, rq->param, e) < 0 || fill(&body, rq->param, &k, e) < 0 ||
-	    vault_seal(&b->vault, body.value, &k, e) < 0 || store_secret_put(s, &k, e) < 0)
+	    vault_seal(b->vault, body.value, &k, e) < 0 || store_secret_put(s, &k, e) < 0)
 		return -1;
 	crash_point("egress.secret-written");
 	if (store_network_touch(s, k.owner, k.name, e) < 0)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "berthd/api/v1/events.h"
+#include "berthd/control/sandbox-cache.h"
 #include "berthd/runtime/berthd.h"
 #include "core/constants.h"
 #include "http/target.h"
@@ -58,7 +59,7 @@ static void publish(struct security *s, const struct security_event *ev)
 	cleanup(buf_done) struct buf json = buf_make(4096);
 	struct place place;
 
-	if (!places_get(&b->places, ev->sandbox_id, &place))
+	if (!places_get(b->places, ev->sandbox_id, &place))
 		return;
 	event_json(&json, ev);
 	events_tell(b, place.owner, "security", &json);

@@ -124,7 +124,7 @@ int terminals_list(struct request *rq, struct store *s, struct buf *reply, struc
 	json_open(reply, '{');
 	json_key(reply, "terminals");
 	json_open(reply, '[');
-	journals_each(&rq->reactor->berthd->journals, sb.id, add_one, &l);
+	journals_each(rq->reactor->berthd->journals, sb.id, add_one, &l);
 	buf_adds(reply, "]");
 	json_str(reply, "next", "");
 	buf_adds(reply, "}");

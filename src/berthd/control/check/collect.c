@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "berthd/control/check/unleased.h"
+#include "berthd/control/inflight.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/str.h"
 #include "store/image.h"
@@ -132,7 +133,7 @@ static void compare_row(const struct sandbox *sb, void *arg)
 		fact->has_row = true;
 	if (sb->state == SANDBOX_READY)
 		compare_wrappers(w, sb);
-	if (kind == CHECK_NONE || changing_has(&l->reactor->berthd->changing, sb->id))
+	if (kind == CHECK_NONE || changing_has(l->reactor->berthd->changing, sb->id))
 		return; /* whoever changes it now also brings it to its end */
 	f = add(l, kind, sb->id);
 	f->version = sb->version;

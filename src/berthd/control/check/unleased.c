@@ -34,7 +34,7 @@ static bool still_runs(struct berthd *b, const struct sandbox *sb, const char *e
 	struct err ignored;
 	bool does;
 
-	if (journal_find(&b->journals, sb->id, exec, &j, &ignored) < 0)
+	if (journal_find(b->journals, sb->id, exec, &j, &ignored) < 0)
 		return false;
 	does = runs(j, sb);
 	journal_unref(j);
@@ -86,7 +86,7 @@ int check_unleased(struct berthd *b, struct store *s, const struct sandbox *sb,
 	struct search f = { .sb = sb };
 	int n;
 
-	journals_running(&b->journals, sb->id, add_one, &f);
+	journals_running(b->journals, sb->id, add_one, &f);
 	n = find(b, s, &f, ret, e);
 	strv_done(&f.running);
 	return n;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "berthd/runtime/berthd.h"
+#include "proto/exec.h"
 #include "store/wrapper.h"
 
 struct unleased {
