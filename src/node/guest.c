@@ -14,6 +14,7 @@
 
 #include "lib/file.h"
 #include "node/node.h"
+#include "node/process.h"
 #include "proto/frame.h"
 
 #define BACKLOG  1024
@@ -193,13 +194,13 @@ static void on_hello_timer(uv_timer_t *timer)
 	struct hello *h = timer->data;
 
 	if (h->polling || h->a->waiting || uv_now(timer->loop) >= h->until) {
-		if (h->polling)
-			err_set(&h->why, ERR_TIMEOUT, "init did not say hello in time");
+		if (uv_now(timer->loop) >= h->until) /* not there, or there and mute */
+			(void)step_too_long(&h->a->node->steps, STEP_HELLO, &h->why);
 		hello_end(h, &h->why);
 		return;
 	}
 	if (hello_send(h, &h->why) < 0) {
-		if (h->why.code != ERR_BUSY)
+		if (h->why.code != ERR_BUSY || process_is_over(h->a))
 			return hello_end(h, &h->why);
 		uv_timer_start(timer, on_hello_timer, RETRY_MS, 0);
 		return;
@@ -211,14 +212,14 @@ static void on_hello_timer(uv_timer_t *timer)
 	uv_timer_start(timer, on_hello_timer, h->until - uv_now(timer->loop), 0);
 }
 
-void guest_hello(struct allocation *a, uint64_t deadline_ms,
+void guest_hello(struct allocation *a,
 		 void (*done)(struct allocation *a, const struct err *why))
 {
 	struct hello *h = xcalloc(1, sizeof(*h));
 
 	h->a = a;
 	h->done = done;
-	h->until = uv_now(&a->node->loop) + deadline_ms;
+	h->until = uv_now(&a->node->loop) + a->node->steps.ms[STEP_HELLO];
 	uv_timer_init(&a->node->loop, &h->timer);
 	h->timer.data = h;
 	uv_timer_start(&h->timer, on_hello_timer, 0, 0);

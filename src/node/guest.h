@@ -22,6 +22,6 @@ must_check int guest_understands(const struct allocation *a, struct err *e);
 /* For an engine that cannot pass a socket: is the shared directory there, and a plain one? */
 must_check int guest_share(const struct allocation *a, struct err *e);
 
-/* Ask init whether it is there, again and again until the deadline. `done` is called once. */
-void guest_hello(struct allocation *a, uint64_t deadline_ms,
+/* Ask init whether it is there, again and again until its time is over. `done` is called once. */
+void guest_hello(struct allocation *a,
 		 void (*done)(struct allocation *a, const struct err *why));

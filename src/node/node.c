@@ -61,6 +61,12 @@ const struct setting node_settings_table[] = {
 		"The user berth-egress runs as; nobody else but root gets them."),
 	SETTING(CONFIG_INT, node_settings, warm_slots, "16",
 		"How many network namespaces with a link are made ahead."),
+	SETTING(CONFIG_DURATION, node_settings, disk_limit, "30s",
+		"How long making a sandbox's disk may take; at most 80s, as the next two."),
+	SETTING(CONFIG_DURATION, node_settings, engine_limit, "30s",
+		"How long an engine may take to start a sandbox."),
+	SETTING(CONFIG_DURATION, node_settings, hello_limit, "30s",
+		"How long berth-init may take from there to its first word."),
 	SETTING(CONFIG_STR, node_settings, log_level, "info",
 		"How much is logged: error, warn or info, each with those before it."),
 	SETTING(CONFIG_STR, node_settings, log_format, "json",
@@ -83,6 +89,11 @@ static int check_settings(struct node *n, struct err *e)
 						    (uint64_t)SLOT_COUNT * USERNS_RANGE));
 	if (s->warm_slots > SLOT_WARM_MAX)
 		return err_set(e, ERR_INVALID, "warm_slots must be at most %d", SLOT_WARM_MAX);
+	n->steps.ms[STEP_DISK] = s->disk_limit;
+	n->steps.ms[STEP_ENGINE] = s->engine_limit;
+	n->steps.ms[STEP_HELLO] = s->hello_limit;
+	if (step_check(&n->steps, e) < 0)
+		return -1;
 	if (user_find(s->socket_user, "berthd", &n->peer_uid, e) < 0)
 		return -1;
 	return user_find(s->egress_user, "berth-egress", &n->handout.user, e);

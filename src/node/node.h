@@ -17,6 +17,7 @@
 #include "node/program.h"
 #include "node/router.h"
 #include "node/slot.h"
+#include "node/step.h"
 #include "node/sync.h"
 
 struct node_settings {
@@ -35,6 +36,7 @@ struct node_settings {
 	char egress_socket[104];
 	char egress_user[64];
 	uint64_t warm_slots;
+	uint64_t disk_limit, engine_limit, hello_limit; /* milliseconds: step.h */
 	char log_level[LOG_WORD_SIZE], log_format[LOG_WORD_SIZE];
 };
 extern const struct setting node_settings_table[];
@@ -45,6 +47,7 @@ struct image_job;
 struct node {
 	uv_loop_t loop;
 	struct node_settings settings;
+	struct step_limits steps;
 	pid_t pid;     /* our own */
 	int lock_fd;   /* held as long as we live, or a child that works for us */
 	int run_fd;    /* RUN */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,18 @@ void process_paths(const struct allocation *a, struct process_paths *p)
 	};
 }
 
+int process_ended_early(const struct allocation *a, struct err *e)
+{
+	char said[PROCESS_SAID_SIZE];
+
+	process_log_said(a, said);
+	/* "No such process" would be true, and help nobody. */
+	err_set(e, ERR_INTERNAL, "its init ended as soon as %s had started it%s%s",
+		a->runtime->name, said[0] ? ": " : "", said);
+	return err_fix(e, "Is the image for this machine, and its memory limit above a few MB? "
+			  "'berth doctor' on the host checks the engine.");
+}
+
 int process_find(struct allocation *a, struct err *e)
 {
 	cleanup(close_fd) int pidfd = -1;
@@ -42,6 +55,8 @@ int process_find(struct allocation *a, struct err *e)
 	if (file_read_u64(a->dirfd, "pid", &pid, e) < 0)
 		return -1;
 	pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+	if (pidfd < 0 && errno == ESRCH)
+		return process_ended_early(a, e);
 	if (pidfd < 0)
 		return err_sys(e, errno, "process %d of %s", (int)pid, a->name);
 	if (!cgroup_holds(&a->node->cgroups, a->name, (int)pid))
@@ -49,6 +64,13 @@ int process_find(struct allocation *a, struct err *e)
 	a->pid = (pid_t)pid;
 	a->pidfd = take_fd(pidfd);
 	return 0;
+}
+
+bool process_is_over(const struct allocation *a)
+{
+	struct pollfd end = { .fd = a->pidfd, .events = POLLIN };
+
+	return a->pidfd < 0 || poll(&end, 1, 0) > 0;
 }
 
 static void on_poll_closed(uv_handle_t *handle)

@@ -12,6 +12,10 @@ void process_paths(const struct allocation *a, struct process_paths *p);
 /* Read the engine's pid file, and believe it only if the process is in our cgroup. */
 must_check int process_find(struct allocation *a, struct err *e);
 
+/* Did it end, that was found? What to say of one that ended before its first word. */
+bool process_is_over(const struct allocation *a);
+int process_ended_early(const struct allocation *a, struct err *e); /* returns -1 */
+
 /* Notice its end: the phase becomes ended. */
 must_check int process_watch(struct allocation *a, struct err *e);
 void process_unwatch(struct allocation *a);

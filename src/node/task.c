@@ -117,7 +117,7 @@ int task_fork(uv_loop_t *loop, const struct task_work *work, struct err *e)
 		.arg = &child,
 	};
 	struct task_end end = {
-		.deadline_ms = FORK_DEADLINE_MS,
+		.deadline_ms = work->deadline_ms ? work->deadline_ms : FORK_DEADLINE_MS,
 		.on_done = work->on_done,
 		.data = work->data,
 	};

@@ -39,6 +39,7 @@ must_check int task_start(uv_loop_t *loop, const struct proc_spec *spec, const s
 struct task_work {
 	int (*run)(void *arg, struct err *e);
 	int log;
+	uint64_t deadline_ms; /* 0: half a minute */
 	void (*on_done)(struct task *task, int status);
 	void *data; /* of run() and of on_done() */
 };

@@ -30,8 +30,6 @@
 #include "proto/image.h"
 
 #define CONFIG_MAX     (512 * 1024)
-#define START_LIMIT_MS 30000
-#define HELLO_LIMIT_MS 30000
 #define INIT_ARGS_MAX  8
 #define INIT_MORE      4
 #define OPEN_FILES_MAX 65536
@@ -67,6 +65,18 @@ static void give_up(struct allocation *a, enum phase phase, const struct err *wh
 	allocation_go_on(take_ptr(a->waiting), NULL);
 }
 
+/* A child of ours failed: it said why, or it was too slow to. */
+static void why_it_failed(const struct task *task, enum step s, const char *what, int status,
+			  struct err *e)
+{
+	const struct allocation *a = task->data;
+
+	if (task->timed_out)
+		(void)step_too_long(&a->node->steps, s, e);
+	else
+		process_log_error(a, what, status, e);
+}
+
 /* In a child: the snapshot and its limit wait for the disk. */
 static int make_disk(void *arg, struct err *e)
 {
@@ -93,7 +103,7 @@ static void on_disk_made(struct task *task, int status)
 	struct err e = { 0 };
 
 	if (status != 0) {
-		process_log_error(a, "make the disk", status, &e);
+		why_it_failed(task, STEP_DISK, "make the disk", status, &e);
 		give_up(a, PHASE_ENDED, &e);
 		return;
 	}
@@ -234,7 +244,7 @@ static void on_disk_limited(struct task *task, int status)
 	struct err e = { 0 };
 
 	if (status != 0) {
-		process_log_error(a, "limit the disk", status, &e);
+		why_it_failed(task, STEP_DISK, "limit the disk", status, &e);
 		give_up(a, PHASE_ENDED, &e);
 		return;
 	}
@@ -256,6 +266,7 @@ static int reuse_disk(struct allocation *a, struct err *e)
 		return err_set(e, ERR_NOT_FOUND, "the disk of %s is not there", a->spec.sandbox);
 	log = process_log_open(a);
 	work.log = log;
+	work.deadline_ms = a->node->steps.ms[STEP_DISK];
 	return task_fork(&a->node->loop, &work, e);
 }
 
@@ -284,6 +295,7 @@ void verb_create(struct call *c)
 		return;
 	}
 	work.log = process_log_open(a);
+	work.deadline_ms = c->node->steps.ms[STEP_DISK];
 	if (write_config(a, &e) < 0 ||
 	    task_fork(&c->node->loop, &work, &e) < 0)
 		give_up(a, PHASE_ENDED, &e);
@@ -406,6 +418,8 @@ static void on_hello(struct allocation *a, const struct err *why)
 {
 	struct err e = { 0 };
 
+	if (why && process_is_over(a) && process_ended_early(a, &e) < 0)
+		why = &e;
 	if (why)
 		return give_up(a, PHASE_ENDED, why);
 	crash_point("node.hello-heard");
@@ -425,7 +439,7 @@ static void on_engine_done(struct task *task, int status)
 	close_fd(&a->netns); /* its processes have it now, or it is to end */
 	a->netns = -1;
 	if (status != 0) {
-		process_log_error(a, a->runtime->name, status, &e);
+		why_it_failed(task, STEP_ENGINE, a->runtime->name, status, &e);
 		return give_up(a, PHASE_ENDED, &e);
 	}
 	crash_point("node.engine-done");
@@ -433,7 +447,7 @@ static void on_engine_done(struct task *task, int status)
 	if (process_find(a, &e) < 0 || process_watch(a, &e) < 0)
 		return give_up(a, PHASE_ENDED, &e);
 	crash_point("node.process-found");
-	guest_hello(a, HELLO_LIMIT_MS, on_hello);
+	guest_hello(a, on_hello);
 }
 
 /* What to execute: a sealed copy where that helps, or 0 for the program on PATH. */
@@ -454,7 +468,7 @@ static int start_engine(struct allocation *a, struct err *e)
 	cleanup(strv_done) struct strv argv = { 0 };
 	struct process_paths paths;
 	struct task_end end = {
-		.deadline_ms = START_LIMIT_MS,
+		.deadline_ms = a->node->steps.ms[STEP_ENGINE],
 		.on_done = on_engine_done,
 		.data = a,
 	};

@@ -15,7 +15,7 @@
 #define NODE_VERSION       1
 #define NODE_NAME_SIZE     64 /* a sandbox id */
 #define NODE_DIGEST_SIZE   80 /* sha256:... */
-#define NODE_REQUEST_SIZE  40 /* the HTTP request this is done for */
+#define NODE_REQUEST_SIZE  96 /* the HTTP request this is done for */
 #define NODE_RUNTIME_SIZE  16
 #define NODE_REFERENCE_MAX 512
 #define NODE_TRUST_SIZE    2048

@@ -82,6 +82,15 @@ def test_one_request_has_one_id_on_both_hosts(c):
     wait_until(lambda: all(f'"{name}"' in h.log() for h in c.hosts), 10, "the id in both logs")
 
 
+def test_a_clients_trace_id_is_in_the_logs_of_both_hosts(c):
+    ident, far = box_on(c, c.hosts[0])
+    _, _, headers = far.request("POST", f"/v1/sandboxes/{ident}/exec", {"argv": ["true"]}, {"X-Trace-Id": "tr_twohosts"})
+    assert headers.get_all("X-Trace-Id") == ["tr_twohosts"], headers.items()
+    name = headers["X-Request-Id"]
+    assert name.startswith("tr_twohosts."), name
+    wait_until(lambda: all(f'"{name}"' in h.log() for h in c.hosts), 10, "the id in both logs")
+
+
 def test_a_delete_is_done_where_it_is(c):
     ident, far = box_on(c, c.hosts[0])
     gone = far.delete(ident)

@@ -1,12 +1,20 @@
 """A failed sandbox is not a lost one, and one that cannot be deleted locks its owner out of nothing."""
 import contextlib
+import fcntl
 import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tarfile
+import threading
 
 from client import ApiError
 from marks import limit
-from server import wait_until
+from server import leftovers, wait_until
 from test_check import sql
 from test_deletion import held
+from test_node import connect
 
 SMALL = {"image": "base", "memory_mb": 64, "disk_mb": 64}
 
@@ -108,3 +116,105 @@ def test_a_create_that_failed_keeps_nothing_and_frees_its_name(s):
     assert record(s, "again")["id"] == new != old["id"]
     for box in (old["id"], new):
         s.api.delete(box)
+
+
+@contextlib.contextmanager
+def node_settings(s, **settings):
+    """A berth-node with other settings, for a while."""
+    path = pathlib.Path(s.dir, "node.conf")
+    old = path.read_text()
+    kept = [line for line in old.split("\n") if line.split(" = ")[0] not in settings]
+
+    def restart(text):
+        path.write_text(text)
+        before = s.pid("berth-node")
+        s.kill("berth-node")
+        wait_until(lambda: s.pid("berth-node") not in (0, before) and reached(s), 60, "berth-node again")
+    restart("\n".join([*kept, *(f"{k} = {v}" for k, v in settings.items())]) + "\n")
+    try:
+        yield
+    finally:
+        restart(old)
+
+
+def reached(s):
+    try:
+        connect(s).sock.close()
+        return True
+    except OSError:
+        return False
+
+
+def too_slow(s, name, setting):
+    """A create that takes too long: 504, the step and its limit are named, and nothing is left of it."""
+    e = refused(s, {**SMALL, "name": name})
+    assert e.status == 504 and "took longer than its limit of 1500 ms" in str(e), e
+    assert setting in e.body["remediation"], e.body
+    box = record(s, name)
+    assert box["state"] == "failed" and not box["last_failure"]["files_kept"], box
+    assert not [n for n in os.listdir(s.dir + "/node/alloc") if n.startswith(box["id"] + ".")]
+    s.api.delete(box["id"])
+    return str(e)
+
+
+@contextlib.contextmanager
+def engine(s, program):
+    """That program in the engine's place, where berth-node alone sees it."""
+    inside = ["nsenter", f"--mount=/proc/{s.pid('berth-node')}/ns/mnt"]
+    place = shutil.which(s.runtime)
+    subprocess.run([*inside, "mount", "--bind", program, place], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([*inside, "umount", place], check=True)
+
+
+def waits_for_the_disk(s):
+    """The child of berth-node that is in the middle of a system call on the frozen pool."""
+    node = s.pid("berth-node")
+    for pid in pathlib.Path(f"/proc/{node}/task/{node}/children").read_text().split():
+        if leftovers.read(f"/proc/{pid}/stat").rpartition(") ")[2].startswith("D"):
+            return int(pid)
+    return None
+
+
+def without_a_disk(s):
+    """Frozen, until its child can be stopped in the middle: a plain SIGSTOP would nearly always come too late."""
+    freeze, thaw = 0xC0045877, 0xC0045878
+    pool = os.open(f"/proc/{s.pid('berth-node')}/root{s.dir}/node/pool", os.O_RDONLY)
+    told = []
+    create = threading.Thread(target=lambda: told.append(too_slow(s, "nodisk", "disk_limit")))
+    fcntl.ioctl(pool, freeze, 0)
+    try:
+        create.start()
+        os.kill(wait_until(lambda: waits_for_the_disk(s), 30, "a child at the disk"), signal.SIGSTOP)
+    finally:
+        fcntl.ioctl(pool, thaw, 0)
+        os.close(pool)
+        create.join()
+    return told[0]
+
+
+def dies_at_once(s):
+    root = s.work / "dead.tar"
+    with tarfile.open(root, "w") as tar:
+        tar.addfile(tarfile.TarInfo("dead"))
+    code, _, err = s.berth("image", "import", "dead", str(root))
+    assert code == 0, err
+    e = refused(s, {**SMALL, "image": "dead", "name": "dead"})
+    s.api.delete(record(s, "dead")["id"])
+    return str(e)
+
+
+@limit(180)
+def test_every_step_of_a_create_has_a_limit_that_its_error_names(s):
+    """A mute init, an engine and a disk that never end. `probe` is a fake of the first two; the rest is real."""
+    limits = {f"{step}_limit": "1500ms" for step in ("disk", "engine", "hello")}
+    with node_settings(s, init=s.work / "probe", **limits):
+        assert "waiting for the first word of its init" in too_slow(s, "mute", "hello_limit")
+        assert "making its disk" in without_a_disk(s)
+        said = dies_at_once(s)
+        assert "its init ended as soon as" in said and "No such process" not in said, said
+        with engine(s, s.work / "probe"):
+            assert "starting its engine" in too_slow(s, "stuck", "engine_limit")
+    s.api.delete(s.api.create(**SMALL))

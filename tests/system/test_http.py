@@ -10,7 +10,7 @@ import time
 
 from client import Api
 from marks import limit, only
-from server import TOP
+from server import TOP, wait_until
 
 VECTORS = TOP / "tests/fuzz/corpus/http"
 GOOD = b"GET /v1/health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
@@ -241,3 +241,31 @@ def read_events(streams, word, seconds):
                 del waiting[fd]
     poll.close()
     return seen
+
+
+def test_a_clients_trace_id_is_echoed_and_in_every_line_of_both_daemons(s):
+    def log(daemon):
+        return [json.loads(line) for line in pathlib.Path(s.dir, "log", daemon + ".log").read_text().split("\n") if line.startswith("{")]
+
+    def request(method, path, body=None):
+        status, said, headers = s.api.request(method, path, body, {"X-Trace-Id": "tr_0123456789abcdef"})
+        assert headers.get_all("X-Trace-Id") == ["tr_0123456789abcdef"], headers.items()
+        assert headers["X-Request-Id"].startswith("tr_0123456789abcdef."), headers.items()
+        return status, said, headers["X-Request-Id"]
+    _, box, made = request("POST", "/v1/sandboxes", {"image": "base"})
+    _, _, ran = request("POST", f"/v1/sandboxes/{box['id']}/exec", {"argv": ["true"]})
+    _, _, gone = request("DELETE", "/v1/sandboxes/" + box["id"])
+    assert len({made, ran, gone}) == 3
+    wait_until(lambda: {made, ran, gone} <= {line.get("request_id") for line in log("berthd")}, 20, "all three in berthd's log")
+    wait_until(lambda: {made, gone} <= {line.get("request_id") for line in log("berth-node")}, 20, "both in berth-node's log")
+    for daemon in ("berthd", "berth-node"):  # no line about its life that another request, or none, would have to be blamed for
+        of_it = [line for line in log(daemon) if line.get("sandbox") == box["id"]]
+        assert of_it and all(line.get("request_id", "").startswith("tr_0123456789abcdef.") for line in of_it), of_it
+    status, said, _ = s.api.request("POST", "/v1/sandboxes", {"image": "nosuch"}, {"X-Trace-Id": "tr_x"})
+    assert status == 404 and said["request_id"].startswith("tr_x."), said
+    for bad in ("", "a b", "a.b", "x" * 65):
+        status, said, headers = s.api.request("GET", "/v1/health", None, {"X-Trace-Id": bad})
+        assert status == 400 and "X-Trace-Id" in said["message"] and "64" in said["remediation"], said
+        assert headers["X-Request-Id"] == headers["X-Trace-Id"] == said["request_id"], headers.items()
+    _, _, headers = s.api.request("GET", "/v1/health")
+    assert headers["X-Trace-Id"] == headers["X-Request-Id"] and headers["X-Request-Id"].startswith("rq_"), headers.items()

@@ -20,7 +20,7 @@
 
 struct pass {
 	char from[PASS_ID_SIZE], to[PASS_ID_SIZE]; /* hosts */
-	char request[32];                          /* the id it has had from the start */
+	char request[96];                          /* the id it has had from the start */
 	char key[PASS_ID_SIZE];                    /* of whom; never the secret */
 	char owner[PASS_ID_SIZE];
 	enum role role;

@@ -11,9 +11,9 @@
 
 /* What the API reads besides those that every page may send, and what it says that matters. */
 #define MAY_SEND   "Authorization, X-API-Key, Accept, Content-Type, Idempotency-Key, " \
-		 "If-None-Match, If-Range, Last-Event-ID, Range"
-#define MAY_READ "X-Request-Id, Retry-After, Idempotency-Replayed, Accept-Ranges, Allow, " \
-		 "Content-Range, ETag"
+		 "If-None-Match, If-Range, Last-Event-ID, Range, X-Trace-Id"
+#define MAY_READ "X-Request-Id, X-Trace-Id, Retry-After, Idempotency-Replayed, Accept-Ranges, " \
+		 "Allow, Content-Range, ETag"
 
 /* The next one of the list, its length in *len; NULL at the end. */
 static const char *next_origin(const char **at, size_t *len)

@@ -135,6 +135,7 @@ static bool stays_behind(const char *name)
 		"Content-Length",
 		"Date",
 		"X-Request-Id",
+		"X-Trace-Id",
 		"Via",
 		NULL,
 	};

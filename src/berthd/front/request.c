@@ -11,6 +11,7 @@
 #include "berthd/front/place-create.h"
 #include "berthd/front/route-to-host.h"
 #include "berthd/runtime/berthd.h"
+#include "core/trace.h"
 #include "http/target.h"
 #include "lib/hash.h"
 #include "lib/id.h"
@@ -20,6 +21,7 @@
 #include "lib/time.h"
 
 #define SECRET_MAX   200
+#define TRACE_HEADER "X-Trace-Id"
 #define LOG_PATH_MAX 255 /* bytes of a path in the log */
 
 const char *request_owner(const struct request *rq)
@@ -374,6 +376,45 @@ static int refuse_pass(const struct http_exchange *x, struct err *e)
 	return err_fix(e, "Send a key of your own, and not this header.");
 }
 
+/* Its own id, and the client's trace id in front of it. */
+static int name_request(struct request *rq, struct err *e)
+{
+	const char *trace = rq->from_peer ? NULL : http_header(rq->x, TRACE_HEADER);
+	bool is_bad = trace && trace_check(trace, e) < 0;
+	char own[3 + ID_RANDOM_CHARS + 1] = "rq_";
+
+	id_random(own + 3, ID_RANDOM_CHARS);
+	if (!trace_request_id(is_bad ? NULL : trace, own, rq->id, sizeof(rq->id)))
+		return err_set(e, ERR_INTERNAL, "no room for the id of a request");
+	return is_bad ? -1 : 0;
+}
+
+/* Said in every answer but a refused host's, which has no request of its own. */
+static void tell_ids(struct request *rq)
+{
+	const char *end = strchr(rq->id, TRACE_SEPARATOR);
+	char trace[REQUEST_ID_SIZE];
+
+	(void)!http_reply_header(rq->x, "X-Request-Id", rq->id);
+	if (rq->from_peer) /* the host that took the request says it */
+		return;
+	snprintf(trace, sizeof(trace), "%.*s", end ? (int)(end - rq->id) : REQUEST_ID_SIZE, rq->id);
+	(void)!http_reply_header(rq->x, TRACE_HEADER, trace);
+}
+
+/* At the door: a name for it, and may it come in by this one? */
+static int admit(struct request *rq, struct err *e)
+{
+	int named = name_request(rq, e);
+
+	if (rq->from_peer && routing_admit(rq, e) < 0)
+		return -1;
+	tell_ids(rq);
+	if (named < 0)
+		return -1;
+	return rq->from_peer ? 0 : refuse_pass(rq->x, e);
+}
+
 void request_begin(struct http_exchange *x)
 {
 	cleanup(buf_done) struct buf allow = buf_make(256);
@@ -384,8 +425,6 @@ void request_begin(struct http_exchange *x)
 	rq->reactor = http_exchange_server(x)->data;
 	rq->x = x;
 	rq->started_us = time_mono_us();
-	memcpy(rq->id, "rq_", 3);
-	id_random(rq->id + 3, ID_RANDOM_CHARS);
 	snprintf(rq->method, sizeof(rq->method), "%s", x->method);
 	rq->path = xstrdup(x->path);
 	rq->query = xstrdup(x->query);
@@ -394,9 +433,8 @@ void request_begin(struct http_exchange *x)
 	x->on_gone = on_gone;
 	x->on_drain = on_drain;
 	rq->from_peer = http_exchange_server(x) == &rq->reactor->peer_server;
-	if (rq->from_peer ? routing_admit(rq, &e) < 0 : refuse_pass(x, &e) < 0)
+	if (admit(rq, &e) < 0)
 		return request_fail(rq, &e);
-	(void)!http_reply_header(x, "X-Request-Id", rq->id);
 	if (!rq->from_peer)
 		cors_begin(rq);
 	if (route_find(rq, &allow, &e) < 0)

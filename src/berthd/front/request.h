@@ -12,7 +12,7 @@
 #include "lib/buf.h"
 #include "store/key.h"
 
-#define REQUEST_ID_SIZE    32
+#define REQUEST_ID_SIZE    96          /* a client's trace id, and our own */
 #define REQUEST_PARAM_MAX  700         /* the longest identity key */
 #define REQUEST_TARGET_MAX (32 * 1024) /* more than the head it stands in may have */
 #define REQUEST_BODY_MAX   (1024 * 1024)
@@ -36,7 +36,7 @@ struct request {
 	struct reactor *reactor;
 	struct http_exchange *x; /* NULL: the client is gone, or was answered */
 	const struct route *route;
-	char id[REQUEST_ID_SIZE];
+	char id[REQUEST_ID_SIZE]; /* begins with the client's trace id: core/trace.h */
 	char method[16];
 	char *path, *query; /* whole, as they came */
 	char param[REQUEST_PARAM_MAX];
