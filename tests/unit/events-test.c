@@ -89,12 +89,14 @@ static void read_until(struct world *w, const char *word)
 
 static void world_make(struct world *w)
 {
+	static const struct reactor_hooks hooks = { .event = events_tell };
 	static const char ask[] = "GET /v1/events HTTP/1.1\r\nHost: a\r\n\r\n";
 	const struct http_limits limits = { .output_mark = MARK };
 	struct err e;
 
 	w->b = xcalloc(1, sizeof(*w->b));
 	w->b->reactor_count = 1;
+	w->b->hooks = &hooks;
 	w->r = &w->b->reactors[0];
 	w->r->berthd = w->b;
 	w->r->done_last = &w->r->done;
@@ -132,7 +134,9 @@ static void tell(struct world *w, const char *owner, unsigned n)
 	cleanup(buf_done) struct buf json = buf_make(256);
 
 	buf_addf(&json, "{\"n\":%u,\"padding\":\"" PADDING "\"}", n);
-	events_tell(w->b, owner, "sandbox", &json);
+	bus_publish(w->b, &(struct bus_event){ .name = "sandbox",
+					       .owner = owner,
+					       .json = buf_str(&json) });
 }
 
 /* Reads the events as they stand; whether each number follows, with the gaps in between. */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "berthd/agent/observe.h"
-#include "berthd/api/v1/events.h"
 #include "berthd/cluster/host-lease.h"
 #include "berthd/control/create-spec.h"
 #include "berthd/control/deadline.h"
@@ -18,6 +17,7 @@
 #include "berthd/netpolicy/policy-sync.h"
 #include "berthd/netpolicy/vault.h"
 #include "berthd/runtime/berthd.h"
+#include "berthd/runtime/bus.h"
 #include "core/alarm.h"
 #include "lib/crash.h"
 #include "lib/json.h"
@@ -61,6 +61,23 @@ void change_mark(struct change *c)
 	changing_add(c->reactor->berthd->changing, c->marked);
 }
 
+static void publish(struct berthd *b, const struct sandbox *sb)
+{
+	cleanup(buf_done) struct buf json = buf_make(4096);
+	char now[TIME_TEXT_SIZE];
+
+	time_text(time_wall_ms(), now);
+	json_open(&json, '{');
+	json_str(&json, "at", now);
+	json_str(&json, "id", sb->id);
+	json_str(&json, "state", sandbox_state_name(sb->state));
+	json_str(&json, "reason", sb->reason);
+	buf_adds(&json, "}");
+	bus_publish(b, &(struct bus_event){ .name = "sandbox",
+					    .owner = sb->owner,
+					    .json = buf_str(&json) });
+}
+
 /* Every change of state passes here: remembered, told to followers, one line in the log. */
 static void announce(struct change *c)
 {
@@ -76,7 +93,7 @@ static void announce(struct change *c)
 	log_event(LOG_INFO, "sandbox", "sandbox", c->sb.id, "state",
 		  sandbox_state_name(c->sb.state), "event", c->event,
 		  "request_id", c->request, "why", c->sb.reason[0] ? c->sb.reason : NULL, NULL);
-	events_publish(b, &c->sb);
+	publish(b, &c->sb);
 	crash_point("life.announced");
 }
 
@@ -94,7 +111,9 @@ void alert_tell(struct berthd *b, const struct alert *a, const char *request, co
 	json_str(&json, "subject", a->subject);
 	json_str(&json, "message", a->message);
 	buf_adds(&json, "}");
-	events_tell(b, a->owner, "alert", &json);
+	bus_publish(b, &(struct bus_event){ .name = "alert",
+					    .owner = a->owner,
+					    .json = buf_str(&json) });
 	log_event(LOG_ERROR, "alert", "kind", a->kind, "sandbox", a->sandbox, "subject",
 		  a->subject[0] ? a->subject : NULL, "why", a->message, "request_id", request,
 		  "do", todo, NULL);

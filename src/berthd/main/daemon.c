@@ -7,6 +7,7 @@
 
 #include "berthd/agent/lease-deadline.h"
 #include "berthd/agent/name-lock.h"
+#include "berthd/api/v1/events.h"
 #include "berthd/cluster/host-lease.h"
 #include "berthd/cluster/peers.h"
 #include "berthd/control/capacity.h"
@@ -22,6 +23,7 @@
 #include "berthd/front/key-cache.h"
 #include "berthd/front/name-cache.h"
 #include "berthd/journal/journal-expire.h"
+#include "berthd/journal/tail.h"
 #include "berthd/netpolicy/policy-sync.h"
 #include "berthd/netpolicy/vault.h"
 #include "lib/crash.h"
@@ -133,11 +135,21 @@ struct daemon {
 	struct addresses addresses;
 };
 
+static const struct reactor_hooks hooks = {
+	.request = request_begin,
+	.open = events_begin,
+	.wake = tails_run,
+	.stop = events_end,
+	.close = events_close,
+	.event = events_tell,
+};
+
 struct berthd *berthd_new(void)
 {
 	struct daemon *d = xcalloc(1, sizeof(*d));
 	struct berthd *b = &d->berthd;
 
+	b->hooks = &hooks;
 	b->journals = &d->journals;
 	b->peers = &d->peers;
 	b->vault = &d->vault;

@@ -51,6 +51,7 @@ struct berthd_settings {
 struct berthd {
 	struct berthd_settings settings;
 	struct workers workers;
+	const struct reactor_hooks *hooks;
 	struct reactor reactors[BERTHD_LOOPS_MAX];
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;

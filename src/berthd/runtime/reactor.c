@@ -2,9 +2,6 @@
 
 #include <stdlib.h>
 
-#include "berthd/api/v1/events.h"
-#include "berthd/front/request.h"
-#include "berthd/journal/tail.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/loop.h"
 #include "lib/proc.h"
@@ -45,9 +42,9 @@ static void on_wake(uv_async_t *async)
 		next = job->next; /* done() may free it */
 		job->done(job);
 	}
-	tails_run(r);
+	r->berthd->hooks->wake(r);
 	if (stopping && r->serving && !r->server.closing) {
-		events_end(r);
+		r->berthd->hooks->stop(r);
 		http_server_close(&r->server, CLOSE_GRACE_MS, on_closed);
 		if (r->serving > 1)
 			http_server_close(&r->peer_server, CLOSE_GRACE_MS, on_closed);
@@ -66,7 +63,7 @@ int reactor_open(struct reactor *r, struct berthd *b, struct err *e)
 	r->done_last = &r->done;
 	uv_async_init(&r->loop, &r->wake, on_wake);
 	r->wake.data = r;
-	events_begin(r);
+	b->hooks->open(r);
 	node_link_open(&r->node, &r->loop, b->settings.node_socket);
 	return 0;
 }
@@ -88,16 +85,17 @@ int reactor_serve(struct reactor *r, struct err *e)
 {
 	const struct berthd_settings *s = &r->berthd->settings;
 	const char *peer_listen = s->peer_listen;
+	http_fn request = r->berthd->hooks->request;
 	size_t servers = s->loops * (peer_listen[0] ? 2 : 1);
 	struct http_limits limits = { .connections = reactor_connections(proc_files(), servers) };
 
-	if (http_server_open(&r->server, &r->loop, s->listen, &limits, request_begin, e) < 0)
+	if (http_server_open(&r->server, &r->loop, s->listen, &limits, request, e) < 0)
 		return -1;
 	r->server.data = r;
 	r->serving++;
 	if (!peer_listen[0])
 		return 0;
-	if (http_server_open(&r->peer_server, &r->loop, peer_listen, &limits, request_begin, e) < 0)
+	if (http_server_open(&r->peer_server, &r->loop, peer_listen, &limits, request, e) < 0)
 		return err_wrap(e, "peer_listen");
 	r->peer_server.data = r;
 	r->serving++;
@@ -120,7 +118,7 @@ void reactor_stop(struct reactor *r)
 void reactor_close(struct reactor *r)
 {
 	node_link_close(&r->node);
-	events_close(r);
+	r->berthd->hooks->close(r);
 	uv_close((uv_handle_t *)&r->wake, NULL);
 	uv_run(&r->loop, UV_RUN_NOWAIT);
 	free(r->read_buffer);

@@ -15,8 +15,19 @@
 #define REACTOR_READ_SIZE (256 * 1024)
 
 struct berthd;
+struct bus_event;
 struct follower;
 struct tail;
+
+/* What higher rooms do on a loop. Set in struct berthd before the first reactor opens. */
+struct reactor_hooks {
+	http_fn request; /* of both listeners */
+	void (*open)(struct reactor *r);
+	void (*wake)(struct reactor *r); /* after the jobs that are done */
+	void (*stop)(struct reactor *r); /* berthd ends: streams that never end must */
+	void (*close)(struct reactor *r);
+	void (*event)(struct reactor *r, const struct bus_event *event); /* see bus.h */
+};
 
 struct reactor {
 	struct berthd *berthd;

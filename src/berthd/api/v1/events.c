@@ -22,13 +22,6 @@ struct follower {
 	struct follower *prev, *next;
 };
 
-/* What happened, on its way to one reactor. */
-struct happening {
-	struct job job;
-	char owner[SANDBOX_OWNER_SIZE];
-	struct buf text; /* the whole event, ready to be sent */
-};
-
 static void unlink_follower(struct follower *f)
 {
 	if (f->prev)
@@ -128,41 +121,12 @@ void events_follow(struct request *rq)
 	request_end(rq, 200);
 }
 
-static void on_happening(struct job *job)
+void events_tell(struct reactor *r, const struct bus_event *event)
 {
-	struct happening *h = container_of(job, struct happening, job);
+	cleanup(buf_done) struct buf text = buf_make(4096 + 64);
 
-	for (struct follower *f = job->reactor->followers; f; f = f->next)
-		if (f->all || strcmp(f->owner, h->owner) == 0)
-			tell_follower(f, &h->text);
-	buf_done(&h->text);
-	free(h);
-}
-
-void events_tell(struct berthd *b, const char *owner, const char *name, const struct buf *json)
-{
-	for (size_t i = 0; i < b->reactor_count; i++) {
-		struct happening *h = xcalloc(1, sizeof(*h));
-
-		h->job = (struct job){ .reactor = &b->reactors[i], .done = on_happening };
-		(void)!str_copy(h->owner, sizeof(h->owner), owner);
-		h->text = buf_make(4096);
-		buf_addf(&h->text, "event: %s\ndata: %s\n\n", name, buf_str(json));
-		reactor_post(&b->reactors[i], &h->job);
-	}
-}
-
-void events_publish(struct berthd *b, const struct sandbox *sb)
-{
-	cleanup(buf_done) struct buf json = buf_make(4096);
-	char now[TIME_TEXT_SIZE];
-
-	time_text(time_wall_ms(), now);
-	buf_adds(&json, "{");
-	json_str(&json, "at", now);
-	json_str(&json, "id", sb->id);
-	json_str(&json, "state", sandbox_state_name(sb->state));
-	json_str(&json, "reason", sb->reason);
-	buf_adds(&json, "}");
-	events_tell(b, sb->owner, "sandbox", &json);
+	buf_addf(&text, "event: %s\ndata: %s\n\n", event->name, event->json);
+	for (struct follower *f = r->followers; f; f = f->next)
+		if (f->all || strcmp(f->owner, event->owner) == 0)
+			tell_follower(f, &text);
 }

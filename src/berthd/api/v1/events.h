@@ -2,7 +2,7 @@
 #pragma once
 
 #include "berthd/front/request.h"
-#include "core/sandbox.h"
+#include "berthd/runtime/bus.h"
 
 #define FOLLOWERS_HEARTBEAT_MS 15000
 
@@ -12,7 +12,5 @@ void events_close(struct reactor *r);
 
 void events_follow(struct request *rq); /* the route's handler */
 
-/* From any reactor, to the followers of all. */
-/* To its owner's followers, and to admins: an event of that name. */
-void events_tell(struct berthd *b, const char *owner, const char *name, const struct buf *json);
-void events_publish(struct berthd *b, const struct sandbox *sb);
+/* To its owner's followers on this loop, and to admins. */
+void events_tell(struct reactor *r, const struct bus_event *event);

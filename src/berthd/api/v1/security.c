@@ -62,7 +62,9 @@ static void publish(struct security *s, const struct security_event *ev)
 	if (!places_get(b->places, ev->sandbox_id, &place))
 		return;
 	event_json(&json, ev);
-	events_tell(b, place.owner, "security", &json);
+	bus_publish(b, &(struct bus_event){ .name = "security",
+					    .owner = place.owner,
+					    .json = buf_str(&json) });
 }
 
 /* What a box says goes into our records: only what can be read there. */
