@@ -35,6 +35,7 @@ const BY_TYPE = {
 	'application/vnd.plotly.v1+json': 'chart',
 	'application/vnd.vegalite.v4+json': 'chart',
 	'application/vnd.vegalite.v5+json': 'chart',
+	'application/vnd.berth.data+json': 'data',
 };
 
 /* ---- words ---- */
@@ -64,7 +65,7 @@ function note(members) {
 function shape(kind, value) {
 	let text = value;
 	try {
-		if (kind === 'json' || kind === 'chart') text = JSON.stringify(value);
+		if (kind === 'json' || kind === 'chart' || kind === 'data') text = JSON.stringify(value);
 		else if (value instanceof Uint8Array) {
 			const as = kind === 'png' || kind === 'jpeg' ? 'base64' : 'utf8';
 			text = Buffer.from(value).toString(as);
@@ -322,6 +323,15 @@ function ownLines(stack) {
 	return lines;
 }
 
+// The line of this run that it was in, the innermost of several; 0 if none is known.
+function lineOf(lines, details, name) {
+	for (const line of lines) {
+		const at = line.indexOf(`${name}:`);
+		if (at >= 0) return parseInt(line.slice(at + name.length + 1), 10) || 0;
+	}
+	return details.url === name ? details.lineNumber + 1 : 0;
+}
+
 async function report(details, name) {
 	const error = details.exception ? await valueOf(details.exception) : details.text;
 	const isError = util.types.isNativeError(error) || error instanceof Error;
@@ -329,6 +339,7 @@ async function report(details, name) {
 	const kind = isError ? String(error.name) : 'Error';
 	if (kind === 'SyntaxError' && !lines.some((line) => line.includes(name)))
 		lines.splice(1, 0, `    at ${name}:${details.lineNumber + 1}:${details.columnNumber + 1}`);
+	const line_number = lineOf(isError ? lines : [], details, name);
 	if (isError && error.cause !== undefined)
 		lines = lines.concat(('Caused by: ' + util.inspect(error.cause)).split('\n'));
 	note({
@@ -336,6 +347,7 @@ async function report(details, name) {
 		name: plain(kind).slice(0, 200),
 		message: plain(isError ? error.message : util.inspect(error)).slice(0, TEXT_MAX),
 		traceback: lines.slice(0, 1000).map((line) => plain(line).slice(0, TEXT_MAX)),
+		line_number,
 	});
 }
 

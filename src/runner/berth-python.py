@@ -25,15 +25,16 @@ FIGURES = "berth_figures"
 BY_METHOD = {
     "_repr_html_": "html", "_repr_markdown_": "markdown", "_repr_svg_": "svg", "_repr_png_": "png",
     "_repr_jpeg_": "jpeg", "_repr_latex_": "latex", "_repr_json_": "json", "_repr_javascript_": "javascript",
+    "_repr_data_": "data",
 }
 BY_TYPE = {
     "text/plain": "text", "text/html": "html", "text/markdown": "markdown", "image/svg+xml": "svg",
     "image/png": "png", "image/jpeg": "jpeg", "text/latex": "latex", "application/json": "json",
     "application/javascript": "javascript", "application/vnd.berth.chart+json": "chart",
     "application/vnd.plotly.v1+json": "chart", "application/vnd.vegalite.v4+json": "chart",
-    "application/vnd.vegalite.v5+json": "chart",
+    "application/vnd.vegalite.v5+json": "chart", "application/vnd.berth.data+json": "data",
 }
-AS_JSON = ("json", "chart")
+AS_JSON = ("json", "chart", "data")
 AS_BYTES = ("png", "jpeg")
 
 
@@ -76,6 +77,14 @@ def shape(kind, value):
     return plain(value)
 
 
+def columns(frame):
+    """A table as its columns, or None."""
+    try:
+        return frame.to_dict("list")
+    except Exception:
+        return None
+
+
 def formats(value):
     """Everything the value can be shown as. A method of its that fails is as if it were not there."""
     found = {}
@@ -97,6 +106,9 @@ def formats(value):
                 take(BY_TYPE.get(mime), given)
         except Exception:
             pass
+    pandas = sys.modules.get("pandas")  # never imported for that
+    if isinstance(value, getattr(pandas, "DataFrame", ())) and "data" not in found:
+        take("data", columns(value))
     if isinstance(value, (dict, list)) and "json" not in found:
         take("json", value)
     if "text" not in found:
@@ -161,6 +173,14 @@ def own_part(tb, name):
     return tb
 
 
+def line_of(error, name):
+    """The line of this run that it was in, the innermost of several; 0 if none is known."""
+    if isinstance(error, SyntaxError) and error.filename == name:
+        return error.lineno or 0
+    found = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == name]
+    return found[-1] if found else 0
+
+
 def report(error, name):
     lines = "".join(traceback.format_exception(type(error), error, own_part(error.__traceback__, name)))
     try:
@@ -168,7 +188,7 @@ def report(error, name):
     except Exception:
         message = ""
     note(type="error", name=type(error).__name__, message=plain(message)[:TEXT_MAX],
-         traceback=[plain(line) for line in lines[-TEXT_MAX:].splitlines()])
+         traceback=[plain(line) for line in lines[-TEXT_MAX:].splitlines()], line_number=line_of(error, name))
 
 
 class Context:

@@ -41,7 +41,7 @@ def run(s, *argv, cwd=TOP):
 
 def typescript(s, work):
     tests = sorted(TYPESCRIPT.glob("test/*.test.mjs"))
-    return [(t.name, run(s, "node", "--test", t)) for t in tests]
+    return [(t.name, run(s, "node", "--experimental-websocket", "--test", t)) for t in tests]
 
 
 def python(s, work):

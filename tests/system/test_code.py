@@ -84,8 +84,13 @@ def test_cf_interpreter_syntax_error_is_an_error(s):
         r = run(b, "def f(n):\n    return 1 / n\nf(0)")
         assert r["kind"] == "error" and r["error"]["name"] == "ZeroDivisionError", r
         assert r["error"]["message"] == "division by zero" and r["exit_code"] is None, r
+        assert r["error"]["line_number"] == 2, r
         trace = "\n".join(r["error"]["traceback"])
         assert "return 1 / n" in trace and "line 3" in trace and "berth" not in trace, trace
+        assert run(b, "1\ndef g(:\n pass")["error"]["line_number"] == 2
+        r = run(b, "\n\nimport json\njson.loads('{')")  # it is raised elsewhere: the line of this run counts
+        assert r["error"]["line_number"] == 4, r
+        assert "line_number" not in run(b, "import os\nos._exit(3)")["error"]
 
 
 @only("crun")
@@ -144,6 +149,8 @@ class Rich:
     def _repr_markdown_(self): return '# m'
     def _repr_latex_(self): return '$l$'
     def _repr_json_(self): return {{'j': 1}}
+    def _repr_javascript_(self): return 'alert(1)'
+    def _repr_data_(self): return {{'column': [1, 2]}}
     def __repr__(self): return 'rich'
 class Broken(Rich):
     def _repr_html_(self): raise ValueError
@@ -153,7 +160,7 @@ display({{'application/vnd.plotly.v1+json': {{'data': []}}, 'text/plain': 'plot'
 Broken()"""))
         rich, chart, broken = r["results"]
         assert rich == {"text": "rich", "html": "<b>h</b>", "png": PNG, "jpeg": PNG, "svg": "<svg/>", "markdown": "# m",
-                        "latex": "$l$", "json": {"j": 1}, "main": False}, rich
+                        "latex": "$l$", "json": {"j": 1}, "javascript": "alert(1)", "data": {"column": [1, 2]}, "main": False}, rich
         assert chart == {"text": "plot", "chart": {"data": []}, "main": False}, chart
         assert broken["main"] and "html" not in broken and "svg" not in broken and broken["png"] == PNG, broken
 
@@ -177,10 +184,21 @@ plt.show = backend.show
 """
 
 
+# The same of pandas.
+PANDAS = r"""
+pandas = sys.modules["pandas"] = types.ModuleType("pandas")
+class DataFrame:
+    def to_dict(self, orient): assert orient == 'list'; return {'a': [1, 2]}
+pandas.DataFrame = DataFrame
+"""
+
+
 @only("crun")
-def test_figures_become_pictures(s):
+def test_figures_become_pictures_and_tables_data(s):
     with python(s) as b:
         ok(run(b, MATPLOTLIB))
+        ok(run(b, PANDAS))
+        assert ok(run(b, "sys.modules['pandas'].DataFrame()"))["results"][0]["data"] == {"a": [1, 2]}
         r = ok(run(b, "import matplotlib.pyplot as plt\nplt.figure(1); plt.show(); print('shown')\nplt.figure(2)\nNone"))
         assert [x.get("png") for x in r["results"]] == [PNG, PNG], r
         assert ok(run(b, "1"))["results"] == [{"text": "1", "main": True}]
@@ -528,6 +546,7 @@ def test_cf_interpreter_javascript_errors_have_their_own_names(s):
             trace = "\n".join(r["error"]["traceback"])
             assert "berth" not in trace and "node:" not in trace, trace
             assert name == "Error" or ":2:" in trace, trace
+            assert r["error"].get("line_number") == (None if name == "Error" else 2), r  # a number was thrown from nowhere
         r = ok(js("setTimeout(() => { throw new Error('late') }, 1); await new Promise(go => setTimeout(go, 300)); 1"))
         assert "late" in r["stderr"] and r["results"], r
 
@@ -556,6 +575,9 @@ def test_javascript_results_in_formats(s):
                    language="javascript"))
         one, two = r["results"]
         assert one == {"text": "t", "html": "<b>", "png": PNG, "main": False}, one
+        r = ok(run(b, "await display({ 'application/javascript': 'f()', 'application/vnd.berth.data+json': { a: [1] } }, { raw: true })",
+                   language="javascript"))
+        assert r["results"] == [{"javascript": "f()", "data": {"a": [1]}, "main": False}], r
         assert two["markdown"] == "# m" and two["chart"] == {"d": 1} and two["main"], two
         r = ok(run(b, "const me = {}; me.me = me; me", language="javascript"))
         assert "Circular" in r["results"][0]["text"] and "json" not in r["results"][0], r

@@ -12,11 +12,14 @@ from .code import CodeContext, Execution
 from .errors import *  # noqa: F401,F403
 from .exec import ExecResult
 from .files import FileInfo
+from .images import Images
 from .policies import Policies
 from .process import Process
+from .recovery import RecoveryError, with_sandbox_recovery
 from .sandbox import Sandbox, Session, get_sandbox, list_sandboxes
 from .secrets import Secrets
+from .terminal import Terminal, Terminals
 
 __version__ = "0.1.0"
-__all__ = ["Berth", "CodeContext", "ExecResult", "Execution", "FileInfo", "Policies", "Process", "Sandbox", "Secrets", "Session",
-           "get_sandbox", "list_sandboxes"]
+__all__ = ["Berth", "CodeContext", "ExecResult", "Execution", "FileInfo", "Images", "Policies", "Process", "RecoveryError", "Sandbox",
+           "Secrets", "Session", "Terminal", "Terminals", "get_sandbox", "list_sandboxes", "with_sandbox_recovery"]

@@ -18,6 +18,7 @@ from .errors import BerthError, ConflictError, InvalidError, NotFoundError, NotY
 from .exec import ExecResult, Stream
 from .files import FileInfo, Files
 from .process import Process
+from .terminal import Terminals
 
 WORKSPACE = "/workspace"
 DELETE_POLL, DELETE_WAIT = 0.5, 120.0
@@ -146,6 +147,11 @@ class Workspace:
     @property
     def files(self) -> Files:
         return Files(self.client, self._base())
+
+    @property
+    def terminals(self) -> Terminals:
+        """Commands on a pty: to see, and to type into."""
+        return Terminals(self.client, self._base())
 
     def write_file(self, path: str, content: Union[str, bytes, BinaryIO], mode: Optional[int] = None) -> FileInfo:
         return self.files.write(path, content, mode)
@@ -438,6 +444,31 @@ class Sandbox(Workspace):
     def sleep(self) -> wire.Sandbox:
         """End its processes and keep its files; whatever uses it wakes it. The record."""
         return self._rest("sleep")
+
+    def recover(self) -> Dict[str, str]:
+        """If it failed: one whose files are kept is woken, and what ran in it is lost; of any other, and of one that is gone, everything
+        is lost, and the next use makes a new one. `how`: there, woken or new; `lost`: nothing, processes or everything; `why`. One that
+        was named by its id cannot be made anew: NotFoundError."""
+        made = self._path
+        record = {"state": "gone", "reason": "it is gone"}
+        try:
+            if made or self.id:
+                record = self.client.json("GET", made or "/v1/sandboxes/" + urllib.parse.quote(self.id, safe=""))
+        except NotFoundError:
+            pass
+        failure = record.get("last_failure") or {}
+        if record["state"] == "failed" and failure.get("files_kept"):
+            self.wake()
+            return {"how": "woken", "lost": "processes", "why": failure["why"]}
+        if record["state"] not in ("failed", "deleting", "gone"):
+            return {"how": "there", "lost": "nothing", "why": ""}
+        why = failure.get("why") or record.get("reason") or "it is gone"
+        if self._identity is None and self.id.startswith("sb_"):
+            raise NotFoundError(f"{self.id} cannot be brought back: {why}", code="not_found", status=404,
+                                remediation="Name a sandbox by a name of yours: a new one can be made of that.")
+        with self._lock:
+            self._path, self._has_shell = None, False
+        return {"how": "new", "lost": "everything" if made or record["state"] != "gone" else "nothing", "why": why}
 
     def _rest(self, verb):
         record = self.client.json("POST", f"{self._known()}/{verb}", key=random_id(verb + "_"))

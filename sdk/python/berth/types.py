@@ -600,6 +600,7 @@ CodeOutput = TypedDict('CodeOutput', {
     'javascript': str,
     'json': Any,
     'chart': Any,
+    'data': Any,
     'truncated': bool,
     'main': bool,
 }, total=False)
@@ -608,6 +609,7 @@ CodeError = TypedDict('CodeError', {
     'name': str,
     'message': str,
     'traceback': List[str],
+    'line_number': int,
 }, total=False)
 
 CodeEnd = TypedDict('CodeEnd', {

@@ -260,7 +260,7 @@ class Methods(WithBox):
         r = self.box.run_code('import os\nprint("out"); os.system("echo child"); x + 1', context=context)
         self.assertEqual((r.kind, r.stdout, r.text), ("ok", "out\nchild\n", "21"))
         wrong = self.box.run_code("def (:", context=context)
-        self.assertEqual((wrong.kind, wrong.error["name"]), ("error", "SyntaxError"))
+        self.assertEqual((wrong.kind, wrong.error["name"], wrong.error["line_number"]), ("error", "SyntaxError", 1))
         self.assertEqual([n for n, _ in self.box.run_code_stream("print(1)", context=context)], ["stdout", "end"])
         self.assertIn(context.id, [c.id for c in self.box.list_code_contexts()])
         self.box.delete_code_context(context)

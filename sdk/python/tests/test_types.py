@@ -8,7 +8,8 @@ import berth
 from berth import files
 
 HERE = pathlib.Path(__file__).resolve().parent.parent
-CLASSES = [berth.Berth, berth.Execution, berth.ExecResult, berth.Process, berth.Sandbox, berth.Secrets, berth.Session, files.Files]
+CLASSES = [berth.Berth, berth.Execution, berth.ExecResult, berth.Images, berth.Process, berth.Sandbox, berth.Secrets, berth.Session,
+           berth.Terminal, berth.Terminals, files.Files]
 
 
 def functions(cls):

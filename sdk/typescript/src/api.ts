@@ -757,6 +757,8 @@ export interface CodeOutput {
   json?: unknown;
   /** A Plotly or Vega-Lite chart, as JSON. */
   chart?: unknown;
+  /** A table as its columns, `{name: [values]}`, or what the value says its data are. */
+  data?: unknown;
   /** Its text was longer than 256 KiB. */
   truncated?: boolean;
   /** It is the value of the last line. */
@@ -767,6 +769,8 @@ export interface CodeError {
   name: string;
   message: string;
   traceback: string[];
+  /** The line of the code of this run that it was in, from 1, if that is known. */
+  line_number?: number;
 }
 
 export interface CodeEnd {

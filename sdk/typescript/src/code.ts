@@ -1,5 +1,5 @@
 /** Code contexts. */
-import type { Context } from './api.js';
+import type { CodeError as WireError, Context } from './api.js';
 import { dataOf, randomId } from './bytes.js';
 import { Berth } from './client.js';
 import { ConnectionError, errorFrom } from './errors.js';
@@ -39,6 +39,8 @@ export interface CodeError {
   name: string;
   message: string;
   traceback: string[];
+  /** The line of the code that was run, from 1, if it is known. */
+  lineNumber?: number;
 }
 
 export interface RunCodeOptions {
@@ -71,6 +73,10 @@ export type CodeEvent =
 const ALIASES: Record<string, Language> = { python3: 'python', js: 'javascript', node: 'javascript', ts: 'typescript' };
 
 const contextOf = (c: Context): CodeContext => ({ id: c.id, language: c.language, cwd: c.cwd, createdAt: new Date(c.created_at) });
+
+function errorOf({ line_number, ...rest }: WireError): CodeError {
+  return line_number === undefined ? rest : { ...rest, lineNumber: line_number };
+}
 
 function languageOf(given: string | undefined): string {
   return ALIASES[given ?? 'python'] ?? given ?? 'python';
@@ -112,7 +118,7 @@ export class Code {
       if (e.event === 'stdout' || e.event === 'stderr') {
         yield { type: e.event, text: decoders[e.event].decode(dataOf(data), { stream: true }), timestamp };
       } else if (e.event === 'result') yield { type: 'result', result: data, timestamp };
-      else if (e.event === 'error_output') yield { type: 'error', error: data, timestamp };
+      else if (e.event === 'error_output') yield { type: 'error', error: errorOf(data), timestamp };
       else if (e.event === 'error') throw errorFrom(data, 500);
       else if (e.event === 'end') {
         yield { type: 'end', kind: data.kind, timestamp };

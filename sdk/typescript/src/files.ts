@@ -1,9 +1,9 @@
 /** Files of a sandbox, in the seed's words. */
-import type { FileEntry } from './api.js';
+import type { FileChange, FileEntry } from './api.js';
 import { asText, concat, fromBase64, randomId, toBase64 } from './bytes.js';
 import { Berth, aborted } from './client.js';
-import { ConnectionError, FileNotFoundError, IsDirectoryError, NotFoundError } from './errors.js';
-import { parseSSEStream } from './sse.js';
+import { BusyError, ConnectionError, FileNotFoundError, IsDirectoryError, NotFoundError } from './errors.js';
+import { parseSSEStream, readEvents } from './sse.js';
 
 export type Entry = FileEntry;
 
@@ -210,6 +210,34 @@ export class Files {
   async move(from: string, to: string) {
     await this.client.json('POST', `${this.base}/files/move`, { json: { from, to, overwrite: true }, key: randomId('mv_') });
     return { success: true as const, path: from, newPath: to, timestamp: stamp() };
+  }
+
+  /** A tar of everything below `path`, as it comes; one that breaks off throws. */
+  async packTree(path: string, options: { signal?: AbortSignal } = {}): Promise<ReadableStream<Uint8Array>> {
+    const answer = await this.client.send('GET', `${this.base}/files/tar`, { query: { path }, ...options });
+    if (answer.body === null) throw new ConnectionError({ code: 'connection', message: 'an answer without a body' });
+    return answer.body;
+  }
+
+  /** Unpack a tar below `path`; how many entries it had. What was unpacked before a failure stays. */
+  async unpackTree(path: string, tar: Uint8Array | Blob | ReadableStream<Uint8Array>): Promise<number> {
+    return (await this.client.json<{ entries: number }>('PUT', `${this.base}/files/tar`, { query: { path }, body: tar as BodyInit,
+      key: randomId('tar_'), headers: { 'Content-Type': 'application/x-tar' } })).entries;
+  }
+
+  /** Changes below `path` as they happen, until the loop over them is left. `onWatching`: from now on nothing is missed. */
+  async *watch(path: string, options: { recursive?: boolean; signal?: AbortSignal; onWatching?: () => void } = {}): AsyncGenerator<FileChange> {
+    const answer = await this.client.send('GET', `${this.base}/files/watch`, { query: { path, recursive: options.recursive ?? true },
+      headers: { Accept: 'text/event-stream' }, ...(options.signal ? { signal: options.signal } : {}) });
+    if (answer.body === null) throw new ConnectionError({ code: 'connection', message: 'an answer without a body' });
+    for await (const e of readEvents(answer.body)) {
+      if (e.event === 'watching') options.onWatching?.();
+      else if (e.event === 'change') yield JSON.parse(e.data);
+      else if (e.event === 'overflow') {
+        throw new BusyError({ code: 'busy', message: `more changed below ${path} than could be told`, remediation: 'List it again.' });
+      }
+    }
+    throw new ConnectionError({ code: 'connection', message: `watching ${path} broke off`, remediation: 'List it again, and watch on.' });
   }
 
   async list(path: string, options: { recursive?: boolean; includeHidden?: boolean } = {}) {

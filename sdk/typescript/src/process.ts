@@ -15,6 +15,8 @@ export interface ProcessOptions {
   cwd?: string;
   env?: Record<string, string>;
   timeout?: number;
+  /** It waits for what `write` gives it; without, it reads nothing. */
+  stdin?: boolean;
   /** Of what `onOutput` and `getLogs` tell: text, or `base64`. */
   encoding?: Encoding | 'utf-8';
   /**
@@ -106,6 +108,12 @@ export class Process {
     return logs(this.client, this.base, this.id, checkedEncoding(options.encoding ?? this.encoding));
   }
 
+  /** Bytes to its standard input, of one that was started with `stdin`; `end`: they are the last. */
+  async write(data: string | Uint8Array, options: { end?: boolean } = {}): Promise<void> {
+    await this.client.json('POST', this.#path('/stdin'), { query: { end: options.end || undefined }, body: data as BodyInit,
+      headers: { 'Content-Type': 'application/octet-stream' } });
+  }
+
   async waitForExit(timeout?: number): Promise<{ exitCode: number | null }> {
     const e = await this.#wait({ for: 'exit', timeout_ms: timeout });
     return { exitCode: e.exit_code ?? null };
@@ -192,6 +200,7 @@ export async function startProcess(client: Berth, base: string, command: string,
   if (options.cwd !== undefined) json.cwd = options.cwd;
   if (options.env !== undefined) json.env = options.env;
   if (options.timeout !== undefined) json.timeout_ms = options.timeout;
+  if (options.stdin) json.stdin_open = true;
   let process: Process;
   try {
     process = new Process(await client.json<ExecRecord>('POST', `${base}/exec`, { json, key: randomId('start_') }), client, base, encoding);

@@ -8,6 +8,7 @@ import { ExecOptions, ExecRecord, ExecResult, OutputEvent, askOf, checkedEncodin
 import { FileContent, Files } from './files.js';
 import { Process, ProcessOptions, killProcess, killProcesses, logEvents, logs, startProcess } from './process.js';
 import { writeEvents } from './sse.js';
+import { Terminals } from './terminal.js';
 
 /**
  * Of one that is there, `sleepAfter`, `keepAlive`, `labels` and the variables of `env` are changed if they differ; `image`, `runtime`,
@@ -53,6 +54,14 @@ export interface SessionOptions {
 
 export type SandboxRecord = Api.Sandbox;
 export type Receipt = Api.Gone;
+
+/** What was done about a sandbox that failed, and what is lost by that. */
+export interface Recovered {
+  /** `there`: it had not failed; `woken`, with its files; `new`: a new one is made by the next use. */
+  how: 'there' | 'woken' | 'new' | 'unknown';
+  lost: 'nothing' | 'processes' | 'everything' | 'unknown';
+  why: string;
+}
 
 export const WORKSPACE = '/workspace';
 const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
@@ -201,6 +210,11 @@ export abstract class Workspace {
 
   async files(): Promise<Files> {
     return new Files(this.client, await this.base());
+  }
+
+  /** Commands on a pty: to see, and to type into. */
+  async terminals(): Promise<Terminals> {
+    return new Terminals(this.client, await this.base());
   }
 
   async mkdir(path: string, options: { recursive?: boolean } = {}) {
@@ -550,6 +564,39 @@ export class Sandbox extends Workspace {
   /** End its processes and keep its files; whatever uses it wakes it. */
   async sleep(): Promise<SandboxRecord> {
     return this.#rest('sleep');
+  }
+
+  /**
+   * If it failed: one whose files are kept is woken, and what ran in it is lost; of any other, and of one that is gone, everything is
+   * lost, and the next use makes a new one. One that was named by its id cannot be made anew: NotFoundError.
+   */
+  async recover(): Promise<Recovered> {
+    const made = await this.#there?.catch(() => undefined);
+    const record = await this.#record(made?.id ?? this.id);
+    if (record?.state === 'failed' && record.last_failure?.files_kept) {
+      await this.wake();
+      return { how: 'woken', lost: 'processes', why: record.last_failure.why ?? record.reason };
+    }
+    if (record !== null && !['failed', 'deleting', 'gone'].includes(record.state)) return { how: 'there', lost: 'nothing', why: '' };
+    const why = record === null ? 'it is gone' : record.last_failure?.why ?? record.reason;
+    if (this.id.startsWith('sb_') && this.#identity === undefined) {
+      throw new NotFoundError({ code: 'not_found', message: `${this.id} cannot be brought back: ${why}`,
+        remediation: 'Name a sandbox by a name of yours: a new one can be made of that.' }, 404);
+    }
+    this.#there = undefined;
+    this.#shell = undefined;
+    return { how: 'new', lost: made === undefined && record === null ? 'nothing' : 'everything', why };
+  }
+
+  /** Null if there is none; nothing is made for that. */
+  async #record(id: string): Promise<SandboxRecord | null> {
+    if (id === '') return null;
+    try {
+      return await this.client.json<SandboxRecord>('GET', `/v1/sandboxes/${encodeURIComponent(id)}`);
+    } catch (error) {
+      if (error instanceof NotFoundError) return null;
+      throw error;
+    }
   }
 
   async #rest(verb: 'wake' | 'sleep'): Promise<SandboxRecord> {

@@ -400,7 +400,10 @@ test('code: contexts, results, errors, streams', async () => {
   const unknown = await box.runCode('x', { context: other });
   assert.equal(unknown.error.name, 'NameError');
   const wrong = await box.runCode('def (:', { context: py });
-  assert.deepEqual([wrong.kind, wrong.error.name], ['error', 'SyntaxError']);
+  assert.deepEqual([wrong.kind, wrong.error.name, wrong.error.lineNumber], ['error', 'SyntaxError', 1]);
+  assert.equal((await box.runCode('const a = 1;\n\nnull.x', { language: 'js' })).error.lineNumber, 3);
+  const shown = await box.runCode("display({'application/vnd.berth.data+json': {'a': [1]}, 'application/javascript': 'f()'}, raw=True)");
+  assert.deepEqual([shown.results[0].data, shown.results[0].javascript], [{ a: [1] }, 'f()']);
   const js = await box.runCode('const v = await Promise.resolve(6); v * 7', { language: 'javascript' });
   assert.equal(js.results.at(-1).text, '42');
   const events = await all(parseSSEStream(await box.runCodeStream('print("streamed")', { context: py })));

@@ -8,7 +8,7 @@
 static const char *const texts[] = { "text", "html", "png", "jpeg",
 				     "svg", "markdown", "latex", "javascript" };
 /* Those that are JSON, which comes as text: if it is none, only that format is missing. */
-static const char *const values[] = { "json", "chart" };
+static const char *const values[] = { "json", "chart", "data" };
 
 static bool is_one_line(const char *s)
 {
@@ -56,6 +56,7 @@ static void add_error(const struct json *note, struct buf *out)
 {
 	const struct json *lines = json_get(note, "traceback");
 	const char *name = json_get_str(note, "name");
+	int64_t line = json_get_int(note, "line_number");
 	size_t len = strlen(name);
 
 	json_open(out, '{');
@@ -68,7 +69,10 @@ static void add_error(const struct json *note, struct buf *out)
 			buf_adds(out, ",");
 		json_add_string(out, json_text(json_at(lines, i)));
 	}
-	buf_adds(out, "]}");
+	buf_adds(out, "]");
+	if (line > 0)
+		json_int(out, "line_number", line);
+	buf_adds(out, "}");
 }
 
 static void free_note(struct json **note)
