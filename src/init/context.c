@@ -21,7 +21,8 @@ static void say_ended(struct peer *p)
 		return; /* it left first */
 }
 
-static int become_holder(struct peer *p, const struct context_request *q, int hub, struct err *e)
+static int become_holder(struct peer *p, const struct context_request *q, struct hub *hub,
+			 struct err *e)
 {
 	struct holder h;
 
@@ -32,7 +33,7 @@ static int become_holder(struct peer *p, const struct context_request *q, int hu
 	return 0;
 }
 
-static int take_name(const char *name, int hub, bool *taken, struct err *e)
+static int take_name(const char *name, struct hub *hub, bool *taken, struct err *e)
 {
 	struct hub_packet p = { .word = HUB_TAKE };
 	enum hub_word answer;
@@ -46,7 +47,7 @@ static int take_name(const char *name, int hub, bool *taken, struct err *e)
 }
 
 /* 1: a holder answers for it now; 0: try again; -1: it is refused. */
-static int try_once(struct peer *p, const struct context_request *q, int hub, struct err *e)
+static int try_once(struct peer *p, const struct context_request *q, struct hub *hub, struct err *e)
 {
 	cleanup(close_fd) int to = -1;
 	struct handover h = { q->verb, q->timeout_ms };
@@ -88,7 +89,7 @@ bool context_is_end(const struct frame *request)
 	return context_request_decode(request->payload, &q, &e) == 0 && q.verb == CONTEXT_END;
 }
 
-void context_serve(struct peer *p, const struct frame *request, int hub)
+void context_serve(struct peer *p, const struct frame *request, struct hub *hub)
 {
 	cleanup(context_request_done) struct context_request q = { 0 };
 	struct err e;

@@ -6,7 +6,8 @@
  */
 #pragma once
 
+#include "init/hub.h"
 #include "init/peer.h"
 
-void context_serve(struct peer *p, const struct frame *request, int hub);
+void context_serve(struct peer *p, const struct frame *request, struct hub *hub);
 bool context_is_end(const struct frame *request); /* and not a run */

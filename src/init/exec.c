@@ -37,7 +37,7 @@ enum phase {
 
 struct exec {
 	char id[EXEC_ID_SIZE]; /* empty: it belongs to its connection */
-	int hub;
+	struct hub *hub;
 	struct command cmd;
 	struct tree tree;
 	struct shell_link link; /* if it runs in a shell: instead of a process and a tree of ours */
@@ -132,8 +132,8 @@ static bool has_left(const struct exec *x)
 static void begin_drain(struct exec *x)
 {
 	/* Before the end is told: what starts after it is told that this runs beside it. */
-	if (x->hub >= 0 && !x->whole && has_left(x))
-		(void)!hub_send(x->hub, &(struct hub_packet){ .word = HUB_ENDED }, -1);
+	if (!x->whole && has_left(x))
+		(void)!hub_send(x->hub->fd, &(struct hub_packet){ .word = HUB_ENDED }, -1);
 	outlet_drain(&x->out);
 	x->deadline_us = 0;
 	x->phase = PHASE_ENDED;
@@ -480,10 +480,10 @@ static void on_hub(struct exec *x)
 {
 	struct hub_packet p;
 	int fd = -1;
-	int n = hub_receive(x->hub, &p, &fd);
+	int n = hub_take(x->hub, &p, &fd);
 
 	if (n < 0)
-		fd_end(&x->hub);
+		fd_end(&x->hub->fd);
 	else if (n > 0 && p.word == HUB_KILL_LEFT && fd >= 0)
 		kill_left(x, p.attach.id[0], fd);
 	else if (n > 0 && p.word == HUB_GIVE && fd >= 0 && x->phase == PHASE_LEFT)
@@ -524,7 +524,7 @@ static void prepare(const struct exec *x, struct pollfd fds[SLOT_COUNT])
 	const struct outlet *o = &x->out;
 
 	fds[SLOT_SIGNALS] = (struct pollfd){ x->sigfd, POLLIN };
-	fds[SLOT_HUB] = (struct pollfd){ x->hub, POLLIN };
+	fds[SLOT_HUB] = (struct pollfd){ x->hub->fd, POLLIN };
 	fds[SLOT_PEER] = (struct pollfd){ o->peer->fd, want(can_take(x), POLLIN) };
 	fds[SLOT_PEER].events |= want(peer_busy(o->peer), POLLOUT);
 	fds[SLOT_IN] = (struct pollfd){ x->feed.len > 0 ? x->cmd.in : -1, POLLOUT };
@@ -542,6 +542,8 @@ static int timeout_ms(const struct exec *x)
 {
 	uint64_t now = now_us(), left_ms;
 
+	if (hub_holds(x->hub))
+		return 0;
 	if (x->link.input)
 		return INPUT_US / 1000;
 	if (x->phase == PHASE_LEFT && !in_shell(x) && !tree_on_linux(&x->tree))
@@ -624,7 +626,7 @@ static void turn(struct exec *x)
 		open_input(x);
 	if (fds[SLOT_SHELL].revents)
 		hear_shell(x, 0);
-	if (fds[SLOT_HUB].revents)
+	if (fds[SLOT_HUB].revents || hub_holds(x->hub))
 		on_hub(x);
 	if (fds[SLOT_SIGNALS].revents)
 		on_signals(x);
@@ -696,7 +698,7 @@ static int start(struct exec *x, struct peer *peer, const struct frame *request,
 	return 0;
 }
 
-void exec_serve(struct peer *p, const struct frame *request, int hub)
+void exec_serve(struct peer *p, const struct frame *request, struct hub *hub)
 {
 	struct exec x = { .feed = buf_make(FEED_MAX + FRAME_PAYLOAD_MAX + 1),
 			  .hub = hub,
@@ -723,7 +725,7 @@ void exec_serve(struct peer *p, const struct frame *request, int hub)
 	outlet_close(&x.out);
 }
 
-void exec_attach_serve(struct peer *p, const struct frame *request, int hub)
+void exec_attach_serve(struct peer *p, const struct frame *request, struct hub *hub)
 {
 	struct hub_packet packet = { .word = HUB_GIVE };
 	enum hub_word answer;

@@ -105,7 +105,7 @@ static void linger(struct peer *p)
 	}
 }
 
-void files_serve(struct peer *p, const struct frame *request, int hub)
+void files_serve(struct peer *p, const struct frame *request, struct hub *hub)
 {
 	struct file_op op = { .peer = p, .batch = buf_make(FRAME_PAYLOAD_MAX * 2) };
 	cleanup(buf_done) struct buf record = buf_make(4096);

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "init/hub.h"
 #include "init/peer.h"
 
-void files_serve(struct peer *p, const struct frame *request, int hub);
+void files_serve(struct peer *p, const struct frame *request, struct hub *hub);

@@ -18,7 +18,7 @@ int handover_name(const char *id, char ret[EXEC_ID_SIZE], struct err *e)
 	return 0;
 }
 
-enum hub_word handover_reach(int hub, const char *name, int *to)
+enum hub_word handover_reach(struct hub *hub, const char *name, int *to)
 {
 	struct hub_packet p = { .word = HUB_GIVE };
 	enum hub_word answer;

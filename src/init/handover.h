@@ -28,7 +28,7 @@ enum handover_word {
 must_check int handover_name(const char *id, char ret[EXEC_ID_SIZE], struct err *e);
 
 /* HUB_YES: a connection to the holder in *to; HUB_NO: there is none. */
-enum hub_word handover_reach(int hub, const char *name, int *to);
+enum hub_word handover_reach(struct hub *hub, const char *name, int *to);
 
 /* Give the connection `conn`, which stays ours too, and wait for the word. */
 enum handover_word handover_give(int to, const struct handover *h, int conn);

@@ -300,7 +300,7 @@ static void close_late(void *data, int fd)
 static void leave(struct holder *h)
 {
 	hub_leave(h->hub, close_late, NULL);
-	fd_end(&h->hub);
+	fd_end(&h->hub->fd);
 }
 
 static void delete_context(struct holder *h, int conn)
@@ -352,8 +352,8 @@ static void take_in(struct holder *h)
 	struct hub_packet p;
 	int from = -1;
 
-	if (hub_receive(h->hub, &p, &from) < 0)
-		fd_end(&h->hub);
+	if (hub_take(h->hub, &p, &from) < 0)
+		fd_end(&h->hub->fd);
 	if (from < 0)
 		return;
 	if (h->phase == HOLDER_IDLE || wants_end(from)) {
@@ -408,7 +408,7 @@ static void on_interpreter_end(struct holder *h)
 
 static void step(struct holder *h)
 {
-	if (h->ended && (h->hub >= 0 || h->phase == HOLDER_RUNNING))
+	if (h->ended && (h->hub->fd >= 0 || h->phase == HOLDER_RUNNING))
 		on_interpreter_end(h);
 	if (h->peer.fd >= 0 && peer_flush(&h->peer) < 0)
 		peer_left(h);
@@ -431,7 +431,7 @@ static void prepare(const struct holder *h, struct pollfd fds[SLOT_COUNT])
 	bool busy = h->peer.fd >= 0 && peer_busy(&h->peer);
 
 	fds[SLOT_SIGNALS] = (struct pollfd){ h->sigfd, POLLIN, 0 };
-	fds[SLOT_HUB] = (struct pollfd){ h->hub, POLLIN, 0 };
+	fds[SLOT_HUB] = (struct pollfd){ h->hub->fd, POLLIN, 0 };
 	fds[SLOT_PEER] = (struct pollfd){ h->peer.fd, POLLIN, 0 };
 	fds[SLOT_PEER].events |= busy ? POLLOUT : 0;
 	fds[SLOT_FEED] = (struct pollfd){ h->feed.len > 0 ? h->interpreter.requests : -1, POLLOUT,
@@ -485,7 +485,7 @@ static void turn(struct holder *h)
 		on_done(h);
 	if (fds[SLOT_SIGNALS].revents)
 		on_signals(h);
-	if (fds[SLOT_HUB].revents && h->hub >= 0)
+	if (fds[SLOT_HUB].revents && h->hub->fd >= 0)
 		take_in(h);
 	if (h->deadline_us != 0 && now_us() >= h->deadline_us)
 		on_deadline(h);
@@ -503,7 +503,7 @@ static int watch_children(struct holder *h, struct err *e)
 	return h->sigfd < 0 ? err_sys(e, errno, "signalfd") : 0;
 }
 
-int holder_open(struct holder *h, const struct context_request *q, int hub, struct err *e)
+int holder_open(struct holder *h, const struct context_request *q, struct hub *hub, struct err *e)
 {
 	*h = (struct holder){ .hub = hub,
 			      .sigfd = -1,
@@ -535,7 +535,7 @@ void holder_close(struct holder *h)
 {
 	for (size_t i = 0; i < h->waiting_len; i++)
 		fd_end(&h->waiting[i]); /* its process tries again, with another holder */
-	fd_end(&h->hub);
+	fd_end(&h->hub->fd);
 	fd_end(&h->sigfd);
 	interpreter_close(&h->interpreter);
 	peer_close(&h->peer);

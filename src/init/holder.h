@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "init/hub.h"
 #include "init/interpreter.h"
 #include "init/peer.h"
 
@@ -31,7 +32,7 @@ struct holder_stream {
 struct holder {
 	struct interpreter interpreter;
 	struct tree tree;
-	int hub; /* where connections come from; -1: it has left, and its name is free */
+	struct hub *hub; /* where connections come from; closed: it has left, its name is free */
 	int sigfd;
 	bool childless;
 	bool ended; /* the interpreter is gone: say so, and end */
@@ -51,7 +52,7 @@ struct holder {
 };
 
 /* Takes the hub, at which it has the context's name; also if it fails. */
-must_check int holder_open(struct holder *h, const struct context_request *q, int hub,
+must_check int holder_open(struct holder *h, const struct context_request *q, struct hub *hub,
 			   struct err *e);
 void holder_run(struct holder *h, int conn, uint64_t timeout_ms); /* until the context is gone */
 void holder_close(struct holder *h);

@@ -73,36 +73,74 @@ int hub_receive(int hub, struct hub_packet *ret, int *fd)
 	return 1;
 }
 
-enum hub_word hub_ask(int hub, const struct hub_packet *p, int fd)
+bool hub_holds(const struct hub *h)
 {
-	struct hub_packet answer;
-	int n, none = -1;
-
-	if (hub_send(hub, p, fd) < 0)
-		return HUB_NONE;
-	while ((n = hub_receive(hub, &answer, &none)) == 0) {
-		struct pollfd wait = { hub, POLLIN, 0 };
-
-		if (poll(&wait, 1, ASK_MS) == 0)
-			return HUB_NONE;
-	}
-	close_fd(&none); /* none comes with an answer */
-	return n < 0 ? HUB_NONE : answer.word;
+	return h->held_len > 0;
 }
 
-void hub_leave(int hub, void (*late)(void *data, int fd), void *data)
+int hub_take(struct hub *h, struct hub_packet *ret, int *fd)
+{
+	if (h->held_len == 0)
+		return hub_receive(h->fd, ret, fd);
+	*ret = h->held[0].packet;
+	*fd = h->held[0].fd;
+	memmove(h->held, h->held + 1, --h->held_len * sizeof(h->held[0]));
+	return 1;
+}
+
+/* For hub_take(). An answer that comes too late to be of use is none of it. */
+static void hold(struct hub *h, const struct hub_packet *p, int fd)
+{
+	if (p->number != 0 || h->held_len == HUB_HELD_MAX) {
+		close_fd(&fd); /* the process that sent it sees that it was not taken */
+		return;
+	}
+	h->held[h->held_len].packet = *p;
+	h->held[h->held_len++].fd = fd;
+}
+
+static int ask(struct hub *h, struct hub_packet *p, int fd)
+{
+	if (++h->number == 0)
+		h->number = 1;
+	p->number = h->number;
+	return hub_send(h->fd, p, fd);
+}
+
+enum hub_word hub_ask(struct hub *h, struct hub_packet *p, int fd)
+{
+	if (ask(h, p, fd) < 0)
+		return HUB_NONE;
+	for (;;) {
+		struct pollfd wait = { h->fd, POLLIN, 0 };
+		struct hub_packet got;
+		int with = -1, n = hub_receive(h->fd, &got, &with);
+
+		if (n > 0 && got.number == h->number) {
+			close_fd(&with); /* none comes with an answer */
+			p->asked = got.asked;
+			return got.word;
+		}
+		if (n > 0)
+			hold(h, &got, with);
+		if (n < 0 || (n == 0 && poll(&wait, 1, ASK_MS) == 0))
+			return HUB_NONE;
+	}
+}
+
+void hub_leave(struct hub *h, void (*late)(void *data, int fd), void *data)
 {
 	struct hub_packet p = { .word = HUB_LEAVE };
 	int n, fd;
 
-	if (hub < 0 || hub_send(hub, &p, -1) < 0)
+	if (h->fd < 0 || ask(h, &p, -1) < 0)
 		return;
 	do {
-		struct pollfd wait = { hub, POLLIN, 0 };
+		struct pollfd wait = { h->fd, POLLIN, 0 };
 
 		fd = -1;
-		n = poll(&wait, 1, LEAVE_MS) > 0 ? hub_receive(hub, &p, &fd) : -1;
+		n = hub_holds(h) || poll(&wait, 1, LEAVE_MS) > 0 ? hub_take(h, &p, &fd) : -1;
 		if (fd >= 0)
 			late(data, fd);
-	} while (n >= 0 && p.word != HUB_YES);
+	} while (n >= 0 && (n == 0 || p.number != h->number));
 }

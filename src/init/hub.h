@@ -9,10 +9,13 @@
  *                                           execs that have ended left
  *   operation -> pid 1   LEAVE              I run nothing any more: the name is free
  *   operation -> pid 1   ENDED              my exec has ended; I stay for what it left. No answer
- *   operation -> pid 1   NO_SUBREAPER       as tree_lacks_subreaper() says. No answer
- *   pid 1 -> operation   YES | BESIDE | NO | TORN | BUSY   the answer to each
+ *   operation -> pid 1   SUBREAPER | NO_SUBREAPER   as tree_lacks_subreaper() says. No answer
+ *   pid 1 -> operation   YES | BESIDE | NO | TORN | BUSY | UNSEEN   the answer to each
  *   pid 1 -> operation   GIVE               a connection for you
  *   pid 1 -> operation   KILL_LEFT          kill it, then say how many there were: a u32
+ *
+ * A question has a number, and its answer the same one: what pid 1 sends on its own
+ * account has none, and may come between the two.
  *
  * An id that was asked for in vain is spent: a TAKE of it that comes later is
  * answered NO. So "no process runs it" stays true once it was said.
@@ -29,17 +32,35 @@ enum hub_word {
 	HUB_KILL_LEFT,
 	HUB_LEAVE,
 	HUB_ENDED,
+	HUB_SUBREAPER,
 	HUB_NO_SUBREAPER,
 	HUB_YES,
 	HUB_BESIDE, /* yes; and what an exec left that has ended runs beside it */
 	HUB_NO,
-	HUB_TORN, /* none runs it; but a process that ran some exec was killed, with its record */
-	HUB_BUSY, /* it is there, but takes no more connections now */
+	HUB_TORN,   /* none runs it; but a process that ran some exec was killed, with its record */
+	HUB_BUSY,   /* it is there, but takes no more connections now */
+	HUB_UNSEEN, /* its process was killed: what it left runs or not, there is no telling */
 };
 
 struct hub_packet {
 	enum hub_word word;
+	uint32_t number; /* of a question and its answer; 0: neither */
+	uint32_t asked;  /* in the answer to KILL_LEFT: so many processes will say a number */
 	struct exec_attach attach;
+};
+
+#define HUB_HELD_MAX 16
+
+/* The end of an operation's process. */
+struct hub {
+	int fd;
+	uint32_t number; /* of the last question */
+	/* What pid 1 sent while an answer was awaited. */
+	size_t held_len;
+	struct {
+		struct hub_packet packet;
+		int fd;
+	} held[HUB_HELD_MAX];
 };
 
 must_check int hub_pair(int ret[2]);
@@ -50,11 +71,18 @@ must_check int hub_send(int hub, const struct hub_packet *p, int fd);
 /* 1: a packet, its descriptor or -1 in *fd; 0: none now; -1: the other end is gone. */
 must_check int hub_receive(int hub, struct hub_packet *ret, int *fd);
 
+/* The same for an operation's process: what was held comes first. */
+must_check int hub_take(struct hub *h, struct hub_packet *ret, int *fd);
+bool hub_holds(const struct hub *h); /* then there is no need to wait for more */
+
 /*
  * The name is free: no more connections come. Those that were on their way before pid 1
  * said so are for late(), which takes them.
  */
-void hub_leave(int hub, void (*late)(void *data, int fd), void *data);
+void hub_leave(struct hub *h, void (*late)(void *data, int fd), void *data);
 
-/* Ask pid 1 and wait for its answer, which never takes long. HUB_NONE: it is gone. */
-enum hub_word hub_ask(int hub, const struct hub_packet *p, int fd);
+/*
+ * Ask pid 1 and wait for its answer, which never takes long; p->asked is of the answer.
+ * HUB_NONE: it is gone.
+ */
+enum hub_word hub_ask(struct hub *h, struct hub_packet *p, int fd);

@@ -1,15 +1,19 @@
 /* KILL_LEFT: asks the processes of execs that have ended to kill what those left. */
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "init/exec.h"
 #include "init/hub.h"
+#include "lib/fault.h"
 
 #define KILL_LEFT_MS 25000 /* for each of them to have done it */
+#define TRIES_MAX    300   /* for one that ends just now, and for what a killed one started */
+#define TRY_WAIT_MS  10
 
 /* Each of those that were asked says how many it killed, and closes its end. */
-static int add_killed(int from, uint32_t *total)
+static int add_killed(int from, uint32_t *total, uint32_t *answers)
 {
 	uint32_t killed;
 	ssize_t n;
@@ -20,42 +24,61 @@ static int add_killed(int from, uint32_t *total)
 		if (poll(&wait, 1, KILL_LEFT_MS) == 0)
 			return -1;
 		n = recv(from, &killed, sizeof(killed), 0);
-		*total += n == (ssize_t)sizeof(killed) ? killed : 0;
+		if (n == (ssize_t)sizeof(killed)) {
+			*total += killed;
+			++*answers;
+		}
 	} while (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)));
 	return 0;
 }
 
-static int kill_left_of(struct hub_packet *ask, int hub, uint32_t *total, struct err *e)
+/* 1: all that is left was seen to end; 0: not all of them said so; -1: it will not be seen. */
+static int kill_left_once(const char *id, struct hub *hub, uint32_t *total, struct err *e)
 {
+	struct hub_packet ask = { .word = HUB_KILL_LEFT };
 	cleanup(close_fd) int from = -1;
+	uint32_t answers = 0;
+	enum hub_word word;
 	int pair[2];
-	enum hub_word answer;
 
+	memcpy(ask.attach.id, id, strlen(id) + 1);
 	if (hub_pair(pair) < 0)
 		return err_sys(e, errno, "make a socket");
 	from = pair[0];
-	ask->word = HUB_KILL_LEFT;
-	answer = hub_ask(hub, ask, pair[1]);
+	word = hub_ask(hub, &ask, pair[1]);
 	close_fd(&pair[1]);
-	if (add_killed(from, total) < 0)
+	if (add_killed(from, total, &answers) < 0)
 		return err_set(e, ERR_TIMEOUT, "what was left was not seen to end");
-	if (answer != HUB_YES)
-		return err_set(e, ERR_BUSY, "what was left cannot be reached now");
-	return 0;
+	if (word != HUB_UNSEEN)
+		return word == HUB_YES && answers == ask.asked;
+	err_set(e, ERR_CONFLICT, "a process that kept account of what was left was killed");
+	return err_reason(e, REASON_LEFT_UNKNOWN, 0);
 }
 
-void exec_kill_left_serve(struct peer *p, const struct frame *request, int hub)
+static int kill_left_of(const char *id, struct hub *hub, uint32_t *total, struct err *e)
+{
+	int n = 0;
+
+	for (int i = 0; n == 0 && i < TRIES_MAX; i++) {
+		n = kill_left_once(id, hub, total, e);
+		if (n == 0)
+			(void)poll(NULL, 0, TRY_WAIT_MS);
+	}
+	return n != 0 ? n : err_set(e, ERR_BUSY, "what was left cannot be reached now");
+}
+
+void exec_kill_left_serve(struct peer *p, const struct frame *request, struct hub *hub)
 {
 	struct reader r = reader_make(request->payload.data, request->payload.len);
 	cleanup(buf_done) struct buf frame = buf_make(64);
-	struct hub_packet ask = { 0 };
+	char id[EXEC_ID_SIZE];
 	uint32_t total = 0;
 	struct err e;
 
-	reader_str(&r, ask.attach.id, sizeof(ask.attach.id));
+	reader_str(&r, id, sizeof(id));
 	if (!reader_done(&r))
 		err_set(&e, ERR_INVALID, "an exec's id that cannot be read");
-	if (!reader_done(&r) || kill_left_of(&ask, hub, &total, &e) < 0) {
+	if (!reader_done(&r) || kill_left_of(id, hub, &total, &e) < 0) {
 		peer_refuse(p, &e);
 		return;
 	}

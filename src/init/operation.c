@@ -20,7 +20,7 @@
 #define FIRST_FRAME_MS 30000
 #define SPARE_FRAME_MS 2000 /* others wait behind it */
 
-static void hello_serve(struct peer *p, const struct frame *request, int hub)
+static void hello_serve(struct peer *p, const struct frame *request, struct hub *hub)
 {
 	cleanup(buf_done) struct buf frame = buf_make(64);
 
@@ -40,7 +40,7 @@ static bool always(const struct frame *request)
 
 /* What a connection can begin with. */
 static const struct {
-	void (*serve)(struct peer *, const struct frame *, int hub);
+	void (*serve)(struct peer *, const struct frame *, struct hub *hub);
 	bool (*is_small)(const struct frame *); /* starts no process and is over soon; or NULL */
 } verbs[FRAME_TYPE_END] = {
 	[FRAME_HELLO] = { hello_serve, always },
@@ -71,7 +71,7 @@ static int first_frame(struct peer *p, int wait_ms, struct frame *ret, struct er
 	return n;
 }
 
-void operation_run(int conn, int hub)
+void operation_run(int conn, struct hub *hub)
 {
 	cleanup(peer_close) struct peer p = { .fd = -1 };
 	struct frame f = { 0 };
@@ -87,7 +87,7 @@ void operation_run(int conn, int hub)
 		peer_refuse(&p, &e);
 }
 
-static void serve_small(int conn, int hub)
+static void serve_small(int conn, struct hub *hub)
 {
 	cleanup(peer_close) struct peer p = { .fd = -1 };
 	struct frame f;
@@ -104,13 +104,14 @@ static void serve_small(int conn, int hub)
 		peer_refuse(&p, &e);
 }
 
-void operation_run_spare(int queue, int hub)
+void operation_run_spare(int queue, struct hub *hub)
 {
-	struct hub_packet p = { .word = HUB_NO_SUBREAPER };
+	struct hub_packet p = { .word = HUB_SUBREAPER };
 	int n, conn;
 
 	if (tree_lacks_subreaper())
-		(void)!hub_send(hub, &p, -1); /* into an empty socket */
+		p.word = HUB_NO_SUBREAPER;
+	(void)!hub_send(hub->fd, &p, -1); /* into an empty socket */
 	do {
 		struct pollfd wait = { queue, POLLIN, 0 };
 

@@ -39,7 +39,7 @@ static bool is_up(uint16_t port)
 	       dial((const struct sockaddr *)&six, sizeof(six));
 }
 
-void port_serve(struct peer *p, const struct frame *request, int hub)
+void port_serve(struct peer *p, const struct frame *request, struct hub *hub)
 {
 	cleanup(buf_done) struct buf frame = buf_make(64);
 	struct pollfd peer = { p->fd, POLLIN, 0 };

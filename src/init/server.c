@@ -116,7 +116,7 @@ static void drop_server(struct server *s)
 }
 
 /* As fork(): 0 in the new process, with its end of the hub. */
-static pid_t fork_operation(struct server *s, int *hub)
+static pid_t fork_operation(struct server *s, struct hub *hub)
 {
 	int pair[2];
 	pid_t pid;
@@ -127,7 +127,7 @@ static pid_t fork_operation(struct server *s, int *hub)
 	if (pid == 0) {
 		close_fd(&pair[0]);
 		drop_server(s);
-		*hub = pair[1];
+		*hub = (struct hub){ .fd = pair[1] };
 		return 0;
 	}
 	close_fd(&pair[1]);
@@ -141,14 +141,14 @@ static pid_t fork_operation(struct server *s, int *hub)
 static void take_connection(struct server *s)
 {
 	cleanup(close_fd) int conn = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	int hub = -1;
+	struct hub hub;
 	pid_t pid;
 
 	if (conn < 0)
 		return; /* it went away again */
 	pid = s->count == SERVER_OPERATIONS_MAX ? -1 : fork_operation(s, &hub);
 	if (pid == 0) {
-		operation_run(take_fd(conn), hub);
+		operation_run(take_fd(conn), &hub);
 		_exit(0);
 	}
 	if (pid < 0 && hub_send(s->spare_queue, &(struct hub_packet){ .word = HUB_GIVE }, conn) < 0)
@@ -157,7 +157,8 @@ static void take_connection(struct server *s)
 
 static void start_spare(struct server *s)
 {
-	int queue[2], hub = -1;
+	struct hub hub;
+	int queue[2];
 	pid_t pid;
 
 	if (s->spare > 0 || s->stopping || s->count == SERVER_OPERATIONS_MAX ||
@@ -166,7 +167,7 @@ static void start_spare(struct server *s)
 	pid = fork_operation(s, &hub);
 	if (pid == 0) {
 		close_fd(&queue[0]);
-		operation_run_spare(queue[1], hub);
+		operation_run_spare(queue[1], &hub);
 		_exit(0);
 	}
 	close_fd(&queue[1]);
@@ -197,8 +198,11 @@ static void forget(struct server *s, pid_t pid, int status)
 	}
 	for (size_t i = 0; i < s->count; i++)
 		if (s->operations[i].pid == pid) {
-			s->torn |= WIFSIGNALED(status) && is_exec(s->operations[i].id) &&
-				   !s->operations[i].ended;
+			bool torn = WIFSIGNALED(status) && is_exec(s->operations[i].id);
+
+			if (torn)
+				unseen_add(&s->unseen, s->operations[i].id);
+			s->torn |= torn && !s->operations[i].ended;
 			s->server_killed |= WIFSIGNALED(status);
 			close_fd(&s->operations[i].hub);
 			s->operations[i] = s->operations[--s->count];
@@ -232,11 +236,19 @@ static bool is_spent(const struct server *s, const char *id)
 	return false;
 }
 
+/* As pid 1's own word: the number of the question is for the one that asked. */
+static int pass_on(const struct server_operation *to, const struct hub_packet *p, int fd)
+{
+	struct hub_packet copy = { .word = p->word, .attach = p->attach };
+
+	return to->hub < 0 ? -1 : hub_send(to->hub, &copy, fd);
+}
+
 static enum hub_word give(struct server *s, const struct hub_packet *p, int fd)
 {
 	const struct server_operation *to = find(s, p->attach.id);
 
-	if (to && to->hub >= 0 && hub_send(to->hub, p, fd) == 0)
+	if (to && pass_on(to, p, fd) == 0)
 		return HUB_YES;
 	if (to)
 		return HUB_BUSY; /* or it has just ended, and will be reaped */
@@ -249,16 +261,23 @@ static enum hub_word give(struct server *s, const struct hub_packet *p, int fd)
 	return s->torn ? HUB_TORN : HUB_NO;
 }
 
-static enum hub_word kill_left(struct server *s, const struct hub_packet *p, int fd)
+/* Asks those that are there, even if of another one there is no telling any more. */
+static struct hub_packet kill_left(struct server *s, const struct hub_packet *p, int fd)
 {
-	enum hub_word answer = HUB_YES;
+	struct hub_packet answer = { .word = HUB_YES };
 
+	if (unseen_has(&s->unseen, p->attach.id))
+		answer.word = s->no_subreaper ? HUB_UNSEEN : HUB_BUSY;
 	for (size_t i = 0; i < s->count; i++) {
 		const struct server_operation *op = &s->operations[i];
 		bool meant = p->attach.id[0] ? strcmp(op->id, p->attach.id) == 0 : is_exec(op->id);
 
-		if (meant && (op->hub < 0 || hub_send(op->hub, p, fd) < 0))
-			answer = HUB_BUSY;
+		if (!meant)
+			continue;
+		if (pass_on(op, p, fd) == 0)
+			answer.asked++;
+		else
+			answer.word = HUB_BUSY;
 	}
 	return answer;
 }
@@ -295,20 +314,25 @@ static void on_hub(struct server *s, struct server_operation *op)
 	}
 	if (n == 0)
 		return;
-	if (p.word == HUB_ENDED || p.word == HUB_NO_SUBREAPER) {
-		op->ended |= p.word == HUB_ENDED;
-		s->no_subreaper |= p.word == HUB_NO_SUBREAPER;
+	if (p.word == HUB_ENDED) {
+		op->ended = true;
+		return;
+	}
+	if (p.word == HUB_SUBREAPER || p.word == HUB_NO_SUBREAPER) {
+		s->no_subreaper = p.word == HUB_NO_SUBREAPER;
+		s->kernel_known = true;
 		return;
 	}
 	if (p.word == HUB_GIVE && fd >= 0)
 		answer.word = give(s, &p, fd);
 	else if (p.word == HUB_KILL_LEFT && fd >= 0)
-		answer.word = kill_left(s, &p, fd);
+		answer = kill_left(s, &p, fd);
 	else if (p.word == HUB_TAKE && p.attach.id[0])
 		answer.word = take_id(s, op, p.attach.id);
 	else if (p.word == HUB_LEAVE)
 		answer.word = leave(op);
 	close_fd(&fd);
+	answer.number = p.number;
 	(void)!hub_send(op->hub, &answer, -1); /* it asks one thing at a time: there is room */
 }
 
@@ -339,8 +363,11 @@ static void kill_orphans(struct server *s)
 	pid_t pids[SERVER_OPERATIONS_MAX];
 	struct tree_ours all = { pids, ours(s, pids) };
 
-	if (s->server_killed && (s->no_subreaper || orphans_kill(&all) == 0))
-		s->server_killed = false;
+	if (!s->server_killed || !s->kernel_known || (!s->no_subreaper && orphans_kill(&all) > 0))
+		return;
+	s->server_killed = false;
+	if (!s->no_subreaper)
+		unseen_clear(&s->unseen);
 }
 
 /* As pid 1, every process but us. Elsewhere (tests) that would be the whole machine. */

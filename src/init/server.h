@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "init/tree.h"
+#include "init/unseen.h"
 #include "lib/err.h"
 #include "proto/exec.h"
 
@@ -41,8 +42,10 @@ struct server {
 	int spare_queue;
 
 	bool server_killed; /* one of them was, and what it started may live */
-	bool no_subreaper;  /* see tree.h */
+	bool no_subreaper;  /* see tree.h, */
+	bool kernel_known;  /* once the first spare has told */
 	bool torn;          /* it ran an exec, of which no record will come */
+	struct unseen unseen;
 
 	/* Ids that were asked for in vain: the last so many. A ring. */
 	char spent[SERVER_SPENT_MAX][EXEC_ID_SIZE];

@@ -156,7 +156,7 @@ static int ask(struct shell_link *l, const struct exec_request *q, struct comman
 	return 0;
 }
 
-static int find_shell(struct shell_link *l, const char *name, int hub, struct err *e)
+static int find_shell(struct shell_link *l, const char *name, struct hub *hub, struct err *e)
 {
 	struct hub_packet p = { .word = HUB_GIVE, .attach = { .offset = { SHELL_RUN } } };
 	int pair[2];
@@ -175,7 +175,7 @@ static int find_shell(struct shell_link *l, const char *name, int hub, struct er
 	return err_set(e, ERR_BUSY, "the shell %s takes no more commands now", name);
 }
 
-int shell_link_open(struct shell_link *l, const struct exec_request *q, int hub,
+int shell_link_open(struct shell_link *l, const struct exec_request *q, struct hub *hub,
 		    struct command *ret, struct err *e)
 {
 	struct command c = { .in = -1, .out = -1, .err = -1 };

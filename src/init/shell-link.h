@@ -12,6 +12,7 @@
 #pragma once
 
 #include "init/command.h"
+#include "init/hub.h"
 #include "init/peer.h"
 #include "init/shell-text.h"
 
@@ -26,7 +27,7 @@ must_check int shell_dir_make(char dir[SHELL_DIR_SIZE], struct err *e);
 void shell_dir_remove(const char *dir);
 
 /* Waits until it is in the queue. `ret` stands for the process; its pid is the shell's. */
-must_check int shell_link_open(struct shell_link *l, const struct exec_request *q, int hub,
+must_check int shell_link_open(struct shell_link *l, const struct exec_request *q, struct hub *hub,
 			       struct command *ret, struct err *e);
 void shell_link_close(struct shell_link *l);
 

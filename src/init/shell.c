@@ -56,7 +56,8 @@ struct shell {
 	struct tree tree;     /* of the command */
 	struct buf typed;     /* for its standard input */
 	struct buf said;
-	int status, sigfd, hub;
+	int status, sigfd;
+	struct hub *hub;
 	bool has_state, fresh, ending;
 	unsigned last, starts, command_restarts;
 	uint32_t restarts;
@@ -592,17 +593,17 @@ static void refuse_late(void *data, int fd)
 static void leave(struct shell *s)
 {
 	hub_leave(s->hub, refuse_late, s);
-	fd_end(&s->hub);
+	fd_end(&s->hub->fd);
 }
 
 static void on_hub(struct shell *s)
 {
 	struct hub_packet p;
 	int fd = -1;
-	int n = hub_receive(s->hub, &p, &fd);
+	int n = hub_take(s->hub, &p, &fd);
 
 	if (n < 0)
-		fd_end(&s->hub);
+		fd_end(&s->hub->fd);
 	if (n <= 0 || fd < 0)
 		return;
 	switch ((enum shell_verb)p.attach.offset[0]) {
@@ -637,7 +638,7 @@ static void turn(struct shell *s)
 	int n;
 
 	fds[SLOT_SIGNALS] = (struct pollfd){ s->sigfd, POLLIN };
-	fds[SLOT_HUB] = (struct pollfd){ s->hub, POLLIN };
+	fds[SLOT_HUB] = (struct pollfd){ s->hub->fd, POLLIN };
 	fds[SLOT_STATUS] = (struct pollfd){ s->status, POLLIN };
 	fds[SLOT_IN] = (struct pollfd){ s->typed.len > 0 ? s->bash.in : -1, POLLOUT };
 	fds[SLOT_OUT] = (struct pollfd){ s->bash.out, POLLIN };
@@ -700,7 +701,7 @@ static int start(struct shell *s, const struct frame *request, struct err *e)
 	return bash_start(s, e);
 }
 
-void shell_serve(struct peer *p, const struct frame *request, int hub)
+void shell_serve(struct peer *p, const struct frame *request, struct hub *hub)
 {
 	struct shell s = {
 		.bash = { .in = -1, .out = -1, .err = -1 },
@@ -736,7 +737,8 @@ void shell_serve(struct peer *p, const struct frame *request, int hub)
 
 /* ---- connections for a shell ---- */
 
-static void pass_on(struct peer *p, const struct frame *request, int hub, enum shell_verb verb)
+static void pass_on(struct peer *p, const struct frame *request, struct hub *hub,
+		    enum shell_verb verb)
 {
 	struct hub_packet packet = { .word = HUB_GIVE, .attach = { .offset = { verb } } };
 	struct reader r = reader_make(request->payload.data, request->payload.len);
@@ -762,12 +764,12 @@ static void pass_on(struct peer *p, const struct frame *request, int hub, enum s
 	peer_refuse(p, &e);
 }
 
-void shell_ask_serve(struct peer *p, const struct frame *request, int hub)
+void shell_ask_serve(struct peer *p, const struct frame *request, struct hub *hub)
 {
 	pass_on(p, request, hub, SHELL_ASK);
 }
 
-void shell_end_serve(struct peer *p, const struct frame *request, int hub)
+void shell_end_serve(struct peer *p, const struct frame *request, struct hub *hub)
 {
 	pass_on(p, request, hub, SHELL_END);
 }

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "init/hub.h"
 #include "init/peer.h"
 
 #define SHELL_QUEUE_MAX 64 /* commands, with the one that runs */
@@ -19,8 +20,8 @@ enum shell_verb {
 };
 
 /* Serve FRAME_SHELL: becomes the shell's process and returns when the shell has ended. */
-void shell_serve(struct peer *p, const struct frame *request, int hub);
+void shell_serve(struct peer *p, const struct frame *request, struct hub *hub);
 
 /* FRAME_SHELL_ASK and FRAME_SHELL_END: handed to the process of the shell. */
-void shell_ask_serve(struct peer *p, const struct frame *request, int hub);
-void shell_end_serve(struct peer *p, const struct frame *request, int hub);
+void shell_ask_serve(struct peer *p, const struct frame *request, struct hub *hub);
+void shell_end_serve(struct peer *p, const struct frame *request, struct hub *hub);

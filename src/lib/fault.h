@@ -15,9 +15,10 @@ void err_file_reason(struct err *e, const char *name);
 /* Words for programs that are no file's, and such a word as it came over a wire. */
 #define REASON_NO_COMMAND     "no_such_command" /* a command was not started, and why */
 #define REASON_CANNOT_RUN     "cannot_run"
-#define REASON_OPTIONS_DIFFER "options_differ"  /* a sandbox is there, and is another one */
-#define REASON_NOT_TAKEN      "input_not_taken" /* nothing of an exec's input was: send it again */
-#define REASON_NOT_READY      "not_ready"       /* its sandbox is being made, or woken: ask again */
-#define REASON_UNDER_WAY      "under_way"       /* the first request with this key is: ask again */
-#define REASON_NOT_REACHED    "not_reached"     /* it runs, and was not taken up again */
+#define REASON_OPTIONS_DIFFER "options_differ"    /* a sandbox is there, and is another one */
+#define REASON_NOT_TAKEN      "input_not_taken"   /* nothing of an exec's input: send it again */
+#define REASON_NOT_READY      "not_ready"         /* its sandbox is made or woken: ask again */
+#define REASON_UNDER_WAY      "under_way"         /* the first request with this key: ask again */
+#define REASON_NOT_REACHED    "not_reached"       /* it runs, and was not taken up again */
+#define REASON_LEFT_UNKNOWN   "leftovers_unknown" /* something may run that is not found */
 void err_word_reason(struct err *e, const char *name);

@@ -134,6 +134,45 @@ def test_what_an_ended_command_left_is_killed_with_it_and_nothing_else_is(s):
         wait_until(lambda: box.exec("true")["usage"]["alone"], 30, "nothing is left")
 
 
+def test_what_was_left_is_said_to_be_gone_only_if_that_was_seen(s):
+    def ask(where):
+        return s.api.request("POST", path(box.id, where), {})[:2]
+    with s.box() as box:
+        left = box.exec("sleep 7777 >/dev/null 2>&1 & echo $PPID")
+        box.exec(f"kill -KILL {left['stdout'].strip()}")  # of init's: it stayed for what was left
+        for where in (left["id"] + "/kill", "kill", left["id"] + "/kill"):
+            status, got = ask(where)
+            if s.runtime == "crun":  # there pid 1 finds and ends it
+                assert (status, sleepers(box)) == (200, 0), got
+            else:
+                assert (status, got.get("reason"), sleepers(box)) == (409, "leftovers_unknown", 1), got
+        other = box.exec("sleep 8888 >/dev/null 2>&1 &")
+        assert ask(other["id"] + "/kill")[1]["leftovers"] == 1  # which is known
+        assert counted(box, "sleep 8888") == 0
+
+
+def test_a_kill_that_comes_again_tells_what_the_first_one_did(s):
+    with s.box() as box:
+        left = box.exec("sleep 7777 >/dev/null 2>&1 & sleep 7777 >/dev/null 2>&1 &")
+        first, again = [s.api.request("POST", path(box.id, left["id"], "/kill"), {}, {"Idempotency-Key": "left"}) for _ in range(2)]
+        assert first[0] == again[0] == 200 and first[1]["leftovers"] == again[1]["leftovers"] == 2, (first, again)
+        assert again[2]["Idempotency-Replayed"] == "true"
+        assert kill(s, box.id, left["id"])["leftovers"] == 0 and sleepers(box) == 0
+
+
+def test_what_a_command_leaves_as_it_is_killed_is_killed_too(s):
+    deaf = "setsid sh -c 'trap \"\" TERM; echo up; sleep 7777' & "
+    with s.box() as box:
+        for end, kind in (("exec sleep 1000", "killed"), ("trap 'exit 3' TERM; while :; do sleep 0.05; done", "exited")):
+            one, many = (begin(s, box.id, deaf + end)["id"] for _ in range(2))
+            for ident in (one, many):
+                said(s, box.id, ident, "up")
+            got = kill(s, box.id, one, signal="TERM", grace_ms=20000)
+            assert got["kind"] == kind and got["leftovers"] >= 1 and sleepers(box) == 1, got
+            got = s.api.call("POST", path(box.id, "kill"), {"scope": "background", "signal": "TERM", "grace_ms": 20000})
+            assert got["killed"] == 1 and got["leftovers"] >= 1 and sleepers(box) == 0, got
+
+
 BOMB = "f() { while :; do (f) & sleep 0.05; done 2>/dev/null; }; (f &) ; (setsid sh -c 'while :; do sleep 7777 & done' &) ; sleep 1"
 
 

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "lib/fault.h"
 #include "lib/str.h"
 #include "proto/exec.h"
 #include "proto/writer.h"
@@ -45,10 +46,13 @@ static void on_frame(void *data, const struct frame *f)
 	err_set(&e, ERR_INTERNAL, "the sandbox's init sent an unexpected frame");
 	if (f->type == FRAME_ERROR)
 		frame_error(f, &e);
-	if (e.code == ERR_INVALID) /* an init of before there was this request */
-		return finish(l, 0, NULL);
-	e.fix[0] = '\0'; /* what to do is not the guest's to say */
-	err_fix(&e, "Try again. Putting the sandbox to sleep ends all in it.");
+	if (e.code == ERR_INVALID) { /* an init of before there was this request */
+		err_set(&e, ERR_CONFLICT, "the sandbox's init is too old to tell what was left");
+		err_reason(&e, REASON_LEFT_UNKNOWN, 0);
+	}
+	/* What to do is not the guest's to say. */
+	err_fix(&e, "%sPutting the sandbox to sleep ends all in it.",
+		e.reason ? "This stays so. " : "Try again. ");
 	finish(l, 0, &e);
 }
 

@@ -126,6 +126,16 @@ static void on_stored(void *data, const struct err *why)
 	killing_tell(data);
 }
 
+/* What is told again under the same key: of an exec its record is, as it is then. */
+static void killing_keep(const struct killing *k, struct buf *out)
+{
+	if (!k->one)
+		return killing_json(k, out);
+	json_open(out, '{');
+	json_int(out, "leftovers", (int64_t)k->leftovers);
+	buf_adds(out, "}");
+}
+
 /* What failed may have been done all the same: its key stays taken. */
 static void killing_end(struct killing *k)
 {
@@ -138,8 +148,7 @@ static void killing_end(struct killing *k)
 	crash_point("exec.killed");
 	if (!k->once)
 		return killing_tell(k);
-	if (!k->one)
-		killing_json(k, &count);
+	killing_keep(k, &count);
 	once_answer(k->once, 200, &count, on_stored, k);
 }
 
@@ -182,7 +191,7 @@ static void on_leftovers(void *data, uint64_t killed, const struct err *why)
 {
 	struct killing *k = data;
 
-	k->leftovers = killed;
+	k->leftovers += killed;
 	if (why) {
 		k->failed = true;
 		k->e = *why;
@@ -190,37 +199,57 @@ static void on_leftovers(void *data, uint64_t killed, const struct err *why)
 	killing_end(k);
 }
 
-static void kill_leftovers(struct killing *k)
+static void kill_leftovers(struct killing *k, const char *exec)
 {
 	struct request *rq = k->rq;
 	struct init_way_ask way = { rq->reactor, rq->id, request_owner(rq), rq->param, true };
 
 	k->left++;
-	leftovers_kill(&way, k->one ? k->one->head.ask.id : "", on_leftovers, k);
+	leftovers_kill(&way, exec, on_leftovers, k);
 }
 
-/* It was faster than the signal: what it left is to be killed as if it had ended before. */
-static bool ended_by_itself(struct journal *j)
+/* One exec that is struck. */
+struct struck {
+	struct killing *killing;
+	struct journal *journal;
+};
+
+/* With all it had started: what ended it otherwise may have left something. */
+static bool tree_was_killed(struct journal *j)
 {
 	struct journal_view v;
 
 	journal_look(j, &v);
-	return v.slot.exit.kind == EXEC_EXITED;
+	return v.slot.exit.signum == SIGKILL &&
+	       (v.slot.exit.kind == EXEC_KILLED || v.slot.exit.kind == EXEC_TIMED_OUT);
 }
 
 static void on_struck(void *data, const struct err *why)
 {
-	struct killing *k = data;
+	struct struck *s = data;
+	struct killing *k = s->killing;
+	bool to_the_end = k->blow.signum == SIGKILL || k->blow.grace_ms > 0;
 
 	if (why) {
 		k->failed = true;
 		k->e = *why;
 	} else {
 		k->killed++;
-		if (k->one && k->blow.signum == SIGKILL && ended_by_itself(k->one))
-			kill_leftovers(k);
+		if (to_the_end && !tree_was_killed(s->journal))
+			kill_leftovers(k, s->journal->head.ask.id);
 	}
+	journal_unref(s->journal);
+	free(s);
 	killing_end(k);
+}
+
+static void strike(struct killing *k, struct journal *j)
+{
+	struct struck *s = xcalloc(1, sizeof(*s));
+
+	*s = (struct struck){ k, journal_ref(j) };
+	k->left++;
+	exec_strike(k->rq->reactor, j, &k->blow, on_struck, s);
 }
 
 static bool is_in_scope(const struct killing *k, const struct journal *j)
@@ -238,8 +267,7 @@ static void strike_one(void *data, struct journal *j)
 	journal_look(j, &v);
 	if (v.slot.state != JOURNAL_RUNNING || !is_in_scope(k, j))
 		return;
-	k->left++;
-	exec_strike(k->rq->reactor, j, &k->blow, on_struck, k);
+	strike(k, j);
 }
 
 static void killing_act(struct killing *k)
@@ -252,28 +280,47 @@ static void killing_act(struct killing *k)
 		journal_glance(k->one, &now);
 	else
 		journals_running(k->rq->reactor->berthd->journals, k->rq->param, strike_one, k);
-	if (k->one && now.state == JOURNAL_RUNNING) {
-		k->left++;
-		exec_strike(k->rq->reactor, k->one, &k->blow, on_struck, k);
-	}
+	if (k->one && now.state == JOURNAL_RUNNING)
+		strike(k, k->one);
 	if (kill && (k->one ? now.state != JOURNAL_RUNNING : k->scope->leftovers))
-		kill_leftovers(k);
+		kill_leftovers(k, k->one ? k->one->head.ask.id : "");
 	killing_end(k);
 }
 
 /* ---- once ---- */
 
-/* The count that was, or the exec as it is. */
+struct kept {
+	int64_t leftovers;
+};
+
+static const struct json_field kept_fields[] = {
+	JSON_FIELD_INT(kept, leftovers),
+	JSON_FIELD_END
+};
+
+/* The counts that were; and the exec as it is. */
 static void killing_again(struct killing *k)
 {
 	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
+	const char *first = k->once->first.response;
+	struct kept kept = { -1 };
+	struct err e;
 
 	if (k->rq->x)
 		(void)!http_reply_header(k->rq->x, "Idempotency-Replayed", "true");
-	if (k->one)
+	if (!k->one) {
+		buf_adds(&body, first);
+		return request_reply(killing_free(k), 200, &body);
+	}
+	if (json_read(first, strlen(first), kept_fields, &kept, &e) == 0 && kept.leftovers >= 0) {
+		k->leftovers = (uint64_t)kept.leftovers;
 		return killing_tell(k);
-	buf_adds(&body, k->once->first.response);
-	request_reply(killing_free(k), 200, &body);
+	}
+	/* Of a berthd that did not keep it: what may be repeated is, and says what it saw. */
+	once_free(take_ptr(k->once));
+	if (k->blow.signum == SIGKILL)
+		return killing_act(k);
+	killing_tell(k);
 }
 
 static void on_taken(void *data, const struct err *why)

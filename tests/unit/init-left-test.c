@@ -1,0 +1,121 @@
+/* What execs left running, and what is said of it when a process of init's was killed. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "init-world.h"
+#include "lib/fault.h"
+#include "test.h"
+
+/* As on gVisor: there is no subreaper. */
+static void without_subreaper(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_CHILD_SUBREAPER, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { array_len(code), code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+		_exit(126);
+}
+
+/* One that has ended: the process of init's that has run it, and what it left. */
+struct ended {
+	pid_t server, left;
+};
+
+static struct ended leave_with(const char *id)
+{
+	struct exec_request q;
+	struct result *r = result_make();
+	char script[128];
+	struct ended x;
+	int fd;
+
+	snprintf(script, sizeof(script), "setsid sleep %s >/dev/null 2>&1 & echo $PPID $!", mark());
+	q = shell(script);
+	snprintf(q.id, sizeof(q.id), "%s", id);
+	fd = exec_begin(&q);
+	while (!r->exited && result_read(r, fd))
+		;
+	CHECK_INT(r->exit.kind, EXEC_EXITED);
+	close(fd);
+	CHECK(sscanf(buf_str(&r->out), "%d %d", &x.server, &x.left) == 2 && x.server > 1);
+	return x;
+}
+
+/* Until it was reaped: then init knows. */
+static void kill_server(pid_t server)
+{
+	CHECK(kill(server, SIGKILL) == 0);
+	for (int i = 0; i < 1000 && kill(server, 0) == 0; i++)
+		usleep(10000);
+	CHECK(kill(server, 0) < 0);
+}
+
+/* Where init found a hierarchy to make its cgroups in. */
+static void remove_cgroup(pid_t server)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "/sys/fs/cgroup/cpu/berth-exec-%d.0", server);
+	for (int i = 0; i < 500 && rmdir(name) < 0 && errno == EBUSY; i++)
+		usleep(10000);
+}
+
+static void check_unknown(const char *id)
+{
+	struct left l = ask_left(id);
+
+	CHECK(l.failed);
+	CHECK_INT(l.e.code, ERR_CONFLICT);
+	CHECK(l.e.reason && strcmp(l.e.reason, REASON_LEFT_UNKNOWN) == 0);
+}
+
+TEST(what_cannot_be_seen_is_not_said_to_be_gone)
+{
+	struct ended torn;
+
+	init_start_as(without_subreaper);
+	(void)leave_with("kept");
+	torn = leave_with("torn");
+	wait_count(mark(), 2);
+	kill_server(torn.server);
+	check_unknown("torn");
+	CHECK_INT(kill_left("never"), 0);
+	CHECK(kill_left("kept") >= 1); /* another one's process is there, and sees */
+	check_unknown("");
+	wait_count(mark(), 1);
+	CHECK(kill(torn.left, SIGKILL) == 0); /* init cannot find it */
+	wait_count(mark(), 0);
+	check_unknown("torn"); /* init has not seen that */
+	remove_cgroup(torn.server);
+	init_stop();
+}
+
+TEST(what_pid_1_saw_end_is_said_to_be_gone)
+{
+	struct ended torn;
+
+	init_start();
+	torn = leave_with("torn");
+	wait_count(mark(), 1);
+	CHECK(kill(torn.server, SIGKILL) == 0);
+	(void)kill_left("torn"); /* whenever that is asked, it is so when it is said */
+	CHECK_INT(count_with(mark()), 0);
+	CHECK_INT(kill_left("torn"), 0);
+	CHECK_INT(kill_left(""), 0);
+	init_stop();
+}
