@@ -31,6 +31,11 @@ void wrapper_exec_id(char out[WRAPPER_EXEC_SIZE], const char *name, const struct
 	snprintf(out, WRAPPER_EXEC_SIZE, PREFIX "%s.%" PRIu64 ".%s", name, i->generation, i->id);
 }
 
+void wrapper_exec_prefix(char out[WRAPPER_EXEC_SIZE], const char *name)
+{
+	snprintf(out, WRAPPER_EXEC_SIZE, PREFIX "%s.", name);
+}
+
 bool wrapper_exec_is(const char *exec)
 {
 	return str_starts(exec, PREFIX);

@@ -14,6 +14,9 @@ must_check int wrapper_name_check(const char *name, struct err *e);
 
 void wrapper_exec_id(char out[WRAPPER_EXEC_SIZE], const char *name, const struct instance *i);
 
+/* With this the ids of all its instances begin. */
+void wrapper_exec_prefix(char out[WRAPPER_EXEC_SIZE], const char *name);
+
 bool wrapper_exec_is(const char *exec); /* of any name */
 
 /*

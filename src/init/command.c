@@ -38,7 +38,7 @@ struct failure {
 };
 
 struct pipes {
-	int in[2], out[2], err[2], status[2];
+	int in[2], out[2], err[2], status[2], hold[2];
 	int slave; /* of a terminal, instead of the first three */
 };
 
@@ -54,6 +54,7 @@ static void pipes_close(struct pipes *p)
 	pair_close(p->out);
 	pair_close(p->err);
 	pair_close(p->status);
+	pair_close(p->hold);
 	close_fd(&p->slave);
 }
 
@@ -164,13 +165,31 @@ static enum stage become(const struct exec_request *q, const struct tree *t,
 	return STAGE_EXEC;
 }
 
+/* Its parent says when, or is gone with that. */
+static void wait_to_go(struct pipes *p)
+{
+	char go;
+	ssize_t n;
+
+	if (p->hold[0] < 0)
+		return;
+	close_fd(&p->hold[1]);
+	do
+		n = read(p->hold[0], &go, 1);
+	while (n < 0 && errno == EINTR);
+	if (n != 1)
+		_exit(127);
+}
+
 static no_return void child(const struct exec_request *q, const struct tree *t,
-			    const struct pipes *p, const struct command_more *more,
+			    struct pipes *p, const struct command_more *more,
 			    struct strv *env)
 {
 	int status = fcntl(p->status[1], F_DUPFD_CLOEXEC, PARK_FROM);
-	struct failure f = { .stage = become(q, t, p, more, env) };
+	struct failure f = { 0 };
 
+	wait_to_go(p);
+	f.stage = become(q, t, p, more, env);
 	f.why = errno;
 	/* Small enough to be written at once; if its reader is gone, no answer is wanted. */
 	(void)!write(status, &f, sizeof(f));
@@ -213,11 +232,25 @@ static int wait_for_exec(int status, pid_t pid, const struct exec_request *q, st
 	return say_why(&f, q, e);
 }
 
+static int let_go(struct pipes *p, pid_t pid, const struct command_more *more, struct err *e)
+{
+	if (!more->held)
+		return 0;
+	if (more->held(more->data, pid, e) == 0) {
+		(void)!write(p->hold[1], "", 1); /* if it was killed meanwhile, that shows */
+		return 0;
+	}
+	(void)kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return -1;
+}
+
 int command_start_with(const struct exec_request *q, struct tree *t,
 		       const struct command_more *more, struct command *ret, struct err *e)
 {
 	cleanup(pipes_close) struct pipes p = {
-		{ -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 }, -1
+		{ -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 }, -1
 	};
 	cleanup(strv_done) struct strv env = { 0 };
 	pid_t pid;
@@ -228,6 +261,8 @@ int command_start_with(const struct exec_request *q, struct tree *t,
 	} else if (pipes_open(&p, q->flags & EXEC_STDIN) < 0) {
 		return err_sys(e, errno, "make pipes");
 	}
+	if (more->held && pipe2(p.hold, O_CLOEXEC) < 0)
+		return err_sys(e, errno, "make pipes");
 	env_build(q, t, &env);
 	pid = fork();
 	if (pid < 0)
@@ -238,7 +273,7 @@ int command_start_with(const struct exec_request *q, struct tree *t,
 	close_fd(&p.status[1]);
 	p.status[1] = -1;
 	t->session = pid;
-	if (wait_for_exec(p.status[0], pid, q, e) < 0)
+	if (let_go(&p, pid, more, e) < 0 || wait_for_exec(p.status[0], pid, q, e) < 0)
 		return -1;
 	*ret = (struct command){ pid, take_fd(p.in[1]), take_fd(p.out[0]), take_fd(p.err[0]) };
 	return 0;

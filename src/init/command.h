@@ -19,11 +19,14 @@ struct command {
 must_check int command_start(const struct exec_request *q, struct tree *t, struct command *ret,
 			     struct err *e);
 
-/* Descriptors it also finds open, from 3 on: copies, ours stay ours. */
 #define COMMAND_MORE_MAX 4
 struct command_more {
-	int fds[COMMAND_MORE_MAX];
+	int fds[COMMAND_MORE_MAX]; /* it also finds open, from 3 on: copies, ours stay ours */
 	size_t count;
+
+	/* Not NULL: it runs nothing before this has returned 0; otherwise it is killed. */
+	int (*held)(void *data, pid_t pid, struct err *e);
+	void *data;
 };
 must_check int command_start_with(const struct exec_request *q, struct tree *t,
 				  const struct command_more *more, struct command *ret,

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "init/command.h"
+#include "init/hold.h"
 #include "init/hub.h"
 #include "init/outlet.h"
 #include "init/pty.h"
@@ -661,12 +662,20 @@ static int take_id(struct exec *x, const char *id, struct err *e)
 	}
 }
 
-static int start_command(struct exec *x, const struct exec_request *q, struct err *e)
+static int hold(void *data, pid_t pid, struct err *e)
 {
+	return hold_until_go(data, pid, e);
+}
+
+static int start_command(struct exec *x, const struct exec_request *q, struct peer *peer,
+			 struct err *e)
+{
+	struct command_more more = { .held = q->flags & EXEC_HOLD ? hold : NULL, .data = peer };
+
 	if (q->shell[0])
 		return shell_link_open(&x->link, q, x->hub, &x->cmd, e);
 	tree_open(&x->tree);
-	return command_start(q, &x->tree, &x->cmd, e);
+	return command_start_with(q, &x->tree, &more, &x->cmd, e);
 }
 
 static int start(struct exec *x, struct peer *peer, const struct frame *request, struct err *e)
@@ -674,8 +683,10 @@ static int start(struct exec *x, struct peer *peer, const struct frame *request,
 	cleanup(exec_request_done) struct exec_request q = { 0 };
 	sigset_t child;
 
-	if (exec_request_decode(request->payload, &q, e) < 0 ||
-	    (q.id[0] && take_id(x, q.id, e) < 0))
+	if (exec_request_decode(request->payload, &q, e) < 0)
+		return -1;
+	peer_took(peer, request);
+	if (q.id[0] && take_id(x, q.id, e) < 0)
 		return -1;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
@@ -684,7 +695,7 @@ static int start(struct exec *x, struct peer *peer, const struct frame *request,
 	if (x->sigfd < 0)
 		return err_sys(e, errno, "signalfd");
 	x->started_us = now_us();
-	if (start_command(x, &q, e) < 0)
+	if (start_command(x, &q, peer, e) < 0)
 		return -1;
 	/* When the sandbox is told to end, the command hears it too: we stay to say how it did. */
 	(void)sigaction(SIGTERM, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
@@ -712,7 +723,6 @@ void exec_serve(struct peer *p, const struct frame *request, struct hub *hub)
 		tree_close(&x.tree);
 		return;
 	}
-	peer_took(p, request);
 	say_u32(&x, FRAME_STARTED, x.pid);
 	step(&x);
 	listen_to_peer(&x); /* what came together with the request */

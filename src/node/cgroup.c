@@ -213,6 +213,52 @@ static enum presence procs_presence(int tree, const char *path)
 	return e.code == ERR_NOT_FOUND ? PRESENCE_ABSENT : PRESENCE_UNKNOWN;
 }
 
+/* Where no limit is set by it: the v2 tree, or one that only counts processes. */
+static int plain_tree(const struct cgroup_host *h, const char *const *names, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (cgroup_tree(h, names[i]) >= 0)
+			return cgroup_tree(h, names[i]);
+	return -1;
+}
+
+/* Of those, one the engine makes the sandbox's group on. */
+int cgroup_inner_tree(const struct cgroup_host *h)
+{
+	static const char *const names[] = { "v2", "unified", "freezer", "pids" };
+
+	return plain_tree(h, names, array_len(names));
+}
+
+int cgroup_each_inner(const struct cgroup_host *h, const char *name,
+		      void (*fn)(void *arg, const char *inner), void *arg)
+{
+	char path[256];
+	int fd = openat(cgroup_inner_tree(h), cgroup_file(h, name, NULL, path, sizeof(path)),
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup(dir_closep) DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+
+	if (fd < 0)
+		return errno == ENOENT || cgroup_inner_tree(h) < 0 ? 0 : -1;
+	if (!dir) {
+		close(fd);
+		return -1;
+	}
+	while ((entry = readdir(dir)))
+		if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+			fn(arg, entry->d_name);
+	return 0;
+}
+
+enum presence cgroup_procs(const struct cgroup_host *h, const char *name)
+{
+	char path[256];
+
+	cgroup_file(h, name, "cgroup.procs", path, sizeof(path));
+	return procs_presence(cgroup_inner_tree(h), path);
+}
+
 /*
  * A sandbox has two: its own, made by the engine with its limits, and one the
  * engine itself is started in. A child of the engine is in the second until it
@@ -242,14 +288,33 @@ static void observe_one(const struct cgroup_host *h, const char *name, enum pres
 	}
 }
 
+struct inner_look {
+	const struct cgroup_host *host;
+	const char *name;
+	enum presence process;
+};
+
+static void observe_inner(void *arg, const char *inner)
+{
+	struct inner_look *l = arg;
+	char both[GROUP_NAME_SIZE + 64];
+
+	snprintf(both, sizeof(both), "%s/%s", l->name, inner);
+	l->process = presence_sum(l->process, cgroup_procs(l->host, both));
+}
+
 void cgroup_observe(const struct cgroup_host *h, const char *name, enum presence *group,
 		    enum presence *process)
 {
+	struct inner_look l = { h, name, PRESENCE_ABSENT };
 	char one[GROUP_NAME_SIZE];
 
 	*group = *process = PRESENCE_ABSENT;
 	for (size_t i = 0; i < array_len(suffixes); i++)
 		observe_one(h, group_name(name, i, one), group, process);
+	if (cgroup_each_inner(h, name, observe_inner, &l) < 0)
+		l.process = presence_sum(l.process, PRESENCE_UNKNOWN);
+	*process = presence_sum(*process, l.process);
 }
 
 bool cgroup_holds(const struct cgroup_host *h, const char *name, int pid)
@@ -297,25 +362,47 @@ static void kill_listed(const struct cgroup_host *h, const char *name, int tree)
 			kill_if_inside(h, name, (int)pid);
 }
 
-static void kill_one(const struct cgroup_host *h, const char *name)
+/* A v2 tree kills all of it at once; elsewhere those that are listed, until none is. */
+static void kill_in(const struct cgroup_host *h, const char *name, int tree)
 {
 	char path[256];
 	struct err e;
 
-	for (size_t i = 0; i < h->tree_count; i++) {
-		cgroup_file(h, name, "cgroup.kill", path, sizeof(path)); /* v2: all at once */
-		if (h->mode == CGROUP_V2 && file_poke(h->trees[i], path, "1", &e) == 0)
-			continue;
-		kill_listed(h, name, h->trees[i]);
-	}
+	cgroup_file(h, name, "cgroup.kill", path, sizeof(path));
+	if ((tree == cgroup_tree(h, "v2") || tree == cgroup_tree(h, "unified")) &&
+	    file_poke(tree, path, "1", &e) == 0)
+		return;
+	kill_listed(h, name, tree);
+}
+
+static void kill_one(const struct cgroup_host *h, const char *name)
+{
+	for (size_t i = 0; i < h->tree_count; i++)
+		kill_in(h, name, h->trees[i]);
+}
+
+void cgroup_kill_inner(const struct cgroup_host *h, const char *name)
+{
+	kill_in(h, name, cgroup_inner_tree(h));
+}
+
+static void kill_inner(void *arg, const char *inner)
+{
+	const struct inner_look *l = arg;
+	char both[GROUP_NAME_SIZE + 64];
+
+	snprintf(both, sizeof(both), "%s/%s", l->name, inner);
+	cgroup_kill_inner(l->host, both);
 }
 
 void cgroup_kill(const struct cgroup_host *h, const char *name)
 {
+	struct inner_look l = { .host = h, .name = name };
 	char one[GROUP_NAME_SIZE];
 
 	for (size_t i = 0; i < array_len(suffixes); i++)
 		kill_one(h, group_name(name, i, one));
+	(void)!cgroup_each_inner(h, name, kill_inner, &l); /* the observation tells */
 }
 
 static int remove_one(const struct cgroup_host *h, const char *name, struct err *e)
@@ -329,25 +416,33 @@ static int remove_one(const struct cgroup_host *h, const char *name, struct err 
 	return 0;
 }
 
+static void remove_inner(void *arg, const char *inner)
+{
+	const struct inner_look *l = arg;
+	char both[GROUP_NAME_SIZE + 64], path[256];
+
+	snprintf(both, sizeof(both), "%s/%s", l->name, inner);
+	cgroup_file(l->host, both, NULL, path, sizeof(path));
+	(void)unlinkat(cgroup_inner_tree(l->host), path, AT_REMOVEDIR); /* the outer one tells */
+}
+
 int cgroup_remove(const struct cgroup_host *h, const char *name, struct err *e)
 {
+	struct inner_look l = { .host = h, .name = name };
 	char one[GROUP_NAME_SIZE];
 
+	(void)!cgroup_each_inner(h, name, remove_inner, &l);
 	for (size_t i = 0; i < array_len(suffixes); i++)
 		if (remove_one(h, group_name(name, i, one), e) < 0)
 			return -1;
 	return 0;
 }
 
-/* Where no limit is set by it: the v2 tree, or the one that only counts processes. */
 static int launch_tree(const struct cgroup_host *h)
 {
 	static const char *const names[] = { "v2", "unified", "systemd", "pids" };
 
-	for (size_t i = 0; i < array_len(names); i++)
-		if (cgroup_tree(h, names[i]) >= 0)
-			return cgroup_tree(h, names[i]);
-	return -1;
+	return plain_tree(h, names, array_len(names));
 }
 
 int cgroup_enter_launch(const struct cgroup_host *h, const char *name, struct err *e)

@@ -53,6 +53,16 @@ void cgroup_end_launch(const struct cgroup_host *h, const char *name); /* if it 
 void cgroup_observe(const struct cgroup_host *h, const char *name, enum presence *group,
 		    enum presence *process);
 
+/*
+ * Groups inside a sandbox's own (see node/group.h): on this hierarchy alone; -1: there is none.
+ * What is said here of a sandbox's group is said of them, too.
+ */
+int cgroup_inner_tree(const struct cgroup_host *h);
+must_check int cgroup_each_inner(const struct cgroup_host *h, const char *name,
+				 void (*fn)(void *arg, const char *inner), void *arg);
+enum presence cgroup_procs(const struct cgroup_host *h, const char *name); /* on it, in one */
+void cgroup_kill_inner(const struct cgroup_host *h, const char *name);
+
 /* True if that process is in the sandbox of that name. */
 bool cgroup_holds(const struct cgroup_host *h, const char *name, int pid);
 

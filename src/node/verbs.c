@@ -293,6 +293,7 @@ static void (*const verbs[NODE_VERB_COUNT])(struct call *c) = {
 	[NODE_LEASE]	 = verb_lease,
 	[NODE_LIMIT]	 = verb_limit,
 	[NODE_SYNC]	 = verb_sync,
+	[NODE_GROUP]	 = verb_group,
 };
 /* clang-format on */
 

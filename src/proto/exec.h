@@ -22,6 +22,7 @@ enum exec_flags {
 	EXEC_KEEP = 2,  /* for berthd: goes on when the client is gone */
 	EXEC_PTY = 4,   /* on a terminal: one stream out, RESIZE frames may come */
 	EXEC_WHOLE = 8, /* it has ended when everything it started has: what is left is killed */
+	EXEC_HOLD = 16, /* HELD is said before it runs anything, and GO waited for */
 };
 
 /* Of a terminal. */

@@ -11,6 +11,9 @@
  *                                 <- EXITED          the one terminal record
  *                                 <- ERROR           instead of any of these
  *
+ *   -> EXEC, with EXEC_HOLD       <- HELD            its process waits
+ *   -> GO                         <- STARTED ...     an init of before starts at once
+ *
  *   -> CONTEXT                    <- STARTED RUN     code runs in a context
  *   -> STDIN* STDIN_END SIGNAL*   <- STDOUT* STDERR* NOTE* RUN EXITED
  *
@@ -72,6 +75,8 @@ enum frame_type {
 	FRAME_RUN,         /* struct context_run: after STARTED, and before EXITED */
 	FRAME_KILL_LEFT,   /* str id, or empty: kill what ended execs left. Back: u32, how many */
 	FRAME_BESIDE,      /* nothing; what an ended exec left runs beside the one that starts */
+	FRAME_HELD,        /* u32 pid inside: it is there, and runs nothing before GO */
+	FRAME_GO,          /* nothing */
 	FRAME_TYPE_END
 };
 

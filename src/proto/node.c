@@ -149,6 +149,23 @@ static const struct field synced_fields[] = {
 	{ 0 }
 };
 
+static const struct field group_fields[] = {
+	FIELD(FIELD_STR, node_group, request),
+	FIELD(FIELD_STR, node_group, sandbox),
+	FIELD(FIELD_U64, node_group, generation),
+	FIELD(FIELD_U64, node_group, epoch),
+	FIELD(FIELD_U32, node_group, op),
+	FIELD(FIELD_STR, node_group, name),
+	FIELD(FIELD_U32, node_group, pid),
+	{ 0 }
+};
+
+static const struct field group_seen_fields[] = {
+	FIELD(FIELD_STR, node_group_seen, name),
+	FIELD(FIELD_U32, node_group_seen, process),
+	{ 0 }
+};
+
 static const struct field nothing_fields[] = {
 	FIELD(FIELD_U32, node_nothing, zero),
 	{ 0 }
@@ -176,6 +193,7 @@ static const struct node_verb_row rows[NODE_VERB_COUNT] = {
 	[NODE_LEASE]	 = ROW("lease", lease, fence),
 	[NODE_LIMIT]	 = ROW("limit", limit, nothing),
 	[NODE_SYNC]	 = ROW("sync", cursor, synced),
+	[NODE_GROUP]	 = ROW_LIST("group", group, group_seen, group_seen),
 };
 #undef HAS
 #undef SIZE

@@ -35,6 +35,7 @@ enum node_verb {
 	NODE_LEASE,
 	NODE_LIMIT,
 	NODE_SYNC,
+	NODE_GROUP,
 	NODE_VERB_COUNT
 };
 
@@ -228,6 +229,35 @@ struct node_synced {
 	uint64_t at_ms; /* since 1970 */
 };
 
+/*
+ * group: the cgroups of wrappers inside their sandbox's own. What is in one the kernel says,
+ * and no process of the guest can leave it. ERR_UNSUPPORTED where the host does not see the
+ * guest's processes (gVisor).
+ */
+enum group_op {
+	GROUP_LOOK,   /* a part for every one there is */
+	GROUP_ENTER,  /* make it, and move the process `pid` there, as its init counts pids */
+	GROUP_KILL,   /* everything in it, until none is seen; the reply says what is left */
+	GROUP_REMOVE, /* those without processes whose name begins with `name` */
+	GROUP_OP_COUNT
+};
+
+#define NODE_GROUP_SIZE 64
+
+struct node_group {
+	char request[NODE_REQUEST_SIZE];
+	char sandbox[NODE_NAME_SIZE];
+	uint64_t generation, epoch;
+	uint32_t op; /* enum group_op */
+	char name[NODE_GROUP_SIZE];
+	uint32_t pid;
+};
+
+struct node_group_seen {
+	char name[NODE_GROUP_SIZE];
+	uint32_t process; /* enum presence: is any in it */
+};
+
 struct node_nothing {
 	uint32_t zero;
 };
@@ -272,5 +302,7 @@ union node_any {
 	struct node_lease lease;
 	struct node_fence fence;
 	struct node_synced synced;
+	struct node_group group;
+	struct node_group_seen group_seen;
 	struct node_nothing nothing;
 };

@@ -88,14 +88,15 @@ GUARDS = {
         "a guest cannot make a subvolume, which would have no quota",
         ["delete-nests"], "src/node/seccomp.c",
         '"kill", "landlock_add_rule"', '"ioctl", "kill", "landlock_add_rule"'),
-    "lost-is-not-gone": (
-        "a wrapper whose end nobody saw is unknown, and nothing starts beside it",
-        ["wrapper-lost:wrapper.authorised"], "src/berthd/agent/observe.c",
-        "else if (!v.slot.gone)", "else if (v.slot.state == JOURNAL_RUNNING)"),
+    "its-cgroup-tells": (
+        "a wrapper whose cgroup has processes is there, whatever its journal says",
+        ["wrapper:wrapper.spawned"], "src/berthd/agent/observe.c",
+        "	if (has(&l->groups->full, exec))\n		return WRAPPER_PRESENT;",
+        "	if (has(&l->groups->full, exec))\n		return WRAPPER_ABSENT;"),
     "one-wrapper": (
         "who asks for a wrapper looks first, and is given the one that is there",
         ["wrapper:wrapper.spawned"], "src/berthd/agent/observe.c",
-        "	o->count++;\n", "	return 0;\n	o->count++;\n"),
+        "	o->count++;\n", "	return;\n	o->count++;\n"),
     "deletion-goes-on": (
         "a deletion that was begun is taken up again by itself",
         ["delete-cut-off:life.deletion-written"], "src/berthd/control/reconcile.c",

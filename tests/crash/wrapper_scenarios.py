@@ -1,4 +1,6 @@
 """Wrappers under deaths: never two of a name alive, and none without a lease that names it."""
+import glob
+
 from scenarios import Scenario
 from world import CUT, ApiError, demand, insist, until
 
@@ -106,41 +108,27 @@ class WrapperCutOff(Wrapper):
 
 
 class WrapperLost(Wrapper):
-    """Nobody saw it end: nothing starts beside it, until its sandbox has slept."""
+    """What served it was killed: the host sees when nothing of it is left, and only then another one starts."""
 
     def prepare(self, w):
         box = w.api.create()
         got = insist(lambda: w.api.call("PUT", self.url(box), {"command": COMMAND.replace("exec", "kill -9 $PPID; exec")}))
-        demand(until(lambda: self.get(w, box)["alive"] == "unknown"), f"not lost: {self.get(w, box)}")
+        seen = until(lambda: (g := self.get(w, box))["alive"] == "absent" and g)
+        demand(seen and seen["evidence"] == "host", f"not seen gone: {self.get(w, box)}")
         return box, got
 
     def act(self, w, thing):
-        box, got = thing
-
-        def refused():
-            try:
-                return w.api.call("PUT", self.url(box), {"command": COMMAND})
-            except ApiError as e:
-                if e.status == 409:
-                    return None
-                raise
-        demand(not insist(refused), "launched beside one that may be alive")
-        for verb in ("sleep", "wake"):
-            insist(lambda: self.change(w, box, verb))
-        return self.launch(w, box)
-
-    def change(self, w, box, verb):
-        """An engine that was killed is told as such, and the sandbox as failed: it can be woken."""
-        status, body, _ = w.api.request("POST", f"/v1/sandboxes/{box}/{verb}")
-        if status in (500, 503, 504):
-            raise ApiError(503, body)
-        demand(status == 200, f"{verb}: {status} {body}")
+        return self.launch(w, thing[0])
 
     def verify(self, w, thing, told):
         box, got = thing
         demand(told["generation"] > got["generation"], f"{told} after {got}")
         self.count(w, box)
         self.end(w, box)
+        demand(until(lambda: not self.groups(box)), f"cgroups of wrappers that are gone: {self.groups(box)}")
+
+    def groups(self, box):
+        return glob.glob(f"/sys/fs/cgroup/**/{box.replace('-', '_')}.*/wr.*/", recursive=True)
 
 
 ALL = {

@@ -1,4 +1,5 @@
 """Wrappers: an agent's process tree under a durable lease; at most one of a name alive, and its end proven."""
+import glob
 import time
 
 from client import ApiError
@@ -207,23 +208,90 @@ def test_the_daemons_may_be_killed_meanwhile(s):
     s.api.delete(box)
 
 
+LOST = "sleep 1000 & trap '' HUP; kill -9 $PPID; sleep 1000"
+
+
+@only("crun")  # with gVisor the host sees no process of a guest
+def test_of_one_that_was_lost_the_host_says_that_it_is_gone(s):
+    box = make(s)
+    w = put(s, box, {"command": LOST})
+    becomes(s, box, alive="absent", evidence="host")
+    again = put(s, box)
+    assert again["generation"] == 2 and again["instance"] != w["instance"], again
+    assert (again["alive"], again["evidence"]) == ("present", "host") and sleeps(s, box) == [b"1"], again
+    s.api.delete(box)
+
+
+@only("crun")
+def test_a_guest_that_does_not_answer_cannot_keep_it(s):
+    """Its supervisor inside is stopped: nothing inside can tell of it, or end it."""
+    box = make(s)
+    w = put(s, box, {"command": "kill -STOP $PPID; trap '' TERM; (setsid sleep 1000 &); while :; do sleep 1000; done"})
+    wait_until(lambda: sleeps(s, box) == [b"2"], 30, "the tree")
+    assert (get(s, box)["alive"], get(s, box)["evidence"]) == ("present", "host")
+    s.api.call("DELETE", f"/v1/sandboxes/{box}/wrappers/main")
+    receipt = stopped(s, box)["receipt"]
+    assert (receipt["instance"], receipt["evidence"]) == (w["instance"], "host"), receipt
+    assert sleeps(s, box) == [b"0"]
+    assert put(s, box)["generation"] == 2
+    s.api.delete(box)
+
+
+def groups(s, box):
+    """The cgroups of wrappers in this sandbox, and the number of processes in each."""
+    found = glob.glob(f"/sys/fs/cgroup/**/{box.replace('-', '_')}.*/wr.*/cgroup.procs", recursive=True)
+    return {p.split("/")[-2]: len(open(p).read().split()) for p in found}
+
+
+@only("crun")
+def test_its_cgroup_comes_and_goes_with_it(s):
+    box = make(s)
+    w = put(s, box, {"command": "(setsid sleep 1000 &); sleep 1000"})
+    wait_until(lambda: groups(s, box).get(w["exec"], 0) >= 2, 30, f"its processes in {w['exec']}: {groups(s, box)}")
+    out = s.api.exec(box, "find / -xdev -name cgroup.procs; grep cgroup /proc/mounts; "
+                          "mount -t cgroup2 none /mnt 2>&1 && echo mounted").out
+    assert b"cgroup.procs" not in out and b"mounted" not in out, out  # there is no way out of it
+    s.api.call("DELETE", f"/v1/sandboxes/{box}/wrappers/main")
+    stopped(s, box)
+    wait_until(lambda: not groups(s, box), 30, f"no group left: {groups(s, box)}")
+    again = put(s, box)
+    assert list(groups(s, box)) == [again["exec"]]
+    s.api.call("POST", f"/v1/sandboxes/{box}/sleep")
+    assert not any(groups(s, box).values())
+    s.api.call("POST", f"/v1/sandboxes/{box}/wake")
+    assert not groups(s, box)
+    last = put(s, box)
+    assert list(groups(s, box)) == [last["exec"]]
+    s.api.delete(box)
+    wait_until(lambda: not groups(s, box), 30, f"none deleted: {groups(s, box)}")
+
+
+def test_the_record_says_on_what_evidence(s):
+    box = make(s)
+    want = "host" if s.runtime == "crun" else "init"
+    assert put(s, box)["evidence"] == want
+    s.api.call("DELETE", f"/v1/sandboxes/{box}/wrappers/main")
+    assert stopped(s, box)["receipt"]["evidence"] == want
+    s.api.delete(box)
+
+
 @limit(120)
 @only("crun")
-def test_one_that_was_lost_is_unknown_until_its_sandbox_ends(s):
+def test_one_without_a_cgroup_that_was_lost_is_unknown_until_its_sandbox_ends(s):
     box = make(s)
-    w = put(s, box, {"command": "sleep 1000 & trap '' HUP; kill -9 $PPID; sleep 1000"})
-    becomes(s, box, alive="unknown")
+    s.api.call("POST", f"/v1/sandboxes/{box}/exec", {"id": "wr.main.1.wi_byhand", "background": True, "command": LOST})
     # pid 1 ends what it had started; but that is the guest's word, and no proof.
     wait_until(lambda: sleeps(s, box) == [b"0"], 30, "the end of what a killed one had started")
+    wait_until(lambda: s.api.get(f"/v1/sandboxes/{box}/execs/wr.main.1.wi_byhand")["kind"] == "lost", 30, "lost")
     refused(lambda: put(s, box), 409, "cleanup_pending")
+    assert (get(s, box)["alive"], get(s, box)["evidence"]) == ("unknown", "init")
     wait_until(lambda: get(s, box)["attempts"] > 1, 30, "attempts")
     refused(lambda: put(s, box), 409, "cleanup_pending")
     becomes(s, box, state="quarantined")
     refused(lambda: put(s, box), 409, "cleanup_pending")
     s.api.call("POST", f"/v1/sandboxes/{box}/sleep")
     s.api.call("POST", f"/v1/sandboxes/{box}/wake")
-    again = put(s, box)
-    assert again["generation"] == 2 and again["instance"] != w["instance"], again
+    assert put(s, box)["generation"] == 2
     s.api.delete(box)
 
 

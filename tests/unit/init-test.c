@@ -224,6 +224,65 @@ TEST(what_a_killed_server_has_started_ends_and_the_background_of_others_does_not
 	init_stop();
 }
 
+/* An exec that is held: its connection, and the number of the process that waits. */
+static int begin_held(const char *file, uint32_t *pid)
+{
+	cleanup(buf_done) struct buf in = buf_make(256);
+	char script[256], chunk[256];
+	struct exec_request q;
+	struct frame f;
+	struct err e;
+	int fd;
+
+	snprintf(script, sizeof(script), "touch %s; exit 5", file);
+	q = shell(script);
+	q.flags = EXEC_WHOLE | EXEC_HOLD;
+	fd = exec_begin(&q);
+	while (frame_next((struct bytes){ (void *)buf_str(&in), in.len }, &f, &e) == 0) {
+		ssize_t n = read(fd, chunk, sizeof(chunk));
+
+		CHECK(n > 0);
+		buf_add(&in, chunk, (size_t)n);
+	}
+	CHECK_INT(f.type, FRAME_HELD);
+	CHECK_OK(frame_u32(&f, pid, &e), &e);
+	return fd;
+}
+
+TEST(one_that_is_held_runs_nothing_before_it_is_told_to)
+{
+	cleanup(buf_done) struct buf go = buf_make(64), wrong = buf_make(64);
+	char file[64];
+	struct result *r;
+	uint32_t pid = 0;
+	int fd;
+
+	snprintf(file, sizeof(file), "held.%d", getpid());
+	frame_add(&go, FRAME_GO, NULL, 0);
+	frame_add(&wrong, FRAME_STDIN_END, NULL, 0);
+	init_start();
+	fd = begin_held(file, &pid);
+	CHECK(kill((pid_t)pid, 0) == 0 && access(file, F_OK) < 0);
+	send_buf(fd, &go);
+	r = exec_end(fd);
+	CHECK_INT(r->pid, pid);
+	CHECK_INT(r->exit.code, 5);
+	CHECK_INT(unlink(file), 0);
+
+	fd = begin_held(file, &pid); /* the other end goes away */
+	close(fd);
+	for (int i = 0; i < 1000 && kill((pid_t)pid, 0) == 0; i++)
+		usleep(10000);
+	CHECK(kill((pid_t)pid, 0) < 0);
+
+	fd = begin_held(file, &pid); /* or says something else */
+	send_buf(fd, &wrong);
+	r = exec_end(fd);
+	CHECK(r->failed && kill((pid_t)pid, 0) < 0);
+	CHECK(access(file, F_OK) < 0);
+	init_stop();
+}
+
 TEST(what_an_ended_exec_left_is_killed_by_its_id_or_with_all)
 {
 	char script[256];

@@ -139,6 +139,7 @@ TEST(every_record_travels_in_its_shape)
 		[NODE_LEASE] = { "lease", "sill", "", "illiil" },
 		[NODE_LIMIT] = { "limit", "ssll" LIMITS, "", "i" },
 		[NODE_SYNC] = { "sync", "si", "", "l" },
+		[NODE_GROUP] = { "group", "ssllisi", "si", "si" },
 	};
 	char shape[64];
 

@@ -570,6 +570,7 @@ Wrapper = TypedDict('Wrapper', {
     'name': str,
     'state': Literal['none', 'starting', 'ready', 'busy', 'warm', 'stop_needed', 'stopping', 'quarantined'],
     'alive': Literal['present', 'absent', 'unknown'],
+    'evidence': Literal['host', 'init'],
     'instance': str,
     'generation': int,
     'exec': str,

@@ -714,6 +714,7 @@ export interface Wrapper {
   state: 'none' | 'starting' | 'ready' | 'busy' | 'warm' | 'stop_needed' | 'stopping' | 'quarantined';
   /** What the host saw just now. Not in lists. */
   alive?: 'present' | 'absent' | 'unknown';
+  evidence?: 'host' | 'init';
   /** Empty: none. */
   instance: string;
   /** Only grows. */

@@ -14,7 +14,8 @@
 #include "lib/str.h"
 #include "lib/time.h"
 
-#define TRIES_MAX 4
+#define TRIES_MAX  4
+#define SEEN_SHARE 8 /* of an attempt's time, for init to say that what it killed is gone */
 
 struct tend *tend_new(struct reactor *r, const char *request, const char *owner)
 {
@@ -38,6 +39,7 @@ void tend_free(struct tend *t)
 	if (t->in_turn)
 		turn_give(t->reactor->berthd->turns, &t->turn);
 	look_done(&t->look);
+	look_groups_done(&t->groups);
 	free(t);
 }
 
@@ -85,16 +87,21 @@ int tend_only_look(struct tend *t, const struct moment *now, struct err *e)
 	return 0;
 }
 
-/* The instance is not among them: somebody else is. */
+static bool has_other(const struct strv *execs, const char *own)
+{
+	for (size_t i = 0; i < execs->len; i++)
+		if (strcmp(execs->items[i], own) != 0)
+			return true;
+	return false;
+}
+
+/* The instance is not among them: another one is. */
 static bool is_foreign(const struct tend *t)
 {
 	char own[WRAPPER_EXEC_SIZE];
 
 	wrapper_exec_id(own, t->w.name, &t->w.lease.instance);
-	for (size_t i = 0; i < t->look.running.len; i++)
-		if (strcmp(t->look.running.items[i], own) != 0)
-			return true;
-	return false;
+	return has_other(&t->look.running, own) || has_other(&t->look.groups, own);
 }
 
 /* What an attempt or a look saw, told under its id. */
@@ -132,6 +139,7 @@ static void write_receipt(struct tend *t)
 	cleanup(buf_done) struct buf out = buf_make(WRAPPER_RECEIPT_SIZE);
 	const struct instance *i = &t->before.instance;
 	char when[TIME_TEXT_SIZE], exec[WRAPPER_EXEC_SIZE] = "";
+	const char *seen = "no exec of its name runs";
 
 	time_text(moment_now(t).now_ms, when);
 	if (i->generation)
@@ -142,11 +150,24 @@ static void write_receipt(struct tend *t)
 	json_str(&out, "instance", i->id);
 	json_int(&out, "generation", (int64_t)i->generation);
 	json_str(&out, "exec", exec);
-	json_str(&out, "seen",
-		 t->sb.state == SANDBOX_READY ? "no exec of its name runs"
-					      : "its sandbox has no processes");
+	if (t->sb.state != SANDBOX_READY)
+		seen = "its sandbox has no processes";
+	else if (t->look.evidence == EVIDENCE_HOST)
+		seen = "no cgroup of its name has a process";
+	json_str(&out, "seen", seen);
+	json_str(&out, "evidence", look_evidence_name(t->look.evidence));
 	buf_adds(&out, "}");
 	(void)!str_copy(t->w.receipt, sizeof(t->w.receipt), buf_str(&out));
+}
+
+/* What the host saw gone, the journals need not doubt: its cgroup is to be removed. */
+static void write_gone(struct tend *t)
+{
+	bool other = strcmp(t->before.instance.id, t->w.lease.instance.id) != 0;
+
+	if (other && t->sb.state == SANDBOX_READY && t->look.seen.seen == WRAPPER_ABSENT &&
+	    t->groups.host == LOOK_SEEN)
+		look_none_left(t->reactor->berthd, t->w.sandbox, &t->look.all);
 }
 
 static int write_lease(struct job *job, struct store *s, struct err *e)
@@ -158,6 +179,7 @@ static int write_lease(struct job *job, struct store *s, struct err *e)
 	if (store_wrapper_move(s, &t->w, &t->w, e) < 0)
 		return -1;
 	crash_point("wrapper.lease-written");
+	write_gone(t);
 	t->read_mono_ms = time_mono_ms();
 	return 0;
 }
@@ -181,8 +203,6 @@ static int read_all(struct job *job, struct store *s, struct err *e)
 		return -1;
 	t->read_mono_ms = time_mono_ms();
 	t->before = t->w.lease;
-	if (t->sb.state == SANDBOX_READY) /* after the lease was read, and never before */
-		look_at_execs(b, &t->sb, t->w.name, &t->look);
 	return 0;
 }
 
@@ -212,15 +232,56 @@ static void finished(struct tend *t)
 
 /* ---- acting ---- */
 
+static void ask_group(struct tend *t, enum group_op op, const char *name,
+		      const struct node_call_events *events)
+{
+	struct node_group ask = { .generation = t->sb.generation, .op = op };
+
+	memcpy(ask.request, t->request, sizeof(ask.request));
+	memcpy(ask.sandbox, t->sb.id, sizeof(t->sb.id));
+	(void)!str_copy(ask.name, sizeof(ask.name), name);
+	node_call(&t->reactor->node, NODE_GROUP, &ask, -1, events, t);
+}
+
+static bool is_meant(const struct tend *t, const char *exec)
+{
+	char own[WRAPPER_EXEC_SIZE];
+
+	wrapper_exec_id(own, t->w.name, &t->w.lease.instance);
+	return t->w.lease.session_wide || strcmp(exec, own) == 0;
+}
+
+static void kill_groups(struct tend *t);
+
+static void on_group_killed(void *data, const union node_any *record, int *fd,
+			    const struct err *why)
+{
+	(void)record, (void)fd, (void)why; /* what counts is what is seen now */
+	kill_groups(data);
+}
+
+static const struct node_call_events killed_events = { .on_done = on_group_killed };
+
+/* Init was asked first, so that it can tell how it ended. The last word is the host's. */
+static void kill_groups(struct tend *t)
+{
+	while (t->killed < t->look.groups.len) {
+		const char *exec = t->look.groups.items[t->killed++];
+
+		if (is_meant(t, exec))
+			return ask_group(t, GROUP_KILL, exec, &killed_events);
+	}
+	crash_point("wrapper.struck");
+	tend_again(t, decide_seen);
+}
+
 static void on_struck(void *data, const struct err *why)
 {
 	struct tend *t = data;
 
 	(void)why; /* what counts is what is seen now */
-	if (--t->struck > 0)
-		return;
-	crash_point("wrapper.struck");
-	tend_again(t, decide_seen);
+	if (--t->struck == 0)
+		kill_groups(t);
 }
 
 /* TERM, the looks, then KILL. What was not begun as a wrapper may leave things behind: KILL. */
@@ -239,6 +300,9 @@ static void strike(struct tend *t, const char *exec)
 		for (size_t i = 0; i < array_len(looks); i++)
 			blow.grace_ms += constant_ms(looks[i], moment_now(t).divisor);
 	}
+	if (t->groups.host == LOOK_SEEN) /* a guest that does not answer is not waited for long */
+		blow.seen_ms =
+			constant_ms(CONSTANT_STOP_ATTEMPT, moment_now(t).divisor) / SEEN_SHARE + 1;
 	t->struck++;
 	exec_strike(t->reactor, j, &blow, on_struck, t);
 	journal_unref(j);
@@ -246,13 +310,11 @@ static void strike(struct tend *t, const char *exec)
 
 static void act_end(struct tend *t)
 {
-	char own[WRAPPER_EXEC_SIZE];
-
 	crash_point("wrapper.stop-begun");
-	wrapper_exec_id(own, t->w.name, &t->w.lease.instance);
 	t->struck = 1; /* until all are struck */
+	t->killed = 0;
 	for (size_t i = 0; i < t->look.running.len; i++)
-		if (t->w.lease.session_wide || strcmp(t->look.running.items[i], own) == 0)
+		if (is_meant(t, t->look.running.items[i]))
 			strike(t, t->look.running.items[i]);
 	on_struck(t, NULL);
 }
@@ -262,10 +324,33 @@ static void act_observe(struct tend *t)
 	tend_again(t, decide_seen);
 }
 
+static void on_tidied(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct tend *t = data;
+
+	(void)record, (void)fd, (void)why; /* an empty one does no harm: it goes with the next */
+	if (t->action == LEASE_ACT_SPAWN)
+		return t->spawn(t);
+	finished(t);
+}
+
+static const struct node_call_events tidied_events = { .on_done = on_tidied };
+
+/* The cgroups of instances that were. */
+static void tidy(struct tend *t)
+{
+	char prefix[WRAPPER_EXEC_SIZE];
+
+	if (t->groups.empty.len + t->groups.full.len == 0)
+		return on_tidied(t, NULL, NULL, NULL);
+	wrapper_exec_prefix(prefix, t->w.name);
+	ask_group(t, GROUP_REMOVE, prefix, &tidied_events);
+}
+
 static void act_spawn(struct tend *t)
 {
 	crash_point("wrapper.authorised");
-	t->spawn(t);
+	tidy(t);
 }
 
 static void act_note(struct tend *t)
@@ -299,7 +384,7 @@ static void (*const actions[LEASE_ACTION_COUNT])(struct tend *t) = {
 	[LEASE_ACT_END]		= act_end,
 	[LEASE_ACT_OBSERVE]	= act_observe,
 	[LEASE_ACT_ALERT]	= act_alert,
-	[LEASE_ACT_DRAIN]	= finished,
+	[LEASE_ACT_DRAIN]	= tidy,
 };
 /* clang-format on */
 
@@ -345,6 +430,46 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 
 static const struct node_call_events observed_events = { .on_done = on_observed };
 
+static int read_journals(struct job *job, struct store *s, struct err *e)
+{
+	struct tend *t = container_of(job, struct tend, job);
+
+	(void)s, (void)e;
+	look_at_execs(t->reactor->berthd, &t->sb, t->w.name, &t->groups, &t->look);
+	return 0;
+}
+
+static void on_looked(struct job *job)
+{
+	judge(container_of(job, struct tend, job));
+}
+
+static void on_group(void *data, const union node_any *record)
+{
+	struct tend *t = data;
+	const struct node_group_seen *g = &record->group_seen;
+
+	if (g->process == PRESENCE_UNKNOWN)
+		t->groups.host = LOOK_FAILED;
+	else
+		strv_add(g->process == PRESENCE_PRESENT ? &t->groups.full : &t->groups.empty,
+			 g->name);
+}
+
+static void on_groups(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct tend *t = data;
+
+	(void)record, (void)fd;
+	if (why)
+		t->groups.host = why->code == ERR_UNSUPPORTED ? LOOK_BLIND : LOOK_FAILED;
+	t->job = (struct job){ .reactor = t->reactor, .run = read_journals, .done = on_looked };
+	worker_submit(&t->reactor->berthd->workers, &t->job);
+}
+
+static const struct node_call_events groups_events = { on_group, on_groups };
+
+/* After the lease was read, and never before. */
 static void on_read(struct job *job)
 {
 	struct tend *t = container_of(job, struct tend, job);
@@ -352,8 +477,11 @@ static void on_read(struct job *job)
 
 	if (job->failed)
 		return over(t, &job->e);
-	if (t->sb.state == SANDBOX_READY)
-		return judge(t);
+	look_groups_done(&t->groups);
+	if (t->sb.state == SANDBOX_READY) {
+		t->groups.host = LOOK_SEEN;
+		return ask_group(t, GROUP_LOOK, "", &groups_events);
+	}
 	memcpy(target.request, t->request, sizeof(target.request));
 	memcpy(target.sandbox, t->sb.id, sizeof(target.sandbox));
 	node_call(&t->reactor->node, NODE_OBSERVE, &target, -1, &observed_events, t);

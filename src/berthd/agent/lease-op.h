@@ -33,12 +33,14 @@ struct tend {
 	struct wrapper w;    /* as it was read, then as it is decided */
 	struct lease before; /* as it was read */
 	uint64_t read_mono_ms;
+	struct look_groups groups;
 	struct look look;
 	enum lease_action action;
 	const char *event; /* for the log */
 	uint64_t attempt;  /* to stop it, that this carries out */
 	unsigned tries;
 	size_t struck;                 /* execs whose end is waited for */
+	size_t killed;                 /* of look.groups */
 	tend_decide_fn *decide, *then; /* now; and when that is done */
 	void (*spawn)(struct tend *t);
 	bool failed; /* the answer is `why`, whatever else is still done */

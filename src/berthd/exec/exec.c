@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "berthd/control/sandbox-cache.h"
+#include "berthd/exec/hold.h"
 #include "berthd/exec/init-dial.h"
 #include "berthd/exec/tell.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
 #include "lib/id.h"
-#include "lib/json.h"
 #include "lib/log.h"
 #include "lib/loop.h"
 #include "lib/str.h"
@@ -99,8 +99,7 @@ static void signals_back(struct exec *x, size_t count, const struct err *why)
 
 /* ---- the end ---- */
 
-/* It never began: there is nothing to keep. */
-static void refuse(struct exec *x, const struct err *why)
+void exec_refuse(struct exec *x, const struct err *why)
 {
 	struct tail *client = take_ptr(x->client);
 
@@ -410,7 +409,7 @@ static void on_init_error(struct exec *x, const struct frame *f)
 	e.fix[0] = '\0';             /* what to do is not the guest's to say */
 	if (e.code == ERR_NOT_FOUND) /* not the sandbox: the command */
 		err_fix(&e, "Give the full path, or use an image that has this command.");
-	refuse(x, &e);
+	exec_refuse(x, &e);
 }
 
 static void nonsense(struct exec *x, const struct err *why)
@@ -454,6 +453,8 @@ static void on_frame(void *data, const struct frame *f)
 		return on_init_error(x, f);
 	if (f->type == FRAME_STARTED && !x->started && frame_u32(f, &n, &e) == 0)
 		return on_started(x, n);
+	if (f->type == FRAME_HELD && exec_may_be_held(x) && frame_u32(f, &n, &e) == 0)
+		return exec_held(x, n);
 	if (f->type == FRAME_TAKEN && x->started && frame_u32(f, &n, &e) == 0) {
 		x->stdin_out -= n < x->stdin_out ? n : x->stdin_out;
 		if (x->client && x->client->events->taken)
@@ -582,7 +583,7 @@ static void run(struct exec *x, struct init_way *way, const struct exec_request 
 	x->line = line_open(x->reactor, take_fd(way->fd), &line_events, x);
 	if (!x->line) {
 		err_set(&e, ERR_INTERNAL, "the connection to the sandbox cannot be used");
-		return refuse(x, &e);
+		return exec_refuse(x, &e);
 	}
 	uv_timer_start(&x->deadline, on_deadline, START_MS, 0);
 	exec_request_encode(&out, ask);
@@ -650,7 +651,7 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 	if (exec_came_back(x))
 		return;
 	if (why || x->unwanted)
-		return refuse(x, why);
+		return exec_refuse(x, why);
 	memcpy(x->sandbox, way->sandbox, sizeof(x->sandbox));
 	x->generation = way->generation;
 	memcpy(x->head.sandbox, way->sandbox, sizeof(x->head.sandbox));
@@ -666,7 +667,7 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 		strv_add(&x->head.ask.argv, ask.argv.items[i]);
 	places_env(x->reactor->berthd->places, x->sandbox, &ask.env);
 	if (take_journal(x, &made, &there, &e) < 0)
-		return refuse(x, &e);
+		return exec_refuse(x, &e);
 	if (there) {
 		replay(x, there);
 		journal_unref(there);
@@ -729,7 +730,7 @@ void exec_begin(struct request *rq, struct exec_begin *b, struct tail *t)
 		return;
 	}
 	journal_unref(j);
-	refuse(x, &e);
+	exec_refuse(x, &e);
 }
 
 void exec_go_on(struct reactor *r, struct journal *j)
@@ -765,34 +766,4 @@ void exec_abandon(struct tail *t)
 	if (!x->keep && !x->reactor->server.closing)
 		exec_signal(x, 9, NULL);
 	exec_resume(x);
-}
-
-void exec_exit_json(struct buf *out, struct journal *j, const struct exec_exit *exit)
-{
-	struct journal_view v;
-
-	journal_look(j, &v);
-	json_str(out, "id", j->head.ask.id);
-	json_key(out, "kind");
-	if (exit->kind == EXEC_NONE)
-		buf_adds(out, "null"); /* it runs */
-	else
-		json_add_string(out, exec_kind_name(exit->kind));
-	json_key(out, "exit_code");
-	if (exit->kind == EXEC_EXITED)
-		buf_addf(out, "%u", exit->code);
-	else
-		buf_adds(out, "null"); /* a missing exit code is never 0 */
-	json_int(out, "signal", exit->signum);
-	json_int(out, "stdout_bytes", (int64_t)v.slot.offset[0]);
-	json_int(out, "stderr_bytes", (int64_t)v.slot.offset[1]);
-	json_int(out, "wall_ms", (int64_t)(exit->wall_us / 1000));
-	json_int(out, "user_ms", (int64_t)(exit->user_us / 1000));
-	json_int(out, "system_ms", (int64_t)(exit->system_us / 1000));
-	json_int(out, "max_rss_kb", (int64_t)exit->max_rss_kb);
-	exec_use_json(out, &v.slot.use);
-	if (j->head.ask.shell[0] && exit->kind != EXEC_NONE) {
-		json_bytes(out, "cwd", exit->cwd, strlen(exit->cwd));
-		json_bool(out, "restarted", exit->restarted);
-	}
 }

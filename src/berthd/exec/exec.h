@@ -28,7 +28,7 @@ struct exec {
 
 	struct line *line; /* NULL: on the way to it */
 	bool attaching;    /* init has it already, we think */
-	bool started, paused, ended;
+	bool held, started, paused, ended;
 	bool busy;                              /* its sandbox is, because of this */
 	bool gone;                              /* there is nobody left to ask */
 	bool absent;                            /* and nothing left of what it started */
@@ -78,6 +78,7 @@ void exec_go_on(struct reactor *r, struct journal *j);
 void exec_abandon(struct tail *t);
 
 /* All of these on the exec's own loop. */
+void exec_refuse(struct exec *x, const struct err *why); /* it never began: nothing is kept */
 void exec_send(struct exec *x, enum frame_type type, const void *data, size_t len);
 size_t exec_send_backlog(const struct exec *x);
 void exec_signal(struct exec *x, uint32_t signum, struct errand *e); /* NULL: nobody waits */

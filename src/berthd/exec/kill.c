@@ -65,11 +65,16 @@ static void on_late(uv_timer_t *timer)
 	victim_over(v);
 }
 
+static uint64_t seen_ms(const struct victim *v)
+{
+	return v->blow.seen_ms ? v->blow.seen_ms : SEEN_MS;
+}
+
 static void on_grace_over(uv_timer_t *timer)
 {
 	struct victim *v = timer->data;
 
-	uv_timer_start(timer, on_late, SEEN_MS, 0);
+	uv_timer_start(timer, on_late, seen_ms(v), 0);
 	if (v->sent) /* the first has not come back: it does not wait for a second */
 		return;
 	strike(v, SIGKILL);
@@ -120,6 +125,6 @@ void exec_strike(struct reactor *r, struct journal *j, const struct exec_blow *b
 	if (b->grace_ms > 0)
 		uv_timer_start(&v->timer, on_grace_over, b->grace_ms, 0);
 	else
-		uv_timer_start(&v->timer, on_late, SEEN_MS, 0);
+		uv_timer_start(&v->timer, on_late, seen_ms(v), 0);
 	strike(v, b->signum);
 }

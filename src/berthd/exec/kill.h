@@ -7,6 +7,7 @@
 struct exec_blow {
 	uint32_t signum;   /* to all of it */
 	uint64_t grace_ms; /* then KILL; 0: no second blow */
+	uint64_t seen_ms;  /* for its end to be seen, after the last; 0: the usual time */
 };
 
 /* Its end was seen, or, if the blow need not end it, the signal was delivered; or why not. */

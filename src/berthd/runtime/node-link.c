@@ -33,6 +33,7 @@ static const uint32_t usual_deadlines[NODE_VERB_COUNT] = {
 	[NODE_LEASE]		= 2 * MINUTE, /* a kill is answered when nothing runs any more */
 	[NODE_LIMIT]		= 1 * MINUTE,
 	[NODE_SYNC]		= 2 * MINUTE, /* all that is not on the disk yet */
+	[NODE_GROUP]		= 30 * SECOND,
 };
 /* clang-format on */
 

@@ -65,7 +65,7 @@ static int read_body(const struct request *rq, struct exec_request *ask, struct 
 	ask->argv = b.argv;
 	ask->env = b.env;
 	b.argv = b.env = (struct strv){ 0 };
-	ask->flags = EXEC_WHOLE;
+	ask->flags = EXEC_WHOLE | EXEC_HOLD;
 	memcpy(ask->cwd, b.cwd, sizeof(ask->cwd));
 	return exec_request_check(ask, e);
 }
@@ -156,10 +156,13 @@ static int decide_launch(struct tend *t, const struct moment *now, struct err *e
 
 /* ---- its start ---- */
 
+/* What was held when it was refused may not be gone yet: that is for the ladder to see. */
 static int decide_refused(struct tend *t, const struct moment *now, struct err *e)
 {
 	struct lease_input in = { .event = LEASE_OWNED_ABSENT, .instance = t->w.lease.instance };
 
+	if (t->look.seen.seen != WRAPPER_ABSENT)
+		return tend_stop(t, LEASE_STARTUP_FAILED, now, e);
 	return tend_apply(t, &in, now, e);
 }
 

@@ -36,6 +36,8 @@ void wrapper_json(struct buf *out, const struct wrapper *w, const struct look *l
 	json_str(out, "state", lease_state_name(l->state));
 	if (look)
 		json_str(out, "alive", wrapper_seen_name(look->seen.seen));
+	if (look)
+		json_str(out, "evidence", look_evidence_name(look->evidence));
 	json_str(out, "instance", l->instance.id);
 	json_int(out, "generation", (int64_t)l->instance.generation);
 	json_str(out, "exec", exec);
