@@ -6,7 +6,6 @@
 #pragma once
 
 #include "berthd/control/transition.h"
-#include "berthd/front/request.h"
 #include "lib/json.h"
 
 /* clang-format off */

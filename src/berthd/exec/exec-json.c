@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "berthd/exec/exec.h"
+#include "berthd/exec/usage.h"
 #include "lib/json.h"
 
 void exec_exit_json(struct buf *out, struct journal *j, const struct exec_exit *exit)

@@ -8,6 +8,7 @@
 #include "berthd/exec/hold.h"
 #include "berthd/exec/init-dial.h"
 #include "berthd/exec/tell.h"
+#include "berthd/exec/usage.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
 #include "lib/id.h"
@@ -675,7 +676,7 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 	}
 	bind_journal(x, made);
 	if (x->client)
-		tail_expect(x->client, made, x);
+		tail_expect(x->client, made, x, exec_caught_up);
 	run(x, way, &ask);
 }
 

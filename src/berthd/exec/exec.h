@@ -11,9 +11,9 @@
 #pragma once
 
 #include "berthd/exec/errand.h"
+#include "berthd/exec/init-line.h"
 #include "berthd/front/request.h"
 #include "berthd/journal/tail.h"
-#include "berthd/runtime/init-line.h"
 #include "proto/node.h"
 
 struct exec {

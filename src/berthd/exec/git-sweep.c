@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "berthd/runtime/init-link.h"
+#include "berthd/exec/init-link.h"
 #include "proto/files.h"
 
 struct sweep {

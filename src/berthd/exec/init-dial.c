@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "berthd/control/sandbox-cache.h"
-#include "berthd/control/sleep.h"
 #include "berthd/control/transition.h"
+#include "berthd/control/wake.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/fault.h"
 #include "lib/str.h"
@@ -126,10 +126,10 @@ static int check_place(struct search *s, const struct place *p, struct err *e)
 	if (p->state == SANDBOX_GONE)
 		return err_set(e, ERR_NOT_FOUND, "sandbox %s was deleted", s->way.sandbox);
 	memcpy(s->way.owner, p->owner, sizeof(s->way.owner)); /* also of one that is woken first */
-	if (sleep_is_away(p->state) && s->only_awake)
+	if (wake_leads_out_of(p->state) && s->only_awake)
 		return err_set(e, ERR_CONFLICT, "sandbox %s is %s", s->way.sandbox,
 			       sandbox_state_name(p->state));
-	if (sleep_is_away(p->state))
+	if (wake_leads_out_of(p->state))
 		return 0; /* it is woken first */
 	if (p->state == SANDBOX_FAILED)
 		return sandbox_failed_error(&s->sb, e);
@@ -167,8 +167,8 @@ static void go_on(struct search *s, const struct place *p)
 	};
 
 	places_use(s->reactor->berthd->places, s->way.sandbox, time_mono_ms());
-	if (sleep_is_away(p->state))
-		return sleep_wake(&how, EV_USE);
+	if (wake_leads_out_of(p->state))
+		return control_wake(&how, EV_USE);
 	search_connect(s);
 }
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "berthd/runtime/init-link.h"
+#include "berthd/exec/init-link.h"
 
 /* How many there were and are seen gone; or why that is not known. */
 typedef void (*leftovers_fn)(void *data, uint64_t killed, const struct err *why);

@@ -1,7 +1,7 @@
 /* One question to a shell in a sandbox, and its one answer. */
 #pragma once
 
-#include "berthd/runtime/init-link.h"
+#include "berthd/exec/init-link.h"
 #include "proto/shell.h"
 
 /* The state, or why there is none. */

@@ -5,44 +5,10 @@
 #include "berthd/exec/exec.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/json.h"
-#include "proto/writer.h"
 
 #define LOOK_LEAST_MS 20
 #define LOOK_MOST_MS  5000      /* a limit may be changed while it runs */
 #define DISK_ROOM     (1 << 20) /* so little left is none */
-
-void exec_use_encode(struct buf *out, const struct exec_use *u)
-{
-	writer_u8(out, u->known);
-	writer_u8(out, u->alone);
-	writer_u64(out, u->cpu_us);
-	writer_u64(out, u->memory_bytes);
-	writer_u64(out, u->memory_peak_bytes);
-	writer_u64(out, u->disk_bytes);
-	writer_u64(out, u->pids_peak);
-	writer_u8(out, u->hit);
-	writer_u8(out, (uint8_t)u->limit);
-	writer_u64(out, u->value);
-	writer_u64(out, u->peak);
-}
-
-struct exec_use exec_use_read(struct reader *r)
-{
-	struct exec_use u = { .known = reader_u8(r) != 0, .alone = reader_u8(r) != 0 };
-	uint8_t limit;
-
-	u.cpu_us = reader_u64(r);
-	u.memory_bytes = reader_u64(r);
-	u.memory_peak_bytes = reader_u64(r);
-	u.disk_bytes = reader_u64(r);
-	u.pids_peak = reader_u64(r);
-	u.hit = reader_u8(r) != 0;
-	limit = reader_u8(r);
-	u.limit = limit < LIMIT_COUNT ? (enum limit)limit : LIMIT_MEMORY_MB;
-	u.value = reader_u64(r);
-	u.peak = reader_u64(r);
-	return u;
-}
 
 void exec_use_json(struct buf *out, const struct exec_use *u)
 {

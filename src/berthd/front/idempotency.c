@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "berthd/api/v1/sandboxes.h"
-#include "berthd/control/wait-stable.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
 #include "lib/str.h"
@@ -57,125 +55,11 @@ int idempotency_read(const struct request *rq, struct idempotency_use *ret, stru
 	return 0;
 }
 
-static void mark_replayed(struct request *rq)
+void idempotency_mark(struct request *rq)
 {
 	if (rq->x)
 		(void)!http_reply_header(rq->x, "Idempotency-Replayed", "true");
 }
-
-/* ---- a create that came before ---- */
-
-struct replay {
-	struct request *rq;
-	struct idempotency_use use;
-	struct job job;
-	struct idempotency first;
-	bool again; /* looked at once more after it had failed */
-	struct sandbox sb;
-};
-
-/* The request is the caller's to answer. */
-static struct request *replay_end(struct replay *r)
-{
-	struct request *rq = r->rq;
-
-	mark_replayed(rq);
-	free(r);
-	return rq;
-}
-
-static void answer_stored(struct replay *r)
-{
-	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
-	int status = (int)r->first.status;
-
-	buf_adds(&body, r->first.response);
-	request_reply(replay_end(r), status, &body);
-}
-
-static void on_settled(void *data, const struct sandbox *sb, const struct err *why)
-{
-	struct replay *r = data;
-	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
-	struct err e;
-
-	if (why) {
-		e = *why;
-		err_wrap(&e, "made by this Idempotency-Key");
-		return request_fail(replay_end(r), &e);
-	}
-	if (sb->state == SANDBOX_READY || sb->state == SANDBOX_ASLEEP) {
-		int status = r->first.status ? (int)r->first.status : 201;
-
-		sandbox_json(&body, sb);
-		return request_reply(replay_end(r), status, &body);
-	}
-	err_set(&e, ERR_CONFLICT, "%s, made by this Idempotency-Key, is %s%s%s", sb->id,
-		sandbox_state_name(sb->state), sb->reason[0] ? ": " : "", sb->reason);
-	err_fix(&e, "A key makes one sandbox in its life; take a new key for another one.");
-	request_fail(replay_end(r), &e);
-}
-
-static int look(struct job *job, struct store *s, struct err *e)
-{
-	struct replay *r = container_of(job, struct replay, job);
-
-	return store_idempotency_get(s, &r->use, &r->first, e);
-}
-
-static void on_looked(struct job *job);
-
-/* It failed while this waited for it: its answer is stored now. */
-static void on_settled_look_again(void *data, const struct sandbox *sb, const struct err *why)
-{
-	struct replay *r = data;
-
-	if (why || sb->state != SANDBOX_FAILED)
-		return on_settled(data, sb, why);
-	r->job = (struct job){ .reactor = r->rq->reactor, .run = look, .done = on_looked };
-	r->again = true;
-	r->sb = *sb;
-	worker_submit(&r->rq->reactor->berthd->workers, &r->job);
-}
-
-static void on_looked(struct job *job)
-{
-	struct replay *r = container_of(job, struct replay, job);
-	struct settle how = {
-		.reactor = r->rq->reactor,
-		.request = r->rq->id,
-		.sandbox = r->first.sandbox_id,
-		.use = &r->use,
-		.done = on_settled_look_again,
-		.data = r,
-	};
-	struct request *rq = r->rq;
-	struct err e;
-
-	if (job->failed) {
-		e = job->e;
-		free(r);
-		return request_fail(rq, &e);
-	}
-	if (r->first.response[0])
-		return answer_stored(r);
-	crash_point("life.first-use-read");
-	if (r->again)
-		return on_settled(r, &r->sb, NULL);
-	settle_begin(&how);
-}
-
-void idempotency_replay(struct request *rq, const struct idempotency_use *use)
-{
-	struct replay *r = xcalloc(1, sizeof(*r));
-
-	r->rq = rq;
-	r->use = *use;
-	r->job = (struct job){ .reactor = rq->reactor, .run = look, .done = on_looked };
-	worker_submit(&rq->reactor->berthd->workers, &r->job);
-}
-
-/* ---- a verb that may be repeated ---- */
 
 struct claim {
 	struct job job;
@@ -202,7 +86,7 @@ static void on_key_taken(struct job *job)
 	if (job->failed)
 		return request_fail(c->rq, &job->e);
 	if (c->again)
-		mark_replayed(c->rq);
+		idempotency_mark(c->rq);
 	c->next(c->rq);
 }
 

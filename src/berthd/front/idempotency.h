@@ -2,7 +2,7 @@
  * Idempotency-Key: a request that comes again has happened once.
  *
  * A create takes its key with its record (change_create()); whoever finds the
- * key taken is answered from what the first one left: idempotency_replay(). A
+ * key taken is answered from what the first one left: api/v1/create-replay. A
  * verb that is safe to repeat takes its key before it begins, only so that the
  * key cannot mean two things: idempotency_claim(). Exec does not look at it.
  */
@@ -15,8 +15,8 @@
 must_check int idempotency_read(const struct request *rq, struct idempotency_use *ret,
 				struct err *e);
 
-/* Answer like the first create under this key, waiting for it if it is under way. */
-void idempotency_replay(struct request *rq, const struct idempotency_use *use);
+/* The answer says that it is that of an earlier request. */
+void idempotency_mark(struct request *rq);
 
 /* Take the request's key for the sandbox rq->param, if it has one, then go on. */
 void idempotency_claim(struct request *rq, void (*next)(struct request *rq));

@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "berthd/exec/usage.h"
+#include "berthd/journal/exec-usage.h"
 #include "core/sandbox.h"
 #include "proto/exec.h"
 

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "berthd/exec/exec.h"
 #include "berthd/runtime/berthd.h"
 
 #define BLOCK     ((size_t)256 * 1024) /* read from the file at once */
@@ -59,7 +58,7 @@ void tail_resume(struct tail *t)
 		return;
 	journal_glance(t->journal, &v);
 	if (t->exec && t->at == v.written) {
-		exec_caught_up(t->exec);
+		t->caught_up(t->exec);
 		return;
 	}
 	list(t);
@@ -200,7 +199,7 @@ static bool turn(struct tail *t)
 	if (t->closed || t->full || rounds == ROUND_MAX)
 		return rounds == ROUND_MAX && !t->closed;
 	if (t->exec) {
-		exec_caught_up(t->exec);
+		t->caught_up(t->exec);
 		return false;
 	}
 	if (!t->blind)
@@ -216,11 +215,13 @@ static bool turn(struct tail *t)
 
 /* ---- on behalf of whom a command was begun ---- */
 
-void tail_expect(struct tail *t, struct journal *j, struct exec *x)
+void tail_expect(struct tail *t, struct journal *j, struct exec *x,
+		 void (*caught_up)(struct exec *x))
 {
 	t->journal = journal_ref(j);
 	t->at = j->frames_at;
 	t->exec = x;
+	t->caught_up = caught_up;
 }
 
 void tail_start(struct tail *t, uint32_t pid)

@@ -47,8 +47,9 @@ struct tail {
 	struct reactor *reactor;
 	struct journal *journal; /* held; NULL until there is one */
 	const struct tail_events *events;
-	void *data;        /* the owner's */
-	struct exec *exec; /* begun on its behalf, alive */
+	void *data;                        /* the owner's */
+	struct exec *exec;                 /* begun on its behalf, alive */
+	void (*caught_up)(struct exec *x); /* told that it waits for what comes next */
 
 	uint64_t from;      /* nothing before this position is passed on */
 	uint64_t position;  /* the next byte */
@@ -76,7 +77,8 @@ void tail_close(struct tail *t); /* no more callbacks */
  * For the exec that was begun on its behalf: it is handed what comes next as long
  * as it is right there, and otherwise catches up with the file.
  */
-void tail_expect(struct tail *t, struct journal *j, struct exec *x);
+void tail_expect(struct tail *t, struct journal *j, struct exec *x,
+		 void (*caught_up)(struct exec *x));
 void tail_start(struct tail *t, uint32_t pid);
 bool tail_is_at(const struct tail *t, uint64_t position);
 void tail_hand(struct tail *t, int stream, uint8_t *data, size_t len, bool recorded);

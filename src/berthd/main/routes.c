@@ -20,9 +20,9 @@
 #include "berthd/api/v1/secrets.h"
 #include "berthd/api/v1/security.h"
 #include "berthd/api/v1/shells.h"
+#include "berthd/api/v1/sleep.h"
 #include "berthd/api/v1/terminals.h"
 #include "berthd/api/v1/wrappers.h"
-#include "berthd/control/sleep.h"
 #include "berthd/exec/exec.h"
 #include "berthd/front/request.h"
 

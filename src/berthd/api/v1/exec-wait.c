@@ -4,7 +4,7 @@
 
 #include "berthd/api/v1/execs.h"
 #include "berthd/exec/exec.h"
-#include "berthd/runtime/init-link.h"
+#include "berthd/exec/init-link.h"
 #include "http/target.h"
 #include "lib/json.h"
 #include "lib/pattern.h"

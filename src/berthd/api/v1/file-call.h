@@ -7,9 +7,9 @@
  */
 #pragma once
 
+#include "berthd/exec/init-link.h"
 #include "berthd/front/idempotent-op.h"
 #include "berthd/front/request.h"
-#include "berthd/runtime/init-link.h"
 #include "proto/files.h"
 
 struct file_call;

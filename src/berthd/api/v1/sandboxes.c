@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "berthd/api/v1/create-replay.h"
 #include "berthd/control/capacity.h"
 #include "berthd/control/create-spec.h"
 #include "berthd/control/deletion.h"
@@ -136,7 +137,7 @@ static void on_created(struct change *c, const struct err *why)
 		e = *why;
 		change_free(c);
 		if (used_before)
-			return idempotency_replay(rq, &use);
+			return create_replay(rq, &use);
 		if (full && rq->from_peer && rq->x) /* nothing was written: it may ask another */
 			(void)!http_reply_header(rq->x, FORWARD_REFUSED, "1");
 		return full && placing_refused(rq, &e) ? (void)0 : request_fail(rq, &e);

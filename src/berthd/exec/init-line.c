@@ -1,4 +1,4 @@
-#include "berthd/runtime/init-line.h"
+#include "berthd/exec/init-line.h"
 
 #include <stdlib.h>
 #include <string.h>

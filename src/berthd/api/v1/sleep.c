@@ -1,91 +1,12 @@
-#include "berthd/control/sleep.h"
+#include "berthd/api/v1/sleep.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "berthd/api/v1/sandboxes.h"
+#include "berthd/control/wake.h"
 #include "berthd/front/idempotency.h"
 #include "berthd/runtime/berthd.h"
-#include "lib/str.h"
-
-#define WAKE_TRIES 4 /* while others put it to sleep again */
-
-bool sleep_is_away(enum sandbox_state s)
-{
-	return s == SANDBOX_ASLEEP || s == SANDBOX_FALLING_ASLEEP || s == SANDBOX_WAKING;
-}
-
-struct wake {
-	struct reactor *reactor;
-	char request[NODE_REQUEST_SIZE];
-	char id[SANDBOX_ID_SIZE];
-	enum sandbox_event ev;
-	int tries;
-	settle_fn *done;
-	void *data;
-};
-
-static void on_settled(void *data, const struct sandbox *sb, const struct err *why);
-
-static void settle(struct wake *w)
-{
-	struct settle how = {
-		.reactor = w->reactor,
-		.request = w->request,
-		.sandbox = w->id,
-		.done = on_settled,
-		.data = w,
-	};
-
-	settle_begin(&how);
-}
-
-static void wake_end(struct wake *w, const struct sandbox *sb, const struct err *why)
-{
-	w->done(w->data, sb, why);
-	free(w);
-}
-
-static void on_woken(struct change *c, const struct err *why)
-{
-	struct wake *w = c->data;
-	bool again = why && (why->code == ERR_CONFLICT || why->code == ERR_BUSY) &&
-		     ++w->tries < WAKE_TRIES;
-
-	if (again || (!why && c->sb.state != SANDBOX_READY))
-		settle(w);
-	else
-		wake_end(w, &c->sb, why);
-	change_free(c);
-}
-
-static void on_settled(void *data, const struct sandbox *sb, const struct err *why)
-{
-	struct wake *w = data;
-	struct change *c;
-
-	if (why || sb->state == SANDBOX_READY)
-		return wake_end(w, sb, why);
-	c = change_new(w->reactor, w->request);
-	c->sb = *sb;
-	c->data = w;
-	change_event(c, w->ev, NULL, on_woken);
-}
-
-void sleep_wake(const struct settle *how, enum sandbox_event ev)
-{
-	struct wake *w = xcalloc(1, sizeof(*w));
-
-	w->reactor = how->reactor;
-	(void)!str_copy(w->request, sizeof(w->request), how->request);
-	(void)!str_copy(w->id, sizeof(w->id), how->sandbox);
-	w->ev = ev;
-	w->done = how->done;
-	w->data = how->data;
-	settle(w);
-}
-
-/* ---- the routes ---- */
 
 static void answer(void *data, const struct sandbox *sb, const struct err *why)
 {
@@ -170,7 +91,7 @@ static void on_owned(struct job *job)
 	if (job->failed)
 		request_fail(rq, &e);
 	else
-		sleep_wake(&how, EV_WAKE);
+		control_wake(&how, EV_WAKE);
 	free(o);
 }
 

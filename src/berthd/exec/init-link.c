@@ -1,4 +1,4 @@
-#include "berthd/runtime/init-link.h"
+#include "berthd/exec/init-link.h"
 
 #include <stdlib.h>
 #include <string.h>

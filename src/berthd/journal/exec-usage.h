@@ -1,0 +1,25 @@
+/* What a command used, as its journal keeps it; exec/usage.h finds it out. */
+#pragma once
+
+#include "core/limits.h"
+#include "lib/buf.h"
+#include "proto/reader.h"
+
+/* Counted before it began. */
+struct exec_before {
+	uint64_t cpu_us, pids_refused, oom_kills;
+};
+
+struct exec_use {
+	bool known; /* the host was asked, and knew */
+	bool alone; /* no other command and no code ran in the sandbox meanwhile */
+	uint64_t cpu_us;
+	uint64_t memory_bytes, memory_peak_bytes, disk_bytes, pids_peak;
+	bool hit; /* a limit was, this one: */
+	enum limit limit;
+	uint64_t value, peak; /* in the limit's own unit */
+};
+#define EXEC_USE_SIZE 60 /* bytes, encoded */
+
+void exec_use_encode(struct buf *out, const struct exec_use *u);
+struct exec_use exec_use_read(struct reader *r);
