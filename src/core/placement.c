@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#define RETRY_MOST_S 300 /* somebody may delete something at any time */
+
 static const char *const names[RESOURCE_COUNT] = {
 	[RESOURCE_MEMORY_MB] = "memory_mb",
 	[RESOURCE_DISK_MB] = "disk_mb",
@@ -62,6 +64,15 @@ int placement_admit(const struct placement_host *h, const struct resources *need
 				       " left",
 				       names[r], need->of[r], available(h, r), capacity(h, r));
 	return admit_measured(h, e);
+}
+
+unsigned placement_retry_s(uint64_t soonest_ms)
+{
+	uint64_t s = soonest_ms / 1000 + (soonest_ms % 1000 > 0);
+
+	if (s < 1)
+		return 1;
+	return s > RETRY_MOST_S ? RETRY_MOST_S : (unsigned)s;
 }
 
 static unsigned fullness(uint64_t used, uint64_t all)

@@ -44,6 +44,12 @@ struct placement_host {
 must_check int placement_admit(const struct placement_host *h, const struct resources *need,
 			       struct err *e);
 
+/*
+ * When to ask a full host again, in seconds: when the soonest of what may end there comes due,
+ * `soonest_ms` from now; NEVER: nothing does by itself.
+ */
+unsigned placement_retry_s(uint64_t soonest_ms);
+
 /* How full the host is in what it has least of, in thousandths. */
 unsigned placement_load(const struct placement_host *h);
 

@@ -46,6 +46,7 @@ int err_set(struct err *e, enum err_code code, const char *fmt, ...)
 	e->fix[0] = '\0';
 	e->reason = NULL;
 	e->status = 0;
+	e->retry_s = 0;
 	e->inner = false;
 	va_start(ap, fmt);
 	vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
@@ -112,6 +113,12 @@ int err_reason(struct err *e, const char *reason, int status)
 {
 	e->reason = reason;
 	e->status = status;
+	return -1;
+}
+
+int err_retry(struct err *e, unsigned seconds)
+{
+	e->retry_s = seconds;
 	return -1;
 }
 

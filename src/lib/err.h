@@ -37,6 +37,7 @@ struct err {
 	char fix[200];      /* what to do; empty: the code's own sentence */
 	const char *reason; /* a finer word than the code, for programs; NULL: none. Never freed */
 	int status;         /* another HTTP status than the code's; 0: none */
+	unsigned retry_s;   /* of ERR_BUSY: when it may be worth asking again; 0: soon */
 	bool inner;         /* msg has another program's words: for the log, not for a user */
 };
 
@@ -52,6 +53,9 @@ int err_fix(struct err *e, const char *fmt, ...) printf_like(2, 3);
 
 /* Give it a finer word, and unless 0 another HTTP status. Comes after err_set(). */
 int err_reason(struct err *e, const char *reason, int status);
+
+/* Say when to try again. Comes after err_set(). */
+int err_retry(struct err *e, unsigned seconds);
 
 /* These are another program's words. Comes after err_set(). */
 int err_inner(struct err *e);

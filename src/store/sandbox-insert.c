@@ -43,6 +43,14 @@ static const struct statement promised = { "host-promised",
 	"SELECT count(*) AS n, coalesce(sum(memory_mb), 0) AS memory_mb, "
 	"coalesce(sum(disk_mb), 0) AS disk_mb, coalesce(sum(cpu_milli), 0) AS cpu_milli, "
 	"coalesce(sum(pids), 0) AS pids FROM sandbox WHERE host = $1" };
+/*
+ * What ends by itself: what rests until it falls asleep or is over, and what is deleted. One that
+ * falls asleep gives memory back, and no promise.
+ */
+static const struct statement soonest = { "room-soonest",
+	"SELECT coalesce(min(greatest(0, " SQL_MS("deadline_at") " - " SQL_MS("now()") ")), "
+	"9223372036854775807) AS ms FROM sandbox WHERE ($1::text IS NULL OR host = $1) "
+	"AND deadline_at IS NOT NULL AND state NOT IN ('creating', 'waking')" };
 /* clang-format on */
 
 struct sums {
@@ -62,6 +70,25 @@ static const struct column sums_columns[] = {
 	COLUMN(COLUMN_U64, sums, pids),
 	COLUMNS_END
 };
+
+struct soonest {
+	uint64_t ms;
+};
+
+static const struct column soonest_columns[] = {
+	COLUMN(COLUMN_U64, soonest, ms),
+	COLUMNS_END
+};
+
+int store_room_retry(struct store *s, const char *host, struct err *why)
+{
+	struct soonest at = { 0 };
+	struct err ignored; /* what is short is the answer */
+
+	if (store_run_one(s, &soonest, ARGS(TEXT(host)), soonest_columns, &at, &ignored) <= 0)
+		return -1;
+	return err_retry(why, placement_retry_s(at.ms));
+}
 
 static int no_image(const char *name, struct err *e)
 {
@@ -144,6 +171,7 @@ int sandbox_admit(struct store *s, const char *host, const struct placement_host
 		return 0;
 	err_wrap(e, "host %s has no room", host);
 	err_fix(e, "Delete what is no longer needed, or try again later.");
+	(void)store_room_retry(s, host, e);
 	return 1;
 }
 

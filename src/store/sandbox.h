@@ -41,6 +41,9 @@ struct sandbox_intent {
 must_check int store_sandbox_insert(struct store *s, const struct sandbox_intent *intent,
 				    struct sandbox *ret, struct err *e);
 
+/* Of an error that tells of no room: when to ask again, from what ends there; NULL: anywhere. */
+int store_room_retry(struct store *s, const char *host, struct err *why);
+
 /* One that is gone is found by its tombstone: id, owner, host, generation, state gone. */
 must_check int store_sandbox_get(struct store *s, const char *owner, const char *id,
 				 struct sandbox *ret, struct err *e);

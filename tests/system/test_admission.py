@@ -1,10 +1,13 @@
 """Who gets a sandbox at all: caps of an owner, room on the host; and nothing is destroyed to make room."""
+import json
 import os
+import pathlib
 import signal
 import time
 
 from marks import limit
 from server import wait_until
+from test_check import sql
 from test_identity import SMALL, fails, post, who
 from test_killed import delete_all
 from test_lifecycle import together
@@ -48,6 +51,26 @@ def test_a_user_and_an_org_have_a_cap_and_others_have_not(s):
         settings(s, cap_personal=None, cap_organisation=None)
 
 
+def refusal(s, **more):
+    """What a full host says, and when to ask again."""
+    status, answer, head = s.api.request("POST", "/v1/sandboxes", {**SMALL, **more})
+    assert status == 503, (status, answer)
+    return answer["message"], int(head["retry-after"])
+
+
+def leftovers_are_removed_before_it_says_so(s, box):
+    """One of three is erased behind berthd's back, so that it is there and no record wants it."""
+    sql(s, f"""WITH gone AS (DELETE FROM sandbox WHERE id = '{box}' RETURNING *)
+               INSERT INTO tombstone (id, owner, host, generation, receipt)
+               SELECT id, owner, host, generation, '{{}}' FROM gone""")
+    assert post(s.api, SMALL)[0] == 201
+    message, _ = refusal(s)
+    assert "1 were removed, 0 are still there" in message and "limit is 3" in message, message
+    assert "0 were removed, 0 are still there" in refusal(s)[0]
+    lines = [json.loads(x) for x in pathlib.Path(s.dir, "log/berthd.log").read_text().splitlines() if x.startswith("{")]
+    assert ("1", "0") in [(x["cleaned"], x["skipped"]) for x in lines if x["msg"] == "leftovers were looked for"]
+
+
 @limit(120)
 def test_a_host_that_is_full_refuses_and_destroys_nothing(s):
     settings(s, sandboxes_max=3)
@@ -58,6 +81,11 @@ def test_a_host_that_is_full_refuses_and_destroys_nothing(s):
         why = next(g[1] for g in got if g[0] == 503)
         assert why["code"] == "busy" and "no room" in why["message"] and "limit is 3" in why["message"], why
         assert sorted(b["id"] for b in s.api.sandboxes()) == sorted(made)
+        for box in made:  # nothing ends by itself: the longest it says
+            s.api.call("PATCH", f"/v1/sandboxes/{box}", {"keep_alive": True})
+        assert refusal(s)[1] == 300
+        s.api.call("PATCH", f"/v1/sandboxes/{made[0]}", {"lifetime_ms": 90000})
+        assert 2 <= refusal(s)[1] <= 90, "when the first one is over"
         for box in made:
             assert s.api.exec(box, "echo here").out == b"here\n"
         s.kill("berthd")  # no reservation is lost or left
@@ -65,6 +93,7 @@ def test_a_host_that_is_full_refuses_and_destroys_nothing(s):
         assert post(s.api, SMALL)[0] == 503
         s.api.delete(made[0])
         assert post(s.api, SMALL)[0] == 201
+        leftovers_are_removed_before_it_says_so(s, made[1])
     finally:
         delete_all(s)
         settings(s, sandboxes_max=None)
@@ -73,7 +102,8 @@ def test_a_host_that_is_full_refuses_and_destroys_nothing(s):
 @limit(120)
 def test_promises_are_counted_as_often_as_the_host_may_make_them(s):
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
-    settings(s, overcommit_memory=1)
+    most = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text()) // 2
+    settings(s, overcommit_memory=1, overcommit_pids=1)
     try:
         half = total * 6 // 10
         first = s.api.create(memory_mb=half, disk_mb=64)
@@ -81,9 +111,13 @@ def test_promises_are_counted_as_often_as_the_host_may_make_them(s):
         assert "memory_mb" in why["message"], why
         s.api.delete(first)
         s.api.create(memory_mb=half, disk_mb=64)
+        sql(s, f"UPDATE sandbox SET pids = {most - 64}")  # as if it were so many, and not by as many sandboxes
+        message, _ = refusal(s, pids=65)
+        assert "pids: 65 asked for, 64 of" in message, message
+        assert post(s.api, {**SMALL, "pids": 64})[0] == 201
     finally:
         delete_all(s)
-        settings(s, overcommit_memory=None)
+        settings(s, overcommit_memory=None, overcommit_pids=None)
 
 
 @limit(120)

@@ -248,6 +248,7 @@ def test_more_than_the_host_has_is_refused_by_name_and_number(s):
     pids = int(pathlib.Path("/proc/sys/kernel/pid_max").read_text()) // 2
     asked = [("memory_mb", memory + 1, memory), ("memory_mb", 1 << 20, memory), ("disk_mb", disk + 1, disk),
              ("disk_mb", 1 << 24, disk)]
+    asked.append(("cpu_milli", host["cpus"] * 1000 + 1, host["cpus"] * 1000))
     if pids < 65536:
         asked.append(("pids", 65536, pids))
     if not may_raise():
@@ -259,7 +260,7 @@ def test_more_than_the_host_has_is_refused_by_name_and_number(s):
             assert status == 400 and answer["remediation"], (status, answer)
             assert f"{name}: {much} asked for" in answer["message"] and f" {most} " in answer["message"], answer
             assert f"{name}: {much}" in refused(s, b, 400, **{name: much})
-        with s.box(cpu_milli=256000, memory_mb=memory, disk_mb=disk) as big:  # all there is, and a ceiling above the cores
+        with s.box(cpu_milli=host["cpus"] * 1000, memory_mb=memory, disk_mb=disk) as big:  # all there is
             assert big.sh("echo fine") == "fine\n"
     assert len(s.api.sandboxes()) == before
 

@@ -85,6 +85,17 @@ TEST(only_a_live_host_with_room_and_a_measured_disk_takes_one)
 	CHECK_ERR(placement_admit(&h, &small, &e), &e, ERR_BUSY);
 }
 
+TEST(a_full_host_is_asked_again_when_something_may_have_ended)
+{
+	CHECK_INT(placement_retry_s(0), 1);
+	CHECK_INT(placement_retry_s(1), 1);
+	CHECK_INT(placement_retry_s(7000), 7);
+	CHECK_INT(placement_retry_s(7001), 8);
+	CHECK_INT(placement_retry_s(86400000), 300); /* somebody may delete something before */
+	CHECK_INT(placement_retry_s(NEVER), 300);
+	CHECK_INT(placement_retry_s(UINT64_MAX), 300);
+}
+
 TEST(of_two_drawn_the_less_loaded_wins)
 {
 	struct placement_host hosts[] = { host(8000), host(100), host(4000), host(9000) };

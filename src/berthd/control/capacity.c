@@ -1,9 +1,10 @@
 #include "berthd/control/capacity.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "berthd/control/reconcile.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/log.h"
 #include "lib/str.h"
@@ -24,6 +25,7 @@ struct measuring {
 	void *data;
 	uv_timer_t timer; /* of room_clear() */
 	uint64_t until_ms;
+	struct reconcile_counts before, *counts; /* when it began, and since */
 };
 
 /* How often it may be promised; 0: promises of it are not counted. */
@@ -59,7 +61,9 @@ static struct placement_host room_of(const struct berthd *b, const struct node_c
 	h.total.of[RESOURCE_MEMORY_MB] = promisable(memory_mb, set->overcommit_memory);
 	h.total.of[RESOURCE_DISK_MB] = promisable(disk_mb, set->overcommit_disk);
 	h.total.of[RESOURCE_CPU_MILLI] = promisable(c->cpus * 1000UL, set->overcommit_cpu);
-	h.total.of[RESOURCE_PIDS] = UNLIMITED_MB;
+	h.total.of[RESOURCE_PIDS] =
+		c->pids ? promisable(c->pids, set->overcommit_pids) : UNLIMITED_MB;
+	h.most.of[LIMIT_CPU_MILLI] = (int64_t)c->cpus * 1000;
 	h.most.of[LIMIT_MEMORY_MB] = (int64_t)memory_mb;
 	h.most.of[LIMIT_DISK_MB] = (int64_t)disk_mb;
 	h.most.of[LIMIT_PIDS] = c->pids;
@@ -190,7 +194,17 @@ void room_measure(struct reactor *r, const char *request, room_fn *done, void *d
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-	measure_now(handle->data);
+	struct measuring *m = handle->data;
+	struct reconcile_counts now = reconcile_counts(m->reactor->berthd->reconcile);
+	char cleaned[24], skipped[24];
+
+	m->counts->cleaned = now.cleaned - m->before.cleaned;
+	m->counts->skipped = now.skipped - m->before.skipped;
+	snprintf(cleaned, sizeof(cleaned), "%" PRIu64, m->counts->cleaned);
+	snprintf(skipped, sizeof(skipped), "%" PRIu64, m->counts->skipped);
+	log_event(LOG_WARN, "leftovers were looked for", "cleaned", cleaned, "skipped", skipped,
+		  "request_id", m->request, NULL);
+	measure_now(m);
 }
 
 static void on_look(uv_timer_t *timer)
@@ -202,10 +216,13 @@ static void on_look(uv_timer_t *timer)
 	uv_close((uv_handle_t *)timer, on_timer_closed);
 }
 
-void room_clear(struct reactor *r, const char *request, room_fn *done, void *data)
+void room_clear(struct reactor *r, const char *request, struct reconcile_counts *counts,
+		room_fn *done, void *data)
 {
 	struct measuring *m = measuring_new(r, request, done, data);
 
+	m->counts = counts;
+	m->before = reconcile_counts(r->berthd->reconcile);
 	log_event(LOG_WARN, "no room: leftovers are looked for", "request_id", request, NULL);
 	reconcile_look(r->berthd->reconcile);
 	m->until_ms = time_mono_ms() + CLEAR_MS;

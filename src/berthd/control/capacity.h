@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "berthd/control/reconcile.h"
 #include "berthd/control/transition.h"
 #include "core/placement.h"
 #include "store/host.h"
@@ -41,5 +42,9 @@ void room_capacity(struct berthd *b, struct host_capacity *ret);
 /* What berth-node says of the host, in the units of a host's row. */
 struct host_capacity room_capacity_of(const struct node_capacity *c);
 
-/* Have leftovers looked for and removed, then measure again. */
-void room_clear(struct reactor *r, const char *request, room_fn *done, void *data);
+/*
+ * Have leftovers looked for and removed, then measure again. Before that is done `counts` says
+ * how many were removed, and how many are still there.
+ */
+void room_clear(struct reactor *r, const char *request, struct reconcile_counts *counts,
+		room_fn *done, void *data);

@@ -57,6 +57,7 @@ struct reconcile {
 	struct queue todo;
 	struct queue later; /* news of who is being changed */
 	size_t at_work;
+	_Atomic uint64_t cleaned, skipped; /* leftovers */
 };
 
 static void next(struct reconcile *rc);
@@ -133,6 +134,8 @@ static void on_changed(struct change *c, const struct err *why)
 
 	if (why)
 		log_event(LOG_WARN, "reconcile", "sandbox", c->sb.id, "why", why->msg, NULL);
+	if (c->sb.state == SANDBOX_GONE)
+		p->rc->cleaned++;
 	change_free(c);
 	finished(p);
 }
@@ -271,6 +274,10 @@ static void on_ghost_destroyed(void *data, const union node_any *record, int *fd
 
 	(void)record, (void)fd;
 	crash_point("life.ghost-destroyed");
+	if (why)
+		p->rc->skipped++;
+	else
+		p->rc->cleaned++;
 	log_event(LOG_WARN, why ? "a ghost could not be destroyed" : "a ghost was destroyed",
 		  "sandbox", p->sb.id, "why", why ? why->msg : NULL, NULL);
 	finished(p);
@@ -303,6 +310,7 @@ static void on_record_read(struct job *job)
 		log_event(LOG_WARN, "berth-node has a sandbox no record names: left alone",
 			  "sandbox", p->sb.id, "why", e.msg, NULL);
 		p->news = p->news && e.code != ERR_NOT_FOUND;
+		p->rc->skipped++;
 		return not_now(p);
 	}
 	if (sb.state == SANDBOX_GONE || sb.generation > p->sb.generation) {
@@ -434,6 +442,7 @@ static void take_row(const struct sandbox *sb, void *arg)
 	places_put(rc->reactor->berthd->places, sb);
 	/* They come in the order of strcmp(), and the dot is before all that is in an id. */
 	strv_addf(&rc->read, KNOWN_FORMAT, sb->id, sb->generation);
+	rc->skipped += sb->state == SANDBOX_DELETING; /* it waits for its next attempt */
 	if (sb->state != SANDBOX_DELETING)
 		add(rc, &rc->found, sb, look);
 	else if (sb->stop.state == STOP_STOPPING)
@@ -552,6 +561,11 @@ static void on_node_up(struct node_link *link, void *data)
 void reconcile_look(struct reconcile *rc)
 {
 	rc->wanted = true;
+}
+
+struct reconcile_counts reconcile_counts(const struct reconcile *rc)
+{
+	return (struct reconcile_counts){ .cleaned = rc->cleaned, .skipped = rc->skipped };
 }
 
 bool reconcile_looks(const struct reconcile *rc)

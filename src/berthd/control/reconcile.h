@@ -14,4 +14,10 @@ void reconcile_end(struct reconcile *rc);
 
 /* From any thread: compare everything once more, as after a restart. */
 void reconcile_look(struct reconcile *rc);
+
+/* Since berthd began: leftovers that were removed, and that were found and are still there. */
+struct reconcile_counts {
+	uint64_t cleaned, skipped;
+};
+struct reconcile_counts reconcile_counts(const struct reconcile *rc);
 bool reconcile_looks(const struct reconcile *rc); /* that is still to come, or under way */

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "berthd/control/reconcile.h"
 #include "berthd/runtime/reactor.h"
 #include "core/lifecycle.h"
 #include "core/sandbox-asked.h"
@@ -28,22 +29,23 @@ typedef void change_fn(struct change *c, const struct err *why);
 struct change {
 	struct reactor *reactor;
 	struct job job;
-	char request[NODE_REQUEST_SIZE]; /* whose, for the logs of both daemons */
-	struct sandbox sb;               /* as last read or written */
-	uint64_t read_mono_ms;           /* when that was */
-	struct tombstone tomb;           /* when it is gone */
-	struct node_observation seen;    /* by berth-node, last */
-	struct sandbox_spec spec;        /* of a new one */
-	struct intent_identity who;      /* of a new one */
-	char *network;                   /* of a new one: what it may reach; NULL: nothing */
-	struct sandbox_asked *asked;     /* of a new one: what was said, and nothing else */
-	struct placement_host room;      /* of a new one: what its host has */
-	bool full;                       /* of a new one: its host has no room for it */
-	bool cleared;                    /* of a new one: leftovers were looked for already */
-	bool found;                      /* of a new one: it was there already */
-	const struct err *nowhere;       /* of a new one: why none may be made; NULL: it may */
-	struct idempotency_use use;      /* of a new one; an empty key: it came without */
-	bool used_before;                /* that key was, and nothing was written */
+	char request[NODE_REQUEST_SIZE];  /* whose, for the logs of both daemons */
+	struct sandbox sb;                /* as last read or written */
+	uint64_t read_mono_ms;            /* when that was */
+	struct tombstone tomb;            /* when it is gone */
+	struct node_observation seen;     /* by berth-node, last */
+	struct sandbox_spec spec;         /* of a new one */
+	struct intent_identity who;       /* of a new one */
+	char *network;                    /* of a new one: what it may reach; NULL: nothing */
+	struct sandbox_asked *asked;      /* of a new one: what was said, and nothing else */
+	struct placement_host room;       /* of a new one: what its host has */
+	bool full;                        /* of a new one: its host has no room for it */
+	bool cleared;                     /* of a new one: leftovers were looked for already */
+	struct reconcile_counts clearing; /* and what came of that */
+	bool found;                       /* of a new one: it was there already */
+	const struct err *nowhere;        /* of a new one: why none may be made; NULL: it may */
+	struct idempotency_use use;       /* of a new one; an empty key: it came without */
+	bool used_before;                 /* that key was, and nothing was written */
 	struct step step;
 	enum sandbox_event ev;
 	const char *event;            /* what happened, for the logs */

@@ -59,6 +59,7 @@ static bool is_too_small(struct placing *p, const struct host *h)
 	struct limits has = { .of = {
 				      [LIMIT_MEMORY_MB] = (int64_t)h->capacity.memory_mb,
 				      [LIMIT_DISK_MB] = (int64_t)h->capacity.disk_mb,
+				      [LIMIT_CPU_MILLI] = (int64_t)h->capacity.cpus * 1000,
 			      } };
 	struct err ignored;
 
@@ -117,7 +118,7 @@ static int draw(struct placing *p, struct store *s, uint32_t how_many, struct er
 	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		abort(); /* so few bytes never fail */
 	if (placement_choose(p->rooms, p->count, &p->need, random, &at, e) < 0)
-		return -1;
+		return store_room_retry(s, NULL, e);
 	memcpy(p->chosen, p->ids[at], sizeof(p->chosen));
 	return 0;
 }
@@ -233,6 +234,7 @@ static bool read_body(struct request *rq, struct placing *p)
 	p->need.of[RESOURCE_PIDS] = amount(body, "pids", usual.of[LIMIT_PIDS]);
 	p->asked.of[LIMIT_MEMORY_MB] = json_get_int(body, "memory_mb");
 	p->asked.of[LIMIT_DISK_MB] = json_get_int(body, "disk_mb");
+	p->asked.of[LIMIT_CPU_MILLI] = json_get_int(body, "cpu_milli");
 	p->may_exist = json_get(body, "name") || json_get(body, "identity");
 	return json_get_str(body, "image")[0] &&
 	       str_copy(p->image, sizeof(p->image), json_get_str(body, "image")) &&

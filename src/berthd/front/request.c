@@ -114,11 +114,13 @@ void request_fail(struct request *rq, const struct err *e)
 {
 	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
 	int status = err_status(e);
+	char retry[16];
 
 	log_line(rq, status, e->msg);
 	request_error_json(rq, e, &body);
+	snprintf(retry, sizeof(retry), "%u", e->retry_s ? e->retry_s : 1);
 	if (rq->x && status == 503)
-		(void)!http_reply_header(rq->x, "Retry-After", "1");
+		(void)!http_reply_header(rq->x, "Retry-After", retry);
 	if (rq->x)
 		http_reply(rq->x, status, "application/json", body.data, body.len);
 	request_free(rq);

@@ -80,6 +80,9 @@ const struct setting berthd_settings_table[] = {
 		"How often its disk may be promised; 0: only what is really free counts."),
 	SETTING(CONFIG_INT, berthd_settings, overcommit_cpu, "0",
 		"How often its CPUs may be promised; 0: they are not counted."),
+	SETTING(CONFIG_INT, berthd_settings, overcommit_pids, "200",
+		"How often half of the host's process ids may be promised; 0: they are not "
+		"counted."),
 	SETTING(CONFIG_INT, berthd_settings, disk_keep_mb, "0",
 		"With less disk free, no sandbox is made; 0: 2048, or a tenth if that is less."),
 	SETTING(CONFIG_INT, berthd_settings, memory_keep_mb, "0",

@@ -33,7 +33,8 @@ struct berthd_settings {
 	uint64_t timer_divisor;
 	uint64_t max_age_s;
 	uint64_t cap_personal, cap_organisation;
-	uint64_t sandboxes_max, overcommit_memory, overcommit_disk, overcommit_cpu;
+	uint64_t sandboxes_max, overcommit_memory, overcommit_disk, overcommit_cpu,
+		overcommit_pids;
 	uint64_t disk_keep_mb, memory_keep_mb;
 	uint64_t journal_exec_bytes;
 	uint64_t journal_host_bytes;

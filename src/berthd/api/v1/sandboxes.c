@@ -1,5 +1,6 @@
 #include "berthd/api/v1/sandboxes.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "berthd/api/v1/create-replay.h"
@@ -129,12 +130,17 @@ static void on_created(struct change *c, const struct err *why)
 
 	if (why && c->full && !c->cleared) {
 		c->cleared = true;
-		return room_clear(c->reactor, c->request, on_room, c);
+		return room_clear(c->reactor, c->request, &c->clearing, on_room, c);
 	}
 	if (why) {
 		bool full = c->full;
 
 		e = *why;
+		if (full && c->cleared)
+			err_wrap(&e,
+				 "of what was left over %" PRIu64 " were removed, %" PRIu64
+				 " are still there",
+				 c->clearing.cleaned, c->clearing.skipped);
 		change_free(c);
 		if (used_before)
 			return create_replay(rq, &use);
