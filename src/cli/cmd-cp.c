@@ -141,7 +141,7 @@ static no_return void pack_child(const char *from, int fd)
 	p->data = &fd;
 	if (pack_path(p, from, &e) == 0)
 		_exit(EXIT_SUCCESS);
-	fprintf(stderr, "berth: %s\n", e.msg);
+	say("%s", e.msg);
 	_exit(EXIT_FAILURE);
 }
 
@@ -214,7 +214,7 @@ static int on_bytes(void *arg, const char *data, size_t len, struct err *e)
 	if (s->tree)
 		return unpack_feed(s->tree, data, len, e);
 	if (s->out)
-		return say_out(data, len, e);
+		return say_bytes(data, len, e);
 	return replace_write(s->file, data, len) < 0 ? err_sys(e, errno, "write %s", s->file->name)
 						     : 0;
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/plain.h"
 #include "cli/say.h"
 #include "cli/sse.h"
 #include "lib/time.h"
@@ -19,19 +20,13 @@ static void follow_done(struct follow *f)
 	sse_done(&f->sse);
 }
 
-static void add_clean(struct buf *out, const char *s)
-{
-	for (; *s; s++)
-		buf_add(out, (unsigned char)*s < 0x20 || *s == 0x7f ? "?" : s, 1);
-}
-
 static int tell_refusal(struct buf *line, const struct json *ev, struct err *e)
 {
-	add_clean(line, json_get_str(ev, "sandbox"));
+	plain_add(line, json_get_str(ev, "sandbox"));
 	buf_adds(line, "  refused  ");
-	add_clean(line, json_get_str(ev, "kind"));
+	plain_add(line, json_get_str(ev, "kind"));
 	buf_adds(line, " ");
-	add_clean(line, json_get_str(ev, "name"));
+	plain_add(line, json_get_str(ev, "name"));
 	buf_addf(line, ":%lld\n", (long long)json_get_int(ev, "port"));
 	return say_out(buf_str(line), line->len, e);
 }
@@ -58,18 +53,18 @@ static int on_event(void *arg, const char *name, const char *data, size_t len, s
 	} else {
 		time_text(time_wall_ms(), now); /* for a server that does not tell its own */
 		at = json_get_str(tree, "at");
-		add_clean(&line, at[0] ? at : now);
+		plain_add(&line, at[0] ? at : now);
 		buf_adds(&line, "  ");
 		if (strcmp(name, "security") == 0)
 			return tell_refusal(&line, tree, e);
 		if (strcmp(name, "gap") == 0)
 			return tell_gap(&line, tree, e);
-		add_clean(&line, json_get_str(tree, "id")[0] ? json_get_str(tree, "id") : name);
+		plain_add(&line, json_get_str(tree, "id")[0] ? json_get_str(tree, "id") : name);
 		buf_adds(&line, "  ");
-		add_clean(&line, json_get_str(tree, "state"));
+		plain_add(&line, json_get_str(tree, "state"));
 		if (json_get_str(tree, "reason")[0])
 			buf_adds(&line, "  ");
-		add_clean(&line, json_get_str(tree, "reason"));
+		plain_add(&line, json_get_str(tree, "reason"));
 		buf_adds(&line, "\n");
 	}
 	return say_out(buf_str(&line), line.len, e);

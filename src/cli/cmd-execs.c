@@ -80,9 +80,8 @@ static void say_if_ended(const struct kill_options *o, const struct json *x)
 	if (o->grace_ms > 0 || (o->signal && strcmp(o->signal, "KILL") != 0) || !kind[0] ||
 	    strcmp(kind, "killed") == 0)
 		return;
-	fprintf(stderr,
-		"berth: %s had ended before (%s); processes it had left, now killed: %lld\n",
-		json_get_str(x, "id"), kind, (long long)json_get_int(x, "leftovers"));
+	say("%s had ended before (%s); processes it had left, now killed: %lld",
+	    json_get_str(x, "id"), kind, (long long)json_get_int(x, "leftovers"));
 }
 
 static int run_kill(const struct context *c, const void *given, const struct strv *args,

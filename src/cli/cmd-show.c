@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/plain.h"
 #include "cli/sandbox.h"
 #include "cli/say.h"
 #include "cli/table.h"
@@ -38,8 +39,10 @@ static void add_map(struct buf *out, const struct json *map)
 {
 	const char *name, *value;
 
-	for (size_t i = 0; json_member(map, i, &name, &value); i++)
-		buf_addf(out, "%s%s=%s", i ? "," : "", name, value);
+	for (size_t i = 0; json_member(map, i, &name, &value); i++) {
+		buf_addf(out, "%s%s=", i ? "," : "", name);
+		plain_add(out, value);
+	}
 }
 
 static void add_member(struct buf *out, const struct json *record, size_t i)
@@ -51,7 +54,7 @@ static void add_member(struct buf *out, const struct json *record, size_t i)
 		return;
 	buf_addf(out, "%-15s ", name);
 	if (members[i].kind == SHOW_TEXT)
-		buf_adds(out, json_get_str(record, name));
+		plain_add(out, json_get_str(record, name));
 	if (members[i].kind == SHOW_NUMBER)
 		buf_addf(out, "%" PRId64, json_get_int(record, name));
 	if (members[i].kind == SHOW_YES)

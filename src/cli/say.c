@@ -6,25 +6,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/plain.h"
 #include "lib/file.h"
 #include "lib/json.h"
 
 #define LINE_MAX_BYTES 2048 /* with the end of a log in it */
+#define OUT_MAX        (256UL << 20)
 
 /* A whole line, one write: two programs on one terminal do not mix. */
 static void put(const char *before, const char *text)
 {
-	char line[LINE_MAX_BYTES];
-	int n = snprintf(line, sizeof(line) - 1, "%s%s", before, text);
-	size_t len = n < 0 ? 0 : (size_t)n;
+	cleanup(buf_done) struct buf line = buf_make(8UL * LINE_MAX_BYTES);
 
-	if (len > sizeof(line) - 2)
-		len = sizeof(line) - 2;
-	for (size_t i = 0; i < len; i++) /* a server's words must not drive the terminal */
-		if ((unsigned char)line[i] < 0x20 && line[i] != '\n')
-			line[i] = '?';
-	line[len++] = '\n';
-	(void)!write(STDERR_FILENO, line, len); /* there is no other way to tell it */
+	buf_adds(&line, before);
+	plain_add_lines(&line, text, strnlen(text, LINE_MAX_BYTES));
+	buf_adds(&line, "\n");
+	(void)!write(STDERR_FILENO, line.data, line.len); /* there is no other way to tell it */
 }
 
 int say_failure(int so_far, const struct err *why, bool json, struct err *first)
@@ -50,6 +47,7 @@ void say(const char *fmt, ...)
 static void put_json(const struct err *e, const char *fix)
 {
 	cleanup(buf_done) struct buf line = buf_make(8UL * LINE_MAX_BYTES);
+	cleanup(buf_done) struct buf plain = buf_make(64UL * LINE_MAX_BYTES);
 
 	json_open(&line, '{');
 	json_str(&line, "code", err_name(e->code));
@@ -58,7 +56,8 @@ static void put_json(const struct err *e, const char *fix)
 	json_str(&line, "message", e->msg);
 	json_str(&line, "remediation", fix);
 	buf_adds(&line, "}\n");
-	(void)!write_all(STDERR_FILENO, line.data, line.len); /* there is no other way to tell it */
+	plain_add_lines(&plain, buf_str(&line), line.len);
+	(void)!write_all(STDERR_FILENO, plain.data, plain.len); /* there is no other way */
 }
 
 void say_error(const struct err *e, bool json)
@@ -75,6 +74,14 @@ void say_error(const struct err *e, bool json)
 }
 
 int say_out(const char *data, size_t len, struct err *e)
+{
+	cleanup(buf_done) struct buf plain = buf_make(OUT_MAX);
+
+	plain_add_lines(&plain, data, len);
+	return say_bytes(buf_str(&plain), plain.len, e);
+}
+
+int say_bytes(const char *data, size_t len, struct err *e)
 {
 	if (write_all(STDOUT_FILENO, data, len) < 0)
 		return err_sys(e, errno, "write the output");

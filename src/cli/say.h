@@ -14,5 +14,10 @@ int say_failure(int so_far, const struct err *why, bool json, struct err *first)
 
 void say(const char *fmt, ...) printf_like(1, 2); /* one line, "berth: " before it */
 
-/* All of it to standard output; -1 if that is closed or full. */
+/*
+ * All of it to standard output; -1 if that is closed or full. What would drive a terminal is
+ * written as JSON writes it, see plain.h. A NUL stands behind the last byte.
+ */
 must_check int say_out(const char *data, size_t len, struct err *e);
+
+must_check int say_bytes(const char *data, size_t len, struct err *e); /* as they are: a file's */

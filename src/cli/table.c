@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/str.h"
+
 #define COLUMN_MIN 4 /* no column is made narrower */
 
 struct table table_make(const char *const titles[])
@@ -67,13 +69,13 @@ void table_sort(struct table *t, const struct strv *keys)
 		       bytes);
 }
 
-/* Characters, not bytes: continuation bytes of UTF-8 take no room. */
+/* Characters, not bytes. */
 static size_t width(const char *s)
 {
 	size_t n = 0;
 
-	for (; *s; s++)
-		n += ((unsigned char)*s & 0xc0) != 0x80;
+	for (; *s; s += str_char_at(s).len)
+		n++;
 	return n;
 }
 
@@ -82,12 +84,9 @@ static void add_clean(struct buf *out, const char *s, size_t room)
 	bool whole = width(s) <= room;
 	size_t left = whole ? room : room - 2;
 
-	for (; *s; s++) {
-		unsigned char c = (unsigned char)*s;
-
-		if ((c & 0xc0) != 0x80 && left-- == 0)
-			break;
-		buf_add(out, c < 0x20 || c == 0x7f ? "?" : s, 1);
+	for (struct str_char c; *s && left > 0; s += c.len, left--) {
+		c = str_char_at(s);
+		buf_add(out, c.control ? "?" : s, c.control ? 1 : c.len);
 	}
 	buf_adds(out, whole ? "" : "..");
 }

@@ -12,14 +12,6 @@
 /* What the sandbox itself is told by, or what would change which program is meant. */
 static const char *const env_reserved[] = { "HOME", "SESSION_ID", "SESSION_HOME" };
 
-static bool has_control(const char *s)
-{
-	for (; *s; s++)
-		if ((unsigned char)*s < ' ' || *s == 0x7f)
-			return true;
-	return false;
-}
-
 static int key_check(const char *key, size_t len, struct err *e)
 {
 	if (len == 0 || len > LABEL_KEY_MAX || strspn(key, KEY_CHARS) < len)
@@ -32,7 +24,7 @@ static int key_check(const char *key, size_t len, struct err *e)
 
 static int value_check(const char *key, size_t len, const char *value, struct err *e)
 {
-	if (strlen(value) > LABEL_VALUE_MAX || has_control(value))
+	if (strlen(value) > LABEL_VALUE_MAX || str_has_control(value))
 		return err_set(e, ERR_INVALID, "label %.*s: at most %d bytes, none of control",
 			       (int)len, key, LABEL_VALUE_MAX);
 	return 0;

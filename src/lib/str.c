@@ -207,6 +207,41 @@ bool utf8_is_cut(const void *data, size_t len)
 	return cut;
 }
 
+/* C0, DEL and C1; ends of lines and paragraphs, and what turns the direction of the rest. */
+static const struct {
+	uint32_t first, last;
+} controls[] = {
+	{ 0x00, 0x1f },
+	{ 0x7f, 0x9f },
+	{ 0x2028, 0x202e },
+	{ 0x2066, 0x2069 },
+};
+
+struct str_char str_char_at(const char *s)
+{
+	size_t len = utf8_char_len(s, s[0] ? strnlen(s, 4) : 1);
+	struct str_char ret = { .len = len ? len : 1, .number = (unsigned char)s[0] };
+
+	if (len > 1)
+		ret.number &= 0x7fU >> len;
+	for (size_t i = 1; i < len; i++)
+		ret.number = ret.number << 6 | ((unsigned char)s[i] & 0x3f);
+	ret.control = len == 0;
+	for (size_t i = 0; i < array_len(controls); i++)
+		ret.control |= ret.number >= controls[i].first && ret.number <= controls[i].last;
+	return ret;
+}
+
+bool str_has_control(const char *s)
+{
+	for (struct str_char c; *s; s += c.len) {
+		c = str_char_at(s);
+		if (c.control)
+			return true;
+	}
+	return false;
+}
+
 void base64_add(struct buf *out, const void *data, size_t len)
 {
 	static const char table[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -33,5 +33,14 @@ size_t utf8_valid_prefix(const void *data, size_t len);
 /* True if the bytes from there on are the beginning of a character, cut off. */
 bool utf8_is_cut(const void *data, size_t len);
 
+/* The character at `s`, of which a NUL is one, too. */
+struct str_char {
+	size_t len;      /* in bytes */
+	uint32_t number; /* the byte, if it is no UTF-8 */
+	bool control;    /* it drives a terminal or turns the text around, or is no UTF-8 */
+};
+struct str_char str_char_at(const char *s);
+bool str_has_control(const char *s);
+
 void base64_add(struct buf *out, const void *data, size_t len);
 must_check int base64_decode(const char *s, struct buf *out, struct err *e);

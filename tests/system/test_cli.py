@@ -252,6 +252,20 @@ def test_lists_are_in_the_order_of_time_the_newest_last(s):
         s.api.delete(box)
 
 
+def test_what_a_guest_or_a_user_wrote_does_not_drive_the_terminal(s):
+    word = "\u009b31m\u001b[2J\u202e"
+    status, said, _ = s.api.request("POST", "/v1/sandboxes", {"image": "base", "labels": {"a": word[0]}})
+    assert status == 400 and "control" in said["message"], said
+    with s.box() as b:
+        b.exec(["true", word])
+        for args in ([], ["--json"]):
+            code, out, err = s.berth("execs", b.id, *args)
+            assert code == 0 and not set("\u009b\u001b\u202e") & set(out.decode()), (out, err)
+        assert json.loads(out)["execs"][0]["argv"][1] == word, out
+        code, out, err = s.berth("show", word)
+        assert code and not set("\u009b\u001b\u202e") & set(out.decode() + err.decode()), (out, err)
+
+
 def test_cp_says_what_is_wrong_with_two_paths(s):
     for args, said, fix in (
             (("dev1:/x", "dev1:/y"), b"both are in a sandbox", b"berth exec dev1 -- cp -a /x /y"),

@@ -126,6 +126,10 @@ TEST(what_is_wrong_with_a_label_or_a_variable_is_said)
 	CHECK_STR(why_not(labels_check, "k=v", LABELS_MAX + 1), "a sandbox has at most 32 labels");
 	CHECK(strstr(why_not(labels_check, "k=\x7f", 1), "none of control"));
 	CHECK(strstr(why_not(labels_check, "k=\x1f", 1), "none of control"));
+	CHECK(strstr(why_not(labels_check, "k=\xc2\x80", 1), "none of control"));
+	CHECK(strstr(why_not(labels_check, "k=\xc2\x9b[2J", 1), "none of control"));
+	CHECK(strstr(why_not(labels_check, "k=a\xe2\x80\xae", 1), "none of control"));
+	CHECK_INT(try_map(labels_check, "k=\xc2\xa0\xe4\xb8\xad", 1), 0);
 	CHECK_STR(why_not(env_check, "K=v", ENV_MAX + 1), "env has at most 50 variables");
 	CHECK_STR(why_not(env_check, "HOME=v", 1), "env: HOME is set by Berth");
 	CHECK_STR(why_not(env_check, "SESSION_HOME=v", 1), "env: SESSION_HOME is set by Berth");

@@ -1,6 +1,7 @@
 #include "cli/table.h"
 
 #include "cli/exit-code.h"
+#include "cli/plain.h"
 #include "test.h"
 
 TEST(columns_are_aligned)
@@ -19,6 +20,47 @@ TEST(columns_are_aligned)
 	CHECK_STR(buf_str(&out), "ID          STATE  NOTE\n"
 				 "sb_c1_long  ready\n"
 				 "\xc3\xa4           7      x?[2Jy?z\n");
+}
+
+TEST(what_drives_a_terminal_is_shown_and_not_sent)
+{
+	static const struct {
+		const char *text, *plain, *lines;
+	} rows[] = {
+		{ "a\xc3\xa4\xe4\xb8\xad\xf0\x9f\x98\x80", NULL, NULL },
+		{ "\033[2J", "\\u001b[2J", "\\u001b[2J" },
+		{ "x\xc2\x9b"
+		  "31m",
+		  "x\\u009b31m", "x\\u009b31m" },
+		{ "\x7f\r\xc2\x85", "\\u007f\\u000d\\u0085", "\\u007f\\u000d\\u0085" },
+		{ "\xe2\x80\xae\xe2\x81\xa6", "\\u202e\\u2066", "\\u202e\\u2066" },
+		{ "\x9b"
+		  "1\xc3",
+		  "\\u009b1\\u00c3", "\\u009b1\\u00c3" },
+		{ "a\n\tb", "a\\u000a\\u0009b", "a\n\tb" },
+	};
+
+	for (size_t i = 0; i < array_len(rows); i++) {
+		cleanup(buf_done) struct buf one = buf_make(4096), lines = buf_make(4096);
+		const char *text = rows[i].text;
+
+		plain_add(&one, text);
+		plain_add_lines(&lines, text, strlen(text));
+		CHECK_STR(buf_str(&one), rows[i].plain ? rows[i].plain : text);
+		CHECK_STR(buf_str(&lines), rows[i].lines ? rows[i].lines : text);
+	}
+}
+
+TEST(a_cell_has_no_control_of_any_set)
+{
+	cleanup(table_done) struct table t = table_make((const char *[]){ "A", "B", NULL });
+	cleanup(buf_done) struct buf out = buf_make(4096);
+
+	table_add(&t, "x\xc2\x9b\xe2\x80\xae\x9by");
+	table_add(&t, "z");
+	table_print(&t, &out);
+	CHECK_STR(buf_str(&out), "A      B\n"
+				 "x???y  z\n");
 }
 
 TEST(rows_stand_in_the_order_of_their_keys)

@@ -60,9 +60,8 @@ static void key_json(struct buf *out, const struct key *k, const char *secret)
 /* Names are shown in tables and logs. */
 static int check_name(const char *what, const char *name, struct err *e)
 {
-	for (const char *p = name; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
-			return err_set(e, ERR_INVALID, "%s must not have control characters", what);
+	if (str_has_control(name))
+		return err_set(e, ERR_INVALID, "%s must not have control characters", what);
 	return 0;
 }
 
