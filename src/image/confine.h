@@ -3,8 +3,11 @@
 
 #include "lib/err.h"
 
-/* Nobody's at all: `nobody` may be the user of berthd, whom berth-node obeys. */
-#define CONFINE_UID 65533
+/*
+ * Of no account and no sandbox, and of no other program: `nobody` may be the user of berthd, and
+ * 65533 that of berth-egress (`berth dev`), both of which berth-node knows.
+ */
+#define CONFINE_UID 65532
 
 /* Own network (none), mounts, IPC and host name; only what unpacking needs, and chroot(). */
 must_check int confine_begin(struct err *e);

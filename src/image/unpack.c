@@ -18,6 +18,8 @@
 #include "lib/str.h"
 
 #define CHUNK         (256UL << 10)
+#define ENTRY_BYTES   512 /* of an entry, besides its name and target */
+#define DIR_PART      64  /* of all bytes: 320 MiB of 20 GiB */
 #define WHITEOUT      ".wh."
 #define OPAQUE        ".wh..wh..opq"
 #define EXTRACT_FLAGS (ARCHIVE_EXTRACT_OWNER | ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_TIME | \
@@ -188,6 +190,36 @@ static int too_large(const struct unpack *u, struct err *e)
 		       (unsigned long long)u->max_bytes);
 }
 
+static uint64_t bytes_left(const struct unpack *u)
+{
+	return u->max_bytes - u->bytes - u->entry_bytes;
+}
+
+/* Links and empty files have no bytes, and a hundred thousand of them are half a gigabyte. */
+static uint64_t cost_of(struct archive_entry *entry)
+{
+	const char *hard = archive_entry_hardlink(entry), *soft = archive_entry_symlink(entry);
+
+	return ENTRY_BYTES + strlen(archive_entry_pathname(entry)) + (hard ? strlen(hard) : 0) +
+	       (soft ? strlen(soft) : 0);
+}
+
+static int count_entry(struct unpack *u, struct archive_entry *entry, struct err *e)
+{
+	if (++u->entries > UNPACK_ENTRIES_MAX)
+		return err_set(e, ERR_TOO_LARGE, "the image has more than %d files",
+			       UNPACK_ENTRIES_MAX);
+	if (cost_of(entry) > bytes_left(u))
+		return too_large(u, e);
+	u->entry_bytes += cost_of(entry);
+	/* libarchive keeps a directory's path until its mode and times can be set. */
+	if (archive_entry_filetype(entry) == AE_IFDIR)
+		u->dir_bytes += strlen(archive_entry_pathname(entry));
+	if (u->dir_bytes > u->max_bytes / DIR_PART)
+		return err_set(e, ERR_TOO_LARGE, "the image's directories have too long paths");
+	return 0;
+}
+
 static int copy_data(struct unpack *u, struct archive *from, struct archive *to,
 		     const struct source *s, struct err *e)
 {
@@ -197,7 +229,7 @@ static int copy_data(struct unpack *u, struct archive *from, struct archive *to,
 	int n;
 
 	while ((n = archive_read_data_block(from, &block, &len, &offset)) == ARCHIVE_OK) {
-		if (len > u->max_bytes - u->bytes)
+		if (len > bytes_left(u))
 			return too_large(u, e);
 		u->bytes += len;
 		if (archive_write_data_block(to, block, len, offset) < ARCHIVE_WARN)
@@ -241,7 +273,7 @@ static int put_entry(struct unpack *u, struct archive *from, struct archive *to,
 		return err_set(e, ERR_INVALID, "\"%.100s\" is a hard link out of the image: %.100s",
 			       path, target);
 	if (archive_entry_size(entry) > 0 &&
-	    (uint64_t)archive_entry_size(entry) > u->max_bytes - u->bytes)
+	    (uint64_t)archive_entry_size(entry) > bytes_left(u))
 		return too_large(u, e);   /* before a byte of it is written */
 	archive_entry_xattr_clear(entry); /* file capabilities, above all */
 	archive_entry_acl_clear(entry);
@@ -266,10 +298,7 @@ int unpack_tar(struct unpack *u, int fd, char digest[UNPACK_DIGEST_SIZE], struct
 		return -1;
 	archive_write_disk_set_options(to, EXTRACT_FLAGS);
 	while ((n = next_entry(from, &s, &entry, e)) > 0) {
-		if (++u->entries > UNPACK_ENTRIES_MAX)
-			return err_set(e, ERR_TOO_LARGE, "the image has more than %d files",
-				       UNPACK_ENTRIES_MAX);
-		if (put_entry(u, from, to, &s, entry, e) < 0)
+		if (count_entry(u, entry, e) < 0 || put_entry(u, from, to, &s, entry, e) < 0)
 			return -1;
 	}
 	if (n < 0)
@@ -341,9 +370,9 @@ static int walk(int fd, uint64_t max_bytes,
 			return err_set(e, ERR_TOO_LARGE, "the archive has more than %d files",
 				       UNPACK_ENTRIES_MAX);
 		size = (uint64_t)archive_entry_size(entry);
-		if (size > max_bytes)
+		if (size > max_bytes || cost_of(entry) > max_bytes - size)
 			return err_set(e, ERR_TOO_LARGE, "the archive is too large");
-		max_bytes -= size;
+		max_bytes -= size + cost_of(entry);
 		n = each(data, entry, e);
 		if (n != 0)
 			return n < 0 ? -1 : 0;

@@ -15,7 +15,9 @@ struct unpack {
 	struct report *report;
 	uint64_t max_bytes;
 	uint64_t bytes;       /* written so far */
-	uint64_t entries;     /* seen so far */
+	uint64_t entries;     /* seen so far, */
+	uint64_t entry_bytes; /* and what a disk keeps of them besides their bytes */
+	uint64_t dir_bytes;   /* paths of directories: in memory until the end */
 	uint64_t read, total; /* of the input; total is 0 if nobody knows */
 	size_t depth_max;     /* of a path, 0: any */
 };

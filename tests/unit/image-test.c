@@ -281,6 +281,58 @@ TEST(a_bomb_ends_at_the_limit)
 	teardown();
 }
 
+TEST(many_links_end_at_the_limit_as_well)
+{
+	static const struct {
+		mode_t mode;
+		const char *target;
+	} rows[] = {
+		{ S_IFLNK | 0777, "/a/target/of/some/length" },
+		{ S_IFREG | 0644, "0" }, /* hard */
+		{ S_IFREG | 0644, NULL },
+		{ S_IFDIR | 0755, NULL },
+	};
+
+	if (!setup())
+		return;
+	for (size_t k = 0; k < array_len(rows); k++) {
+		struct tar t = tar_begin(ARCHIVE_FILTER_GZIP);
+
+		tar_add(&t, "0", S_IFREG | 0644, NULL, "");
+		for (int i = 1; i < 3000; i++) {
+			char name[16];
+
+			snprintf(name, sizeof(name), "%zu-%d", k, i);
+			tar_add(&t, name, rows[k].mode, rows[k].target, "");
+		}
+		tar_end(&t);
+		CHECK_INT(import("1m").e.code, ERR_TOO_LARGE);
+	}
+	teardown();
+}
+
+/* 2 MB of such an archive took 321 MB of memory. */
+TEST(paths_of_directories_have_a_limit_together)
+{
+	char path[1000] = "";
+	struct result r;
+	struct tar t;
+
+	if (!setup())
+		return;
+	memset(path, 'a', sizeof(path) - 1);
+	for (size_t at = 200; at < sizeof(path); at += 200)
+		path[at] = '/';
+	t = tar_begin(ARCHIVE_FILTER_GZIP);
+	for (int i = 0; i < 30; i++)
+		tar_add(&t, path, S_IFDIR | 0755, NULL, NULL);
+	tar_end(&t);
+	r = import("1m");
+	CHECK_INT(r.e.code, ERR_TOO_LARGE);
+	CHECK_STR(r.e.msg, "the image's directories have too long paths");
+	teardown();
+}
+
 TEST(half_an_archive_is_refused)
 {
 	static char big[300000];
