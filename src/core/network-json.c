@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/network.h"
+#include "lib/fault.h"
 #include "lib/json.h"
 #include "lib/str.h"
 
@@ -69,6 +70,12 @@ static int join(const char *what, const struct strv *words, char *out, size_t si
 	return 0;
 }
 
+static int bad_port(const struct network_rule *r, struct err *e)
+{
+	err_set(e, ERR_INVALID, "%.80s: a port is from 1 to 65535", r->host);
+	return err_reason(e, REASON_INVALID_PORT, 0);
+}
+
 static int read_ports(const struct strv *ports, struct network_rule *r, struct err *e)
 {
 	uint64_t port;
@@ -78,7 +85,7 @@ static int read_ports(const struct strv *ports, struct network_rule *r, struct e
 			       NETWORK_PORTS_MAX);
 	for (size_t i = 0; i < ports->len; i++) {
 		if (str_u64(ports->items[i], &port, e) < 0 || port < 1 || port > UINT16_MAX)
-			return err_set(e, ERR_INVALID, "%.80s: a port is from 1 to 65535", r->host);
+			return bad_port(r, e);
 		r->ports[r->port_count++] = (uint16_t)port;
 	}
 	if (ports->len == 0) {

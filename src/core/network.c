@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/fault.h"
+
 /* clang-format off */
 static const struct {
 	uint32_t base;
@@ -123,6 +125,12 @@ int network_paths_check(const char *paths, struct err *e)
 	return 0;
 }
 
+static int bad_port(const struct network_rule *r, uint16_t port, struct err *e)
+{
+	err_set(e, ERR_INVALID, "%.80s: port %u cannot be allowed", r->host, port);
+	return err_reason(e, REASON_INVALID_PORT, 0);
+}
+
 static int rule_check(const struct network_rule *r, struct err *e)
 {
 	if (network_host_check(r->host, e) < 0 || network_methods_check(r->methods, e) < 0 ||
@@ -133,8 +141,7 @@ static int rule_check(const struct network_rule *r, struct err *e)
 			       NETWORK_PORTS_MAX);
 	for (size_t i = 0; i < r->port_count; i++)
 		if (r->ports[i] == 0 || r->ports[i] == 53)
-			return err_set(e, ERR_INVALID, "%.80s: port %u cannot be allowed", r->host,
-				       r->ports[i]);
+			return bad_port(r, r->ports[i], e);
 	return 0;
 }
 

@@ -27,6 +27,16 @@ struct http_server *http_exchange_server(const struct http_exchange *x)
 	return conn_of(x)->server;
 }
 
+void http_exchange_peer(const struct http_exchange *x, char *out, size_t size)
+{
+	struct sockaddr_storage at;
+	int len = sizeof(at);
+
+	out[0] = '\0';
+	if (uv_tcp_getpeername(&conn_of(x)->tcp, (struct sockaddr *)&at, &len) == 0)
+		(void)uv_ip_name((struct sockaddr *)&at, out, size); /* or it stays empty */
+}
+
 /* ---- the head of a reply ---- */
 
 static bool is_token(const char *s)

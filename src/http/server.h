@@ -81,6 +81,8 @@ int http_server_port(const struct http_server *server); /* as bound */
 
 /* The server an exchange came in by. */
 struct http_server *http_exchange_server(const struct http_exchange *x);
+/* The address at the other end, without its port; "" if it is gone. */
+void http_exchange_peer(const struct http_exchange *x, char *out, size_t size);
 
 /*
  * Stop listening, end idle connections, let exchanges finish for `grace_ms`,

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "lib/fault.h"
+
 static int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -52,6 +54,12 @@ static int decode(const char *from, size_t len, bool plus_is_space, char *to, si
 	return 0;
 }
 
+static int path_escape(struct err *e)
+{
+	err_set(e, ERR_INVALID, "the path must not have . or .. as a part");
+	return err_reason(e, REASON_PATH_ESCAPE, 0);
+}
+
 int http_segment(const char **at, char *to, size_t size, struct err *e)
 {
 	size_t len = strcspn(*at, "/");
@@ -59,7 +67,7 @@ int http_segment(const char **at, char *to, size_t size, struct err *e)
 	if (decode(*at, len, false, to, size, e) < 0)
 		return -1;
 	if (strcmp(to, ".") == 0 || strcmp(to, "..") == 0)
-		return err_set(e, ERR_INVALID, "the path must not have . or .. as a part");
+		return path_escape(e);
 	*at += len + ((*at)[len] == '/');
 	return 0;
 }

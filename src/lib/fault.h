@@ -22,3 +22,11 @@ void err_file_reason(struct err *e, const char *name);
 #define REASON_NOT_REACHED    "not_reached"       /* it runs, and was not taken up again */
 #define REASON_LEFT_UNKNOWN   "leftovers_unknown" /* something may run that is not found */
 void err_word_reason(struct err *e, const char *name);
+
+/* Why somebody was refused, where an operator wants to know of it: core/incident.h. */
+#define REASON_BAD_KEY       "bad_key"
+#define REASON_ROLE_DENIED   "role_denied"
+#define REASON_FORGED_PASS   "forged_pass"
+#define REASON_REPLAYED_PASS "replayed_pass"
+#define REASON_PATH_ESCAPE   "path_escape"
+#define REASON_INVALID_PORT  "invalid_port"

@@ -121,6 +121,12 @@ def test_strangers_cannot_speak_for_others(c):
     assert door.request("DELETE", path)[0] == 403
     assert Api(PEER_PORT, c.key, address=c.hosts[0].address).request("DELETE", path)[0] == 403
     assert c.hosts[0].api.exec(ident, ["true"]).exit_code == 0
+    told_of(c, "forged_pass")
+
+
+def told_of(c, kind):
+    """The operator is told, by any host: before the route is known, so of no sandbox."""
+    wait_until(lambda: [i for i in c.hosts[1].api.get("/v1/security")["incidents"] if i["kind"] == kind and i["source"]], 20, kind)
 
 
 def test_a_host_that_is_down_is_said_to_be(c):
@@ -299,6 +305,7 @@ def test_a_pass_is_taken_once_and_for_a_minute(c):
     for at in (cell_now(c) - 120000, cell_now(c) + 120000):
         status, code, message = error_of(door.request("GET", path, headers=written_pass(c, "h1", "GET", path, at, at)))
         assert (status, code) == (403, "denied") and "another time" in message, message
+    told_of(c, "replayed_pass")
     c.hosts[0].kill("berthd")
     c.hosts[0].start()
     assert door.request("GET", path, headers=written_pass(c, "h1", "GET", path, cell_now(c), 4712))[0] == 200

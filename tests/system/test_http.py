@@ -269,3 +269,36 @@ def test_a_clients_trace_id_is_echoed_and_in_every_line_of_both_daemons(s):
         assert headers["X-Request-Id"] == headers["X-Trace-Id"] == said["request_id"], headers.items()
     _, _, headers = s.api.request("GET", "/v1/health")
     assert headers["X-Trace-Id"] == headers["X-Request-Id"] and headers["X-Request-Id"].startswith("rq_"), headers.items()
+
+
+def test_what_is_refused_is_counted_for_the_operator(s):
+    """A key that is none, a role, a pass, a path and a port: one row each, however often, and with the sandbox that was meant."""
+    def incidents():
+        return {(i["kind"], i["sandbox"]): i for i in s.api.get("/v1/security")["incidents"] if i["source"] == "127.0.0.1"}
+
+    user = Api(s.port, s.api.call("POST", "/v1/keys", {"name": "small", "role": "user", "owner": "o-small"})["key"])
+    stranger = Api(s.port, "berth_no_such_key_for_incidents")
+    with s.box() as b:
+        before = incidents()
+        for _ in range(5):
+            status, said, _ = stranger.request("GET", f"/v1/sandboxes/{b.id}")
+            assert (status, said["reason"]) == (401, "bad_key"), said
+        for what, status, reason in (
+                (user.request("GET", "/v1/keys"), 403, "role_denied"),
+                (s.api.request("GET", "/v1/health", None, {"Berth-Peer": "v2;h1;h2"}), 403, "forged_pass"),
+                (s.api.request("GET", "/v1/sandboxes/%2e%2e/files"), 404, "path_escape"),
+                (s.api.request("PUT", f"/v1/sandboxes/{b.id}/network",
+                               {"mode": "allow", "rules": [{"host": "example.com", "ports": [70000]}]}), 400, "invalid_port")):
+            assert (what[0], what[1].get("reason")) == (status, reason), what[:2]
+
+        def more(kind, sandbox=""):
+            return incidents().get((kind, sandbox), {"count": 0})["count"] - before.get((kind, sandbox), {"count": 0})["count"]
+        wait_until(lambda: more("invalid_port", b.id) == 1, 20, "written down")
+        assert more("bad_key", b.id) == 5, incidents()
+        assert [more(k) for k in ("role_denied", "forged_pass", "path_escape")] == [1, 1, 1], incidents()
+        row = incidents()[("bad_key", b.id)]
+        assert row["first_at"] <= row["last_at"] and "not known" in row["detail"], row
+    log = pathlib.Path(s.dir, "log", "berthd.log").read_text()
+    told = [json.loads(line) for line in log.split("\n") if '"security"' in line and b.id in line]
+    assert [line["kind"] for line in told if line["kind"] == "bad_key"] == ["bad_key"], told
+    assert user.request("GET", "/v1/security")[0] == 403

@@ -1,8 +1,10 @@
 /* Names, identities, labels, caps, room and alarms, in a real PostgreSQL. */
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "store-world.h"
+#include "store/incident.h"
 #include "store/network.h"
 #include "store/policy.h"
 #include "store/retention.h"
@@ -193,6 +195,56 @@ TEST(refusals_outlive_their_sandbox_for_a_while)
 	CHECK_OK(store_security_forget(w.s, 1000, &e), &e);
 	CHECK_INT(events_of(w.s, ID("gone")), 0);
 	CHECK_INT(events_of(w.s, ID("1")), 1);
+}
+
+struct last_incident {
+	uint64_t id;
+	struct incident is;
+	int rows;
+};
+
+static void see_incident(uint64_t id, const struct incident *one, void *arg)
+{
+	struct last_incident *last = arg;
+
+	if (last->rows++ == 0)
+		*last = (struct last_incident){ id, *one, 1 };
+}
+
+TEST(incidents_of_an_hour_are_one_row_and_the_oldest_rows_go)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct incident one = { .kind = "bad_key",
+				.source = "10.0.0.1",
+				.detail = "first",
+				.first_ms = 1000,
+				.last_ms = 2000,
+				.count = 3 };
+	struct last_incident last = { 0 };
+	struct err e;
+
+	while (raw(w.sql, "SELECT extract(epoch FROM date_trunc('hour', now() + interval '5 s') - "
+			  "date_trunc('hour', now()))::int") > 0)
+		sleep(1); /* not over the end of an hour */
+	CHECK_OK(store_incident_add(w.s, &one, &e), &e);
+	one.last_ms = 5000;
+	snprintf(one.detail, sizeof(one.detail), "second");
+	CHECK_OK(store_incident_add(w.s, &one, &e), &e);
+	CHECK_OK(store_incident_list(w.s, 0, see_incident, &last, &e), &e);
+	CHECK_INT(last.rows, 1);
+	CHECK_INT(last.is.count, 6);
+	CHECK(last.is.first_ms == 1000 && last.is.last_ms == 5000);
+	CHECK_STR(last.is.detail, "second");
+	CHECK_OK(store_incident_trim(w.s, &e), &e);
+	last.rows = 0;
+	CHECK_OK(store_incident_list(w.s, last.id, see_incident, &last, &e), &e);
+	CHECK_INT(last.rows, 0); /* none before the only one */
+	(void)raw(w.sql, "INSERT INTO incident (hour, kind, source, sandbox_id, detail, first_at, "
+			 "last_at, count) SELECT now(), 'bad_key', i::text, '', '', now(), "
+			 "now(), 1 FROM generate_series(1, 10000) i RETURNING 1");
+	CHECK_OK(store_incident_trim(w.s, &e), &e);
+	CHECK_OK(store_incident_list(w.s, last.id + 1, see_incident, &last, &e), &e);
+	CHECK_INT(last.rows, 0); /* the oldest one went */
 }
 
 TEST(what_is_going_or_has_nothing_left_frees_its_name_and_identity)

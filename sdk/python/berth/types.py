@@ -102,6 +102,17 @@ SecurityEvent = TypedDict('SecurityEvent', {
     'seq': int,
 }, total=False)
 
+Incident = TypedDict('Incident', {
+    'id': int,
+    'kind': Literal['bad_key', 'role_denied', 'forged_pass', 'replayed_pass', 'path_escape', 'invalid_port'],
+    'source': str,
+    'sandbox': str,
+    'detail': str,
+    'count': int,
+    'first_at': str,
+    'last_at': str,
+}, total=False)
+
 SecretSpec = TypedDict('SecretSpec', {
     'host': str,
     'header': str,

@@ -131,6 +131,20 @@ export interface SecurityEvent {
   seq?: number;
 }
 
+export interface Incident {
+  id: number;
+  kind: 'bad_key' | 'role_denied' | 'forged_pass' | 'replayed_pass' | 'path_escape' | 'invalid_port';
+  /** The address it came from, or `others`. */
+  source: string;
+  /** The sandbox that the path named, or "". */
+  sandbox: string;
+  /** What the last one was told. */
+  detail: string;
+  count: number;
+  first_at: string;
+  last_at: string;
+}
+
 export interface SecretSpec {
   /** Where it goes to: a name, or `*.name`. */
   host: string;

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "lib/fault.h"
+
 #define SIZE_FIRST 1024
 
 void pass_seen_init(struct pass_seen *s)
@@ -64,12 +66,18 @@ static void rotate(struct pass_seen *s, uint64_t now_ms)
 	s->since_ms = now_ms;
 }
 
+static int replayed(struct err *e)
+{
+	err_set(e, ERR_DENIED, "this pass was used before: each is for one request");
+	return err_reason(e, REASON_REPLAYED_PASS, 0);
+}
+
 static int take(struct pass_seen *s, uint64_t nonce, uint64_t now_ms, struct err *e)
 {
 	if (now_ms > s->since_ms)
 		rotate(s, now_ms);
 	if (has(&s->now, nonce) || has(&s->before, nonce))
-		return err_set(e, ERR_DENIED, "this pass was used before: each is for one request");
+		return replayed(e);
 	if (s->now.count >= PASS_SEEN_MAX)
 		return err_set(e, ERR_BUSY, "too many requests of other hosts at once");
 	add(&s->now, nonce);
@@ -84,6 +92,7 @@ int pass_seen_take(struct pass_seen *s, const struct pass *p, uint64_t now_ms, s
 	if (apart > PASS_VALID_MS) {
 		err_set(e, ERR_DENIED, "this pass is of another time: it is good for %d s",
 			PASS_VALID_MS / 1000);
+		err_reason(e, REASON_REPLAYED_PASS, 0);
 		return err_fix(e, "Time is the database's: can both hosts reach it?");
 	}
 	pthread_mutex_lock(&s->lock);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "lib/fault.h"
 #include "lib/hash.h"
 #include "lib/str.h"
 
@@ -100,16 +101,22 @@ static bool split(const char *text, size_t len, struct pass *p)
 	return strcmp(version, "v2") == 0 && got.nonce && got.role != ROLE_UNSET && got.request[0];
 }
 
+static int forged(struct err *e, const char *why)
+{
+	err_set(e, ERR_DENIED, "%s", why);
+	return err_reason(e, REASON_FORGED_PASS, 0);
+}
+
 int pass_read(const char *text, const struct pass_request *rq, struct pass *ret, struct err *e)
 {
 	const char *mac = strrchr(text, ';');
 	char want[HASH_HEX_SIZE];
 
 	if (!mac || strlen(text) > PASS_TEXT_MAX)
-		return err_set(e, ERR_DENIED, "this is no pass of a host");
+		return forged(e, "this is no pass of a host");
 	prove(text, (size_t)(mac - text), rq, want);
 	if (strlen(mac + 1) != HASH_HEX_SIZE - 1 || !hash_equal(want, mac + 1, HASH_HEX_SIZE - 1) ||
 	    !split(text, (size_t)(mac - text), ret))
-		return err_set(e, ERR_DENIED, "this pass was not written by a host of this cell");
+		return forged(e, "this pass was not written by a host of this cell");
 	return 0;
 }

@@ -7,10 +7,12 @@
 #include "berthd/cluster/host-lease.h"
 #include "berthd/cluster/peer-token.h"
 #include "berthd/front/cors.h"
+#include "berthd/front/incidents.h"
 #include "berthd/front/name-cache.h"
 #include "berthd/front/place-create.h"
 #include "berthd/front/route-to-host.h"
 #include "berthd/runtime/berthd.h"
+#include "core/incident.h"
 #include "core/trace.h"
 #include "http/target.h"
 #include "lib/hash.h"
@@ -117,6 +119,7 @@ void request_fail(struct request *rq, const struct err *e)
 	char retry[16];
 
 	log_line(rq, status, e->msg);
+	incidents_note(rq, e);
 	request_error_json(rq, e, &body);
 	snprintf(retry, sizeof(retry), "%u", e->retry_s ? e->retry_s : 1);
 	if (rq->x && status == 503)
@@ -232,6 +235,7 @@ static void allowed(struct request *rq)
 	if (!role_allows(rq->key.role, rq->route->role)) {
 		err_set(&e, ERR_DENIED, "a key with the role %s may not do this",
 			role_name(rq->key.role));
+		err_reason(&e, REASON_ROLE_DENIED, 0);
 		return request_fail(rq, &e);
 	}
 	address_resolve(rq, on_resolved);
@@ -251,6 +255,8 @@ static void on_key_found(struct job *job)
 	key_cache_found(rq->reactor->berthd->keys, &rq->key_lookup, rq->key_hash, time_mono_ms(),
 			job->failed ? NULL : &rq->key,
 			job->failed && job->e.code == ERR_UNAUTHENTICATED);
+	if (job->failed && job->e.code == ERR_UNAUTHENTICATED)
+		err_reason(&job->e, REASON_BAD_KEY, 0);
 	if (job->failed)
 		return request_fail(rq, &job->e);
 	if (!rq->x) /* nothing was begun for it yet */
@@ -278,6 +284,7 @@ static void look_up_key(struct request *rq)
 		return allowed(rq);
 	case KEY_CACHE_UNKNOWN:
 		err_set(&e, ERR_UNAUTHENTICATED, "this key is not known, or was revoked");
+		err_reason(&e, REASON_BAD_KEY, 0);
 		return request_fail(rq, &e);
 	case KEY_CACHE_BUSY:
 		err_set(&e, ERR_BUSY, "too many keys that are not known are being looked up");
@@ -350,11 +357,10 @@ static int route_find(struct request *rq, struct buf *allow, struct err *e)
 {
 	size_t count;
 	const struct route *table = routes_table(&count);
+	struct err bad = { 0 }; /* what a part of the path has */
 
 	for (size_t i = 0; i < count; i++) {
-		struct err ignored;
-
-		if (!path_match(table[i].path, rq->x->path, rq->param, rq->sub, &ignored))
+		if (!path_match(table[i].path, rq->x->path, rq->param, rq->sub, &bad))
 			continue;
 		if (strcmp(table[i].method, rq->x->method) != 0) {
 			buf_addf(allow, "%s%s", allow->len ? ", " : "", table[i].method);
@@ -366,6 +372,7 @@ static int route_find(struct request *rq, struct buf *allow, struct err *e)
 	if (allow->len)
 		return refuse_method(rq, allow, e);
 	err_set(e, ERR_NOT_FOUND, "there is nothing at %.80s", rq->x->path);
+	err_reason(e, bad.reason, 0);
 	return err_fix(e, "docs/openapi.yaml lists all paths; they begin with /v1/.");
 }
 
@@ -375,6 +382,7 @@ static int refuse_pass(const struct http_exchange *x, struct err *e)
 	if (!http_header(x, PASS_HEADER))
 		return 0;
 	err_set(e, ERR_DENIED, "%s is for the hosts of a cell among themselves", PASS_HEADER);
+	err_reason(e, REASON_FORGED_PASS, 0);
 	return err_fix(e, "Send a key of your own, and not this header.");
 }
 

@@ -7,6 +7,7 @@
 #include "berthd/control/sandbox-cache.h"
 #include "berthd/front/forward.h"
 #include "berthd/runtime/berthd.h"
+#include "lib/fault.h"
 #include "lib/str.h"
 #include "store/sandbox.h"
 
@@ -129,6 +130,13 @@ void routing_decide(struct request *rq, void (*here)(struct request *rq))
 	worker_submit(&rq->reactor->berthd->workers, &f->job);
 }
 
+static int elsewhere(const struct berthd *b, const struct pass *pass, struct err *e)
+{
+	err_set(e, ERR_DENIED, "this is host %s, and the pass is for %s", b->settings.host,
+		pass->to);
+	return err_reason(e, REASON_FORGED_PASS, 0);
+}
+
 int routing_admit(struct request *rq, struct err *e)
 {
 	struct berthd *b = rq->reactor->berthd;
@@ -139,13 +147,14 @@ int routing_admit(struct request *rq, struct err *e)
 				      .query = rq->x->query };
 	struct pass pass;
 
-	if (!text)
-		return err_set(e, ERR_DENIED, "only hosts of this cell are answered here");
+	if (!text) {
+		err_set(e, ERR_DENIED, "only hosts of this cell are answered here");
+		return err_reason(e, REASON_FORGED_PASS, 0);
+	}
 	if (pass_read(text, &about, &pass, e) < 0)
 		return -1;
 	if (strcmp(pass.to, b->settings.host) != 0)
-		return err_set(e, ERR_DENIED, "this is host %s, and the pass is for %s",
-			       b->settings.host, pass.to);
+		return elsewhere(b, &pass, e);
 	if (pass_seen_take(&b->peers->seen, &pass, peers_now_ms(b->peers), e) < 0)
 		return -1;
 	rq->key.role = pass.role;

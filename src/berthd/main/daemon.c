@@ -20,6 +20,7 @@
 #include "berthd/exec/recover.h"
 #include "berthd/exec/running-set.h"
 #include "berthd/front/cors.h"
+#include "berthd/front/incidents.h"
 #include "berthd/front/key-cache.h"
 #include "berthd/front/name-cache.h"
 #include "berthd/journal/journal-expire.h"
@@ -303,6 +304,7 @@ int berthd_open(struct berthd *b, struct err *e)
 	execs_resume(b);
 	b->trim = trim_begin(&b->reactors[0]);
 	b->retention = retention_begin(&b->reactors[0]);
+	b->incidents = incidents_begin(&b->reactors[0]);
 	if (leased(b) && host_keeper_begin(&b->reactors[0], &b->keeper, e) < 0)
 		return -1;
 	b->reconcile = reconcile_begin(&b->reactors[0]);
@@ -356,6 +358,7 @@ void berthd_close(struct berthd *b)
 	reconcile_end(b->reconcile);
 	trim_end(b->trim);
 	retention_end(b->retention);
+	incidents_end(take_ptr(b->incidents));
 	uses_end(b->uses);
 	meter_end(b->meter);
 	wrapper_alarm_end(b->wrapper_alarm);

@@ -11,6 +11,7 @@
 #include "berthd/api/v1/host.h"
 #include "berthd/api/v1/hosts.h"
 #include "berthd/api/v1/images.h"
+#include "berthd/api/v1/incidents.h"
 #include "berthd/api/v1/keys.h"
 #include "berthd/api/v1/network.h"
 #include "berthd/api/v1/policies.h"
@@ -97,6 +98,7 @@ static const struct route routes[] = {
 	{ "PUT",    "/v1/sandboxes/{}/network", ROLE_USER,  true,  NULL, network_put },
 	{ "POST",   "/v1/sandboxes/{}/network/lock", ROLE_USER, false, NULL, network_lock },
 	{ "GET",    "/v1/sandboxes/{}/security", ROLE_USER, false, security_list, NULL },
+	{ "GET",    "/v1/security",            ROLE_ADMIN, false, incidents_list, NULL },
 	{ "POST",   "/v1/sandboxes/{}/contexts", ROLE_USER, true, NULL, contexts_create },
 	{ "GET",    "/v1/sandboxes/{}/contexts", ROLE_USER, false, contexts_list, NULL },
 	{ "GET",    "/v1/sandboxes/{}/contexts/{}", ROLE_USER, false, contexts_get, NULL },

@@ -75,6 +75,7 @@ struct berthd {
 	struct wrapper_alarm *wrapper_alarm;
 	struct key_cache *keys; /* front */
 	struct addresses *addresses;
+	struct incidents *incidents;
 	_Atomic size_t exec_held;   /* bytes of output kept for JSON answers */
 	_Atomic int image_works;    /* pulls and imports under way */
 	_Atomic bool image_tidying; /* files without a name are being removed: none may begin */

@@ -6,6 +6,7 @@
 #include "berthd/exec/exec.h"
 #include "berthd/exec/init-link.h"
 #include "http/target.h"
+#include "lib/fault.h"
 #include "lib/json.h"
 #include "lib/pattern.h"
 #include "lib/str.h"
@@ -203,6 +204,12 @@ struct ask {
 	uint64_t port_n, timeout_ms;
 };
 
+static int bad_port(struct err *e)
+{
+	err_set(e, ERR_INVALID, "for=port needs a port from 1 to 65535");
+	return err_reason(e, REASON_INVALID_PORT, 0);
+}
+
 static int read_query(const char *query, struct ask *a, struct err *e)
 {
 	bool found;
@@ -221,7 +228,7 @@ static int read_query(const char *query, struct ask *a, struct err *e)
 	if (!a->what[0])
 		memcpy(a->what, "exit", 5);
 	if (strcmp(a->what, "port") == 0 && (a->port_n < 1 || a->port_n > 65535))
-		return err_set(e, ERR_INVALID, "for=port needs a port from 1 to 65535");
+		return bad_port(e);
 	if (strcmp(a->what, "port") != 0 && strcmp(a->what, "exit") != 0 &&
 	    strcmp(a->what, "log") != 0)
 		return err_set(e, ERR_INVALID, "for must be exit, log or port");
