@@ -151,7 +151,9 @@ int git_checkout_check(struct git_checkout *c, struct err *e)
 	size_t len;
 
 	if (check_url(c, e) < 0 || check_ref("branch", c->branch, e) < 0 ||
-	    check_ref("ref", c->ref, e) < 0 || check_secret("username", c->username, e) < 0 ||
+	    check_ref("ref", c->ref, e) < 0 ||
+	    check_ref("session_branch", c->session_branch, e) < 0 ||
+	    check_secret("username", c->username, e) < 0 ||
 	    check_secret("password", c->password, e) < 0)
 		return -1;
 	if (c->branch[0] && c->ref[0])

@@ -19,7 +19,9 @@
 struct git_checkout {
 	char url[GIT_URL_SIZE]; /* without credentials, once it was checked */
 	char branch[GIT_REF_SIZE];
-	char ref[GIT_REF_SIZE]; /* a commit, a tag, refs/pull/7/head */
+	char ref[GIT_REF_SIZE];            /* a commit, a tag, refs/pull/7/head */
+	char session_branch[GIT_REF_SIZE]; /* to work on: found, tracked or made from the above */
+	bool reuse;                        /* a clone of this URL may be at the path already */
 	char path[GIT_PATH_SIZE];
 	char username[GIT_SECRET_SIZE], password[GIT_SECRET_SIZE];
 	int64_t depth, timeout_ms;

@@ -3,7 +3,7 @@ import pathlib
 import time
 
 import images
-from marks import limit
+from marks import limit, only
 from server import wait_until
 from test_files import listing, mkdir, put, read, reason, stat
 
@@ -81,6 +81,68 @@ def test_a_repository_by_branch_tag_commit_and_ref(s):
             assert reason(checkout, b, args.pop("url", url), **args) == want, (want, args)
         assert "n" not in [e["name"] for e in listing(b, "/root")]
         assert not [e for e in [*listing(b, "/root", recursive=1), *listing(b, "/workspace")] if ".berth-git" in e["path"]]
+
+
+@only("crun")  # two hundred runs of git: the script is the same in gVisor, where they take half a minute
+def test_gt4_a_branch_is_found_tracked_or_made(s):
+    """The four cases of a session's branch, and those of an upstream one, which must be there remotely."""
+    with s.box(image=images.have(s, "git", "bash"), memory_mb=1024) as b:
+        main, _, side = b.sh(MAKE).split()
+        url, w = "file:///srv/repo.git", "/workspace/repo"
+
+        def git(*words):
+            return b.sh("git -C /workspace/repo " + " ".join(words)).strip()
+
+        def upstream_of():
+            return b.sh("git -C /workspace/repo rev-parse --abbrev-ref '@{u}' 2>/dev/null || echo none").strip()
+
+        def push(branch):
+            b.sh(f"cd /tmp/work; git checkout -q {branch}; echo more >> f; git -c user.name=a -c user.email=a@b commit -qam more; "
+                 f"git push -q {url} {branch}")
+            return b.sh("git -C /tmp/work rev-parse HEAD").strip()
+
+        # Neither, in a new clone: it is made, from the branch that was asked for, and tracks nothing.
+        made = checkout(b, url, branch="side", session_branch="s/new")
+        assert (made, upstream_of()) == ({"path": w, "commit": side, "branch": "s/new"}, "none"), made
+        # Without reuse a clone that is there is in the way, and so is one of another repository.
+        assert reason(checkout, b, url, session_branch="s/new") == (409, "target_exists")
+        assert reason(checkout, b, "file:///srv/open/repo.git", path=w, reuse=True) == (409, "target_exists")
+        # Local only: what was committed there stays.
+        b.sh(f"cd {w}; echo mine > mine; git add mine; git -c user.name=a -c user.email=a@b commit -qm mine")
+        mine = git("rev-parse HEAD")
+        assert checkout(b, url, session_branch="s/new", reuse=True) == {"path": w, "commit": mine, "branch": "s/new"}
+        # Neither, in a clone that is there: from the remote's own HEAD as it is now.
+        main = push("main")
+        assert checkout(b, url, session_branch="s/two", reuse=True) == {"path": w, "commit": main, "branch": "s/two"}
+        # Remote only: it is tracked.
+        b.sh("git -C /tmp/work branch s/far side")
+        far = push("s/far")
+        assert checkout(b, url, session_branch="s/far", reuse=True)["commit"] == far
+        assert upstream_of() == "origin/s/far"
+        # Local and remote: what is new there is taken, and if it cannot be, what is here stays.
+        far = push("s/far")
+        assert checkout(b, url, session_branch="s/far", reuse=True)["commit"] == far
+        b.sh(f"cd {w}; echo ours > ours; git add ours; git -c user.name=a -c user.email=a@b commit -qm ours")
+        ours = git("rev-parse HEAD")
+        push("s/far")
+        assert checkout(b, url, session_branch="s/far", reuse=True)["commit"] == ours
+        # An upstream branch: remote only, local and remote, local only, neither.
+        side = push("side")
+        assert (checkout(b, url, branch="side", reuse=True)["commit"], upstream_of()) == (side, "origin/side")
+        side = push("side")
+        assert checkout(b, url, branch="side", reuse=True) == {"path": w, "commit": side, "branch": "side"}
+        for name in ("s/new", "s/nowhere"):
+            assert reason(checkout, b, url, branch=name, reuse=True) == (404, "no_such_ref"), name
+        assert reason(checkout, b, url, branch="s/nowhere", session_branch="s/three", reuse=True) == (404, "no_such_ref")
+        assert git("branch --show-current") == "side"
+        # A ref is detached, or what the session's branch is made from; a shallow clone tracks, too.
+        pull = b.sh("git -C /srv/repo.git rev-parse refs/pull/7/head").strip()
+        assert checkout(b, url, ref="refs/pull/7/head", reuse=True) == {"path": w, "commit": pull, "branch": None}
+        assert checkout(b, url, ref="refs/pull/7/head", session_branch="s/pull", reuse=True)["branch"] == "s/pull"
+        far = b.sh("git -C /srv/repo.git rev-parse s/far").strip()
+        shallow = checkout(b, url, session_branch="s/far", depth=1, path="/root/shallow")
+        assert (shallow["commit"], shallow["branch"]) == (far, "s/far"), shallow
+        assert b.sh("git -C /root/shallow rev-parse --abbrev-ref '@{u}'") == "origin/s/far\n"
 
 
 def is_said(s, text):

@@ -205,6 +205,18 @@ TEST(depth_and_time_have_their_ends)
 	}
 }
 
+TEST(a_session_branch_is_a_name_and_goes_with_either)
+{
+	struct git_checkout c = { .url = "https://h/r", .ref = "refs/pull/7/head" };
+	struct err e = { 0 };
+
+	memcpy(c.session_branch, "session/a1", 11);
+	CHECK_OK(git_checkout_check(&c, &e), &e);
+	memcpy(c.session_branch, "-x", 3);
+	CHECK_ERR(git_checkout_check(&c, &e), &e, ERR_INVALID);
+	CHECK(strstr(e.msg, "session_branch") != NULL);
+}
+
 TEST(a_branch_or_a_ref_may_be_given)
 {
 	struct git_checkout c = { .url = "https://h/r", .branch = "a/b-c" };

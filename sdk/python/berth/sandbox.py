@@ -186,10 +186,14 @@ class Workspace:
 
     def git_checkout(self, url: str, branch: Optional[str] = None, target_dir: Optional[str] = None, depth: Optional[int] = None,
                      username: Optional[str] = None, token: Optional[str] = None,
-                     timeout: Optional[float] = None) -> Dict[str, Any]:
+                     timeout: Optional[float] = None, ref: Optional[str] = None, session_branch: Optional[str] = None,
+                     reuse: bool = False) -> Dict[str, Any]:
+        """`branch` or `ref` must be there remotely. `session_branch` is the one to work on: found here, tracked, or made from them. With
+        `reuse` a clone of this repository that is at `target_dir` already is used; without, it is in the way."""
         name = re.sub(r"\.git$", "", url.rstrip("/").rsplit("/", 1)[-1]) or "repository"
         body = {"url": url, "path": target_dir or f"{self._cwd()}/{name}"}
-        for word, value in (("branch", branch), ("depth", depth), ("username", username), ("token", token)):
+        for word, value in (("branch", branch), ("ref", ref), ("session_branch", session_branch), ("reuse", reuse or None),
+                            ("depth", depth), ("username", username), ("token", token)):
             if value is not None:
                 body[word] = value
         if timeout is not None:

@@ -271,6 +271,8 @@ class Methods(WithBox):
                       "git -c user.name=t -c user.email=t@example.com commit -qm one; cd /workspace")
         done = self.box.git_checkout("file:///tmp/src", branch="main")
         self.assertEqual((done["branch"], done["path"]), ("main", "/workspace/src"))
+        again = self.box.git_checkout("file:///tmp/src", session_branch="session/1", reuse=True)
+        self.assertEqual((again["branch"], again["commit"]), ("session/1", done["commit"]))
         with self.assertRaises(berth.GitRefNotFoundError):
             self.box.git_checkout("file:///tmp/src", branch="nope", target_dir="/workspace/n")
 

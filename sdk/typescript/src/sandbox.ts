@@ -254,13 +254,18 @@ export abstract class Workspace {
     return (await this.files()).exists(path);
   }
 
-  async gitCheckout(repoUrl: string, options: { branch?: string; targetDir?: string; depth?: number; username?: string;
-    token?: string; timeout?: number } = {}) {
+  /**
+   * `branch` or `ref` must be there remotely. `sessionBranch` is the one to work on: found here, tracked, or made from them. With `reuse` a clone
+   * of this repository that is at `targetDir` already is used; without, it is in the way.
+   */
+  async gitCheckout(repoUrl: string, options: { branch?: string; ref?: string; sessionBranch?: string; reuse?: boolean; targetDir?: string;
+    depth?: number; username?: string; token?: string; timeout?: number } = {}) {
     const name = repoUrl.replace(/\/+$/, '').split('/').pop()?.replace(/\.git$/, '') || 'repository';
     const json: Record<string, unknown> = { url: repoUrl, path: options.targetDir ?? `${await this.cwd()}/${name}` };
-    for (const word of ['branch', 'depth', 'username', 'token'] as const) {
+    for (const word of ['branch', 'ref', 'reuse', 'depth', 'username', 'token'] as const) {
       if (options[word] !== undefined) json[word] = options[word];
     }
+    if (options.sessionBranch !== undefined) json.session_branch = options.sessionBranch;
     if (options.timeout !== undefined) json.timeout_ms = options.timeout;
     const done = await this.client.json<{ path: string; commit: string; branch: string }>('POST', `${await this.base()}/git/checkout`,
       { json, key: randomId('git_') });

@@ -419,6 +419,8 @@ test('git: a checkout, and what can go wrong with it', async () => {
   const done = await box.gitCheckout('file:///tmp/src', { branch: 'main' });
   assert.deepEqual([done.success, done.branch, done.targetDir], [true, 'main', '/workspace/src']);
   assert.equal((await box.readFile('/workspace/src/f')).content, 'hi\n');
+  const again = await box.gitCheckout('file:///tmp/src', { sessionBranch: 'session/1', reuse: true });
+  assert.deepEqual([again.branch, again.commit, again.targetDir], ['session/1', done.commit, '/workspace/src']);
   await assert.rejects(box.gitCheckout('file:///tmp/src', { branch: 'nope', targetDir: '/workspace/n' }), berth.GitRefNotFoundError);
   await assert.rejects(box.gitCheckout('file:///tmp/nothing', { targetDir: '/workspace/m' }), berth.GitRepositoryNotFoundError);
 });

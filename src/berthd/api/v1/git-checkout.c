@@ -17,14 +17,19 @@
 #include "lib/str.h"
 
 #define SAID_MAX  (64UL * 1024) /* of each stream */
-#define ASK_TIMES 4             /* how often git may ask for the credentials */
+#define ASK_TIMES 8             /* how often git may ask for the credentials */
 
 /* clang-format off */
 static const char script[] =
-	"p=$1 u=$2 d=$3 b=$4 r=$5 o=$6 t=$7\n"
+	"p=$1 u=$2 d=$3 b=$4 r=$5 o=$6 t=$7 s=$8 again=$9 w=$7\n"
 	"command -v git >/dev/null 2>&1 || exit 97\n"
 	"if [ -e \"$p\" ] || [ -L \"$p\" ]; then\n"
-	"	[ -d \"$p\" ] && [ -z \"$(ls -A \"$p\")\" ] || exit 98\n"
+	"	if [ -n \"$again\" ] && [ -e \"$p/.git\" ] &&\n"
+	"	   [ \"$(git -C \"$p\" config remote.origin.url)\" = \"$u\" ]; then\n"
+	"		w=$p\n"
+	"	else\n"
+	"		[ -d \"$p\" ] && [ -z \"$(ls -A \"$p\")\" ] || exit 98\n"
+	"	fi\n"
 	"fi\n"
 	"exec 3<&0 </dev/null\n"
 	"unset GIT_TRACE GIT_TRACE_CURL GIT_TRACE_PACKET GIT_CURL_VERBOSE GIT_DIR GIT_WORK_TREE\n"
@@ -32,10 +37,46 @@ static const char script[] =
 	"mkdir -p \"${t%/*}/\" || exit 1\n"
 	"h='!f() { test \"$1\" = get || exit 0; read -r a <&3; read -r b <&3;"
 	" printf \"%s\\n%s\\n\" \"$a\" \"$b\"; }; f'\n"
-	"g() { git -c credential.helper= ${o:+-c \"credential.$o.helper=$h\"} \"$@\"; }\n"
+	"g() { git -c core.hooksPath=/dev/null -c credential.helper="
+	" ${o:+-c \"credential.$o.helper=$h\"} \"$@\"; }\n"
+	"l() { git -C \"$w\" -c core.hooksPath=/dev/null \"$@\" 3<&-; }\n"
+	/* fetch_branch NAME [DEPTH]: whether the remote has it, and then it is here, too. */
+	"fetch_branch() {\n"
+	"	x=$(g -C \"$w\" ls-remote origin \"refs/heads/$1\") || exit $?\n"
+	"	[ -n \"$x\" ] || return 1\n"
+	"	n=$1; shift\n"
+	"	[ $# = 0 ] || l remote set-branches --add origin \"$n\"\n"
+	"	g -C \"$w\" fetch -q \"$@\" origin"
+	" \"+refs/heads/$n:refs/remotes/origin/$n\" || exit $?\n"
+	"}\n"
+	/* go_to NAME: local and remote, local only, remote only. 1 if it is neither. */
+	"go_to() {\n"
+	"	n=$1; shift\n"
+	"	fetch_branch \"$n\" \"$@\"; there=$?\n"
+	"	if l show-ref -q --verify \"refs/heads/$n\"; then\n"
+	"		l checkout -q \"$n\" -- || exit $?\n"
+	"		[ $there = 1 ] || l merge -q --ff-only \"origin/$n\" >/dev/null 2>&1\n"
+	"		return 0\n"
+	"	fi\n"
+	"	[ $there = 0 ] || return 1\n"
+	"	l checkout -q -b \"$n\" --track \"origin/$n\" || exit $?\n"
+	"}\n"
+	"absent() { echo \"fatal: Remote branch $1 not found in origin\" >&2; exit 128; }\n"
 	"set --\n"
 	"[ \"$d\" = 0 ] || set -- --depth \"$d\"\n"
-	"if [ -n \"$r\" ]; then\n"
+	"if [ \"$w\" = \"$p\" ]; then\n"
+	"	if [ -n \"$r\" ]; then\n"
+	"		g -C \"$w\" fetch -q \"$@\" origin \"$r\" || exit $?\n"
+	"		c=$(l rev-parse FETCH_HEAD)\n"
+	"		[ -n \"$s\" ] || l checkout -q --detach \"$c\" || exit $?\n"
+	"	else\n"
+	"		[ -n \"$b\" ] || b=$(g -C \"$w\" ls-remote --symref origin HEAD |\n"
+	"			sed -n 's|^ref: refs/heads/\\(.*\\)\tHEAD$|\\1|p')\n"
+	"		fetch_branch \"$b\" \"$@\" || absent \"$b\"\n"
+	"		c=refs/remotes/origin/$b\n"
+	"		[ -n \"$s\" ] || go_to \"$b\" \"$@\"\n"
+	"	fi\n"
+	"elif [ -n \"$r\" ]; then\n"
 	"	g clone -q --no-checkout \"$@\" -- \"$u\" \"$t\" || exit $?\n"
 	"	if git -C \"$t\" rev-parse -q --verify \"$r^{commit}\" >/dev/null 2>&1; then\n"
 	"		git -C \"$t\" checkout -q --detach \"$r\" || exit $?\n"
@@ -46,11 +87,17 @@ static const char script[] =
 	"else\n"
 	"	g clone -q \"$@\" ${b:+--branch \"$b\"} -- \"$u\" \"$t\" || exit $?\n"
 	"fi\n"
-	"c=$(git -C \"$t\" rev-parse -q --verify HEAD)\n"
-	"n=$(git -C \"$t\" symbolic-ref -q --short HEAD)\n"
-	"rmdir \"$p\" 2>/dev/null\n"
-	"[ -e \"$p\" ] && exit 98\n"
-	"mv \"$t\" \"$p\" || exit 1\n"
+	"if [ -n \"$s\" ]; then\n"
+	"	[ \"$w\" = \"$p\" ] || c=HEAD\n"
+	"	go_to \"$s\" \"$@\" || l checkout -q --no-track -b \"$s\" \"$c\" || exit $?\n"
+	"fi\n"
+	"c=$(git -C \"$w\" rev-parse -q --verify HEAD)\n"
+	"n=$(git -C \"$w\" symbolic-ref -q --short HEAD)\n"
+	"if [ \"$w\" = \"$t\" ]; then\n"
+	"	rmdir \"$p\" 2>/dev/null\n"
+	"	[ -e \"$p\" ] && exit 98\n"
+	"	mv \"$t\" \"$p\" || exit 1\n"
+	"fi\n"
 	"printf '%s\\n%s\\n' \"$c\" \"$n\"\n";
 
 static const char *const environment[] = {
@@ -76,6 +123,8 @@ static const struct json_field fields[] = {
 	JSON_FIELD_STR(git_checkout, url, .required = true),
 	JSON_FIELD_STR(git_checkout, branch),
 	JSON_FIELD_STR(git_checkout, ref),
+	JSON_FIELD_STR(git_checkout, session_branch),
+	JSON_FIELD_BOOL(git_checkout, reuse),
 	JSON_FIELD_STR(git_checkout, path),
 	JSON_FIELD_STR(git_checkout, username),
 	JSON_FIELD_STR(git_checkout, password),
@@ -220,7 +269,7 @@ static void make_command(const struct checkout *k, struct exec_request *q)
 	char origin[GIT_URL_SIZE], depth[24];
 	const char *argv[] = { "/bin/sh", "-c", script, "git-checkout", k->ask.path,
 			       k->ask.url, depth, k->ask.branch, k->ask.ref, origin,
-			       k->temp };
+			       k->temp, k->ask.session_branch, k->ask.reuse ? "1" : "" };
 
 	git_origin(&k->ask, origin);
 	snprintf(depth, sizeof(depth), "%lld", (long long)k->ask.depth);
