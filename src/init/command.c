@@ -21,7 +21,9 @@
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
+#ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC 4U
+#endif
 
 enum stage {
 	STAGE_SETUP,

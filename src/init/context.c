@@ -60,7 +60,7 @@ static int try_once(struct peer *p, const struct context_request *q, struct hub 
 		return -1;
 	if (taken)
 		return become_holder(p, q, hub, e) < 0 ? -1 : 1;
-	answer = handover_reach(hub, name, &to);
+	answer = handover_reach(hub, name, q->verb, &to);
 	if (answer == HUB_NO && q->verb == CONTEXT_END) {
 		say_ended(p);
 		return 1;

@@ -18,9 +18,9 @@ int handover_name(const char *id, char ret[EXEC_ID_SIZE], struct err *e)
 	return 0;
 }
 
-enum hub_word handover_reach(struct hub *hub, const char *name, int *to)
+enum hub_word handover_reach(struct hub *hub, const char *name, enum context_verb verb, int *to)
 {
-	struct hub_packet p = { .word = HUB_GIVE };
+	struct hub_packet p = { .word = HUB_GIVE, .attach = { .offset = { verb } } };
 	enum hub_word answer;
 	int pair[2];
 

@@ -27,8 +27,12 @@ enum handover_word {
 /* What pid 1 knows it by: ":ID", which is no exec's and no shell's. */
 must_check int handover_name(const char *id, char ret[EXEC_ID_SIZE], struct err *e);
 
-/* HUB_YES: a connection to the holder in *to; HUB_NO: there is none. */
-enum hub_word handover_reach(struct hub *hub, const char *name, int *to);
+/*
+ * HUB_YES: a connection to the holder in *to; HUB_NO: there is none. The holder knows from
+ * now on what it is for (attach.offset[0] of what pid 1 sends it): to end the context waits
+ * for no more words.
+ */
+enum hub_word handover_reach(struct hub *hub, const char *name, enum context_verb verb, int *to);
 
 /* Give the connection `conn`, which stays ours too, and wait for the word. */
 enum handover_word handover_give(int to, const struct handover *h, int conn);

@@ -19,7 +19,6 @@
 #define LINGER_US    5000000     /* for a peer to take the last word of a context that is gone */
 #define KILL_WAIT_NS 10000000    /* between two kills, if no child ended sooner */
 #define POLL_MAX_MS  3600000
-#define LOOK_MS      1000 /* for one that has come to say what it wants */
 
 enum slot {
 	SLOT_SIGNALS,
@@ -303,22 +302,31 @@ static void leave(struct holder *h)
 	fd_end(&h->hub->fd);
 }
 
-static void delete_context(struct holder *h, int conn)
+/* One that has not come to say which its connection is, asks again and hears of no context. */
+static void say_deleted(int from)
 {
-	cleanup(close_fd) int asks = conn;
+	cleanup(close_fd) int asks = from, conn = -1;
 	cleanup(buf_done) struct buf frame = buf_make(512), record = buf_make(256);
+	struct handover ask;
 
+	if (handover_receive(asks, &ask, &conn) < 0)
+		return;
+	handover_answer(asks, HANDOVER_TAKEN);
+	exec_exit_encode(&record, &(struct exec_exit){ .kind = EXEC_KILLED });
+	frame_add(&frame, FRAME_EXITED, record.data, record.len);
+	(void)send(conn, frame.data, frame.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void delete_context(struct holder *h, int from)
+{
 	h->stopped_as = EXEC_KILLED;
 	kill_all(h);
 	leave(h);
 	for (size_t i = 0; i < h->waiting_len; i++)
 		handover_answer(h->waiting[i], HANDOVER_DELETED);
-	exec_exit_encode(&record, &(struct exec_exit){ .kind = EXEC_KILLED });
-	frame_add(&frame, FRAME_EXITED, record.data, record.len);
-	(void)send(asks, frame.data, frame.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	say_deleted(from);
 }
 
-/* Take one in. Only the word of its end is heard while a run is under way. */
 static void admit(struct holder *h, int from)
 {
 	struct handover ask;
@@ -330,23 +338,10 @@ static void admit(struct holder *h, int from)
 	}
 	handover_answer(from, HANDOVER_TAKEN);
 	close_fd(&from);
-	if (ask.verb == CONTEXT_END)
-		delete_context(h, conn);
-	else
-		begin_run(h, conn, ask.timeout_ms);
+	begin_run(h, conn, ask.timeout_ms);
 }
 
-static bool wants_end(int from)
-{
-	struct pollfd wait = { from, POLLIN, 0 };
-	struct handover ask;
-
-	/* The descriptor beside it is not taken by a look. */
-	return poll(&wait, 1, LOOK_MS) > 0 &&
-	       recv(from, &ask, sizeof(ask), MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof(ask) &&
-	       ask.verb == CONTEXT_END;
-}
-
+/* Take one in. Only one that ends the context is heard while a run is under way. */
 static void take_in(struct holder *h)
 {
 	struct hub_packet p;
@@ -356,7 +351,9 @@ static void take_in(struct holder *h)
 		fd_end(&h->hub->fd);
 	if (from < 0)
 		return;
-	if (h->phase == HOLDER_IDLE || wants_end(from)) {
+	if (p.attach.offset[0] == CONTEXT_END) {
+		delete_context(h, from);
+	} else if (h->phase == HOLDER_IDLE) {
 		admit(h, from);
 	} else if (h->waiting_len == HOLDER_WAITING_MAX) {
 		handover_answer(from, HANDOVER_BUSY);
