@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/fault.h"
+#include "proto/frame.h"
 #include "proto/record.h"
 
 #define FIELDS_END \
@@ -161,6 +162,10 @@ void file_failed_decode(struct bytes wire, struct err *ret)
 		err_set(ret, ERR_INTERNAL, "a failure that cannot be read");
 		return;
 	}
-	err_set(ret, err_code_by_number(f.code), "%s", f.message);
+	if (f.code != err_code_by_number(f.code) || !frame_guest_says(f.code)) {
+		err_set(ret, ERR_INTERNAL, "the sandbox's init said what it never says");
+		return;
+	}
+	err_set(ret, (enum err_code)f.code, "%s", f.message);
 	err_file_reason(ret, f.reason);
 }

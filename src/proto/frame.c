@@ -1,6 +1,7 @@
 #include "proto/frame.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "lib/fault.h"
 #include "proto/writer.h"
@@ -93,4 +94,45 @@ void frame_error(const struct frame *f, struct err *ret)
 	err_set(ret, code == ERR_UNAUTHENTICATED ? ERR_INTERNAL : code, "%s", msg);
 	err_fix(ret, "%s", fix);
 	err_word_reason(ret, reason);
+}
+
+bool frame_guest_says(enum err_code code)
+{
+	static const bool said[ERR_COUNT] = {
+		[ERR_INVALID] = true,
+		[ERR_DENIED] = true, /* by the guest's own kernel */
+		[ERR_NOT_FOUND] = true,
+		[ERR_CONFLICT] = true,
+		[ERR_TOO_LARGE] = true,
+		[ERR_LIMIT] = true,
+		[ERR_BUSY] = true,
+		[ERR_TIMEOUT] = true,
+		[ERR_UNSUPPORTED] = true,
+		[ERR_INTERNAL] = true,
+	};
+
+	return said[code];
+}
+
+static bool is_guest_reason(const char *reason)
+{
+	static const char *const words[] = { REASON_NO_COMMAND, REASON_CANNOT_RUN,
+					     REASON_LEFT_UNKNOWN };
+
+	for (size_t i = 0; i < array_len(words); i++)
+		if (strcmp(words[i], reason) == 0)
+			return true;
+	return false;
+}
+
+void frame_guest_error(const struct frame *f, struct err *ret)
+{
+	struct reader r = reader_make(f->payload.data, f->payload.len);
+	uint32_t code = reader_u32(&r);
+
+	frame_error(f, ret);
+	if (code != ret->code || !frame_guest_says(ret->code) ||
+	    (ret->reason && !is_guest_reason(ret->reason)))
+		err_set(ret, ERR_INTERNAL, "the sandbox's init said what it never says");
+	ret->fix[0] = '\0';
 }

@@ -101,3 +101,11 @@ void frame_add_u32(struct buf *out, enum frame_type type, uint32_t n);
 must_check int frame_u32(const struct frame *f, uint32_t *ret, struct err *e);
 void frame_add_error(struct buf *out, const struct err *why);
 void frame_error(const struct frame *f, struct err *ret); /* garbage becomes ERR_INTERNAL */
+
+/*
+ * The same from a sandbox's init, which a process of the guest may have made say anything:
+ * codes and reasons are those that init has, any other one is ERR_INTERNAL without a word of
+ * the guest's. What to do about it is never the guest's to say.
+ */
+void frame_guest_error(const struct frame *f, struct err *ret);
+must_check bool frame_guest_says(enum err_code code); /* init does, too */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "proto/files.h"
+#include "proto/frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err e;
 
 	file_failed_decode(wire, &e);
-	if (!err_name(e.code))
+	if (!frame_guest_says(e.code))
 		abort();
 	if (file_request_decode(wire, &q, &e) == 0) {
 		file_request_encode(&out, &q);

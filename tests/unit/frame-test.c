@@ -1,5 +1,8 @@
 #include "proto/frame.h"
 
+#include "lib/fault.h"
+#include "proto/files.h"
+#include "proto/writer.h"
 #include "test.h"
 
 static struct bytes wire_of(const struct buf *b)
@@ -73,6 +76,65 @@ TEST(an_error_keeps_its_code_and_words)
 	CHECK(frame_next(wire_of(&b), &f, &e) > 0);
 	frame_error(&f, &back);
 	CHECK_INT(back.code, ERR_INTERNAL); /* a guest may have said it */
+}
+
+/* As init sends it: a number for the code, then words. */
+static void said_by_guest(uint32_t code, const char *reason, struct err *ret)
+{
+	cleanup(buf_done) struct buf payload = buf_make(1024), b = buf_make(1024);
+	struct frame f;
+	struct err e;
+
+	writer_u32(&payload, code);
+	writer_str(&payload, "words");
+	writer_str(&payload, "Run this on the host.");
+	if (reason)
+		writer_str(&payload, reason);
+	frame_add(&b, FRAME_ERROR, payload.data, payload.len);
+	CHECK(frame_next(wire_of(&b), &f, &e) > 0);
+	*ret = (struct err){ 0 };
+	frame_guest_error(&f, ret);
+	CHECK_STR(ret->fix, ""); /* never the guest's to say */
+}
+
+TEST(a_guest_says_no_code_that_its_init_does_not)
+{
+	struct err e;
+
+	for (uint32_t code = 0; code < ERR_COUNT + 3; code++) {
+		bool known = code != ERR_NONE && code != ERR_UNAUTHENTICATED && code < ERR_COUNT;
+		cleanup(buf_done) struct buf wire = buf_make(1024);
+
+		said_by_guest(code, NULL, &e);
+		CHECK_INT(e.code, known ? code : ERR_INTERNAL);
+		CHECK_INT(strcmp(e.msg, "words") == 0, known);
+		writer_u32(&wire, code);
+		writer_str(&wire, "");
+		writer_str(&wire, "words");
+		file_failed_decode((struct bytes){ (void *)wire.data, wire.len }, &e);
+		CHECK_INT(e.code, known ? code : ERR_INTERNAL);
+		CHECK_INT(strcmp(e.msg, "words") == 0, known);
+	}
+}
+
+TEST(a_guest_says_no_reason_that_its_init_does_not)
+{
+	static const char *const good[] = { REASON_NO_COMMAND, REASON_CANNOT_RUN,
+					    REASON_LEFT_UNKNOWN };
+	static const char *const bad[] = { REASON_OPTIONS_DIFFER, REASON_NOT_TAKEN,
+					   REASON_NOT_REACHED };
+	struct err e;
+
+	for (size_t i = 0; i < array_len(good); i++) {
+		said_by_guest(ERR_CONFLICT, good[i], &e);
+		CHECK(e.code == ERR_CONFLICT && e.reason && strcmp(e.reason, good[i]) == 0);
+	}
+	for (size_t i = 0; i < array_len(bad); i++) {
+		said_by_guest(ERR_CONFLICT, bad[i], &e);
+		CHECK(e.code == ERR_INTERNAL && !e.reason);
+	}
+	said_by_guest(ERR_CONFLICT, "cleanup_pending", &e);
+	CHECK(e.code == ERR_CONFLICT && !e.reason);
 }
 
 TEST(a_number_is_one_number)

@@ -417,8 +417,7 @@ static int take_frame(struct code_run *r, const struct frame *f, struct err *e)
 			break;
 		return take_notes(r, f->payload.data, f->payload.len);
 	case FRAME_ERROR:
-		frame_error(f, e);
-		e->fix[0] = '\0'; /* what to do is not the guest's to say */
+		frame_guest_error(f, e);
 		if (e->code == ERR_UNSUPPORTED)
 			err_fix(e, "Use an image with python3 or node on its PATH.");
 		return -1;

@@ -398,7 +398,7 @@ static void on_init_error(struct exec *x, const struct frame *f)
 {
 	struct err e = { 0 };
 
-	frame_error(f, &e);
+	frame_guest_error(f, &e);
 	if (x->attaching && (e.code == ERR_BUSY || e.code == ERR_LIMIT))
 		return reach_again(x);
 	if (x->attaching || x->started) {
@@ -407,7 +407,6 @@ static void on_init_error(struct exec *x, const struct frame *f)
 		x->absent = x->attaching && e.code == ERR_NOT_FOUND;
 		return lost(x);
 	}
-	e.fix[0] = '\0';             /* what to do is not the guest's to say */
 	if (e.code == ERR_NOT_FOUND) /* not the sandbox: the command */
 		err_fix(&e, "Give the full path, or use an image that has this command.");
 	exec_refuse(x, &e);
@@ -433,7 +432,7 @@ static void on_frame_late(struct exec *x, const struct frame *f)
 	}
 	if (f->type != FRAME_ERROR)
 		return;
-	frame_error(f, &e);
+	frame_guest_error(f, &e);
 	if (e.code == ERR_BUSY || e.code == ERR_LIMIT)
 		return reach_again(x);
 	leave(x);

@@ -45,7 +45,7 @@ static void on_frame(void *data, const struct frame *f)
 		return finish(l, killed, NULL);
 	err_set(&e, ERR_INTERNAL, "the sandbox's init sent an unexpected frame");
 	if (f->type == FRAME_ERROR)
-		frame_error(f, &e);
+		frame_guest_error(f, &e);
 	if (e.code == ERR_INVALID) { /* an init of before there was this request */
 		err_set(&e, ERR_CONFLICT, "the sandbox's init is too old to tell what was left");
 		err_reason(&e, REASON_LEFT_UNKNOWN, 0);

@@ -43,8 +43,7 @@ static void on_frame(void *data, const struct frame *f)
 	struct err e = { 0 };
 
 	if (f->type == FRAME_ERROR) {
-		frame_error(f, &e);
-		e.fix[0] = '\0'; /* what to do is not the guest's to say */
+		frame_guest_error(f, &e);
 		return answer(a, NULL, &e);
 	}
 	if (f->type != FRAME_SHELL_STATE || shell_state_decode(f->payload, &state, &e) < 0) {

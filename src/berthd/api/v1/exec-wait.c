@@ -146,7 +146,7 @@ static void on_port_frame(void *data, const struct frame *f)
 		return answer(w, true, "port");
 	err_set(&e, ERR_INTERNAL, "the sandbox's init sent an unexpected frame");
 	if (f->type == FRAME_ERROR)
-		frame_error(f, &e);
+		frame_guest_error(f, &e);
 	request_fail(wait_close(w), &e);
 }
 

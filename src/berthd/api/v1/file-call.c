@@ -194,7 +194,7 @@ static void on_frame(void *data, const struct frame *f)
 		return file_call_fail(c, &e);
 	case FRAME_ERROR:
 		c->acting = false;
-		frame_error(f, &e);
+		frame_guest_error(f, &e);
 		return file_call_fail(c, &e);
 	default:
 		return out_of_place(c);
