@@ -11,6 +11,7 @@
 
 #include "init-world.h"
 #include "lib/fault.h"
+#include "proto/frame.h"
 #include "test.h"
 
 /* As on gVisor: there is no subreaper. */
@@ -36,6 +37,16 @@ struct ended {
 	pid_t server, left;
 };
 
+/* Its record is safe: the process that ran it stays only for what was left. */
+static void acknowledge(int fd, const struct result *r)
+{
+	cleanup(buf_done) struct buf ack = buf_make(64), frame = buf_make(64);
+
+	exec_ack_encode(&ack, &(struct exec_ack){ { r->out.len, r->err.len }, true });
+	frame_add(&frame, FRAME_ACK, ack.data, ack.len);
+	send_buf(fd, &frame);
+}
+
 static struct ended leave_with(const char *id)
 {
 	struct exec_request q;
@@ -51,6 +62,7 @@ static struct ended leave_with(const char *id)
 	while (!r->exited && result_read(r, fd))
 		;
 	CHECK_INT(r->exit.kind, EXEC_EXITED);
+	acknowledge(fd, r);
 	close(fd);
 	CHECK(sscanf(buf_str(&r->out), "%d %d", &x.server, &x.left) == 2 && x.server > 1);
 	return x;
@@ -117,5 +129,31 @@ TEST(what_pid_1_saw_end_is_said_to_be_gone)
 	CHECK_INT(count_with(mark()), 0);
 	CHECK_INT(kill_left("torn"), 0);
 	CHECK_INT(kill_left(""), 0);
+	init_stop();
+}
+
+/* berthd sends the signal before it knows of the end, and then asks for what was left. */
+TEST(a_kill_that_comes_as_its_command_has_ended_takes_nothing_from_the_count)
+{
+	cleanup(buf_done) struct buf frame = buf_make(64);
+	struct exec_request q;
+	struct result *r = result_make();
+	char script[128];
+	int fd;
+
+	init_start();
+	snprintf(script, sizeof(script), "setsid sleep %s >/dev/null 2>&1 &", mark());
+	q = shell(script);
+	snprintf(q.id, sizeof(q.id), "late");
+	fd = exec_begin(&q);
+	while (!r->exited && result_read(r, fd))
+		;
+	CHECK_INT(r->exit.kind, EXEC_EXITED);
+	frame_add_u32(&frame, FRAME_SIGNAL, SIGKILL);
+	send_buf(fd, &frame);
+	acknowledge(fd, r);
+	close(fd);
+	CHECK(kill_left("late") >= 1);
+	CHECK_INT(count_with(mark()), 0);
 	init_stop();
 }
