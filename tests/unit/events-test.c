@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "berthd/api/v1/event-ring.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/str.h"
 #include "lib/time.h"
@@ -47,6 +48,7 @@ static void on_request(struct http_exchange *x)
 	rq->reactor = http_exchange_server(x)->data;
 	rq->x = x;
 	rq->path = xstrdup(x->path);
+	rq->query = xstrdup(x->query);
 	(void)!str_copy(rq->key.owner, sizeof(rq->key.owner), "one");
 	events_follow(rq);
 }
@@ -97,6 +99,8 @@ static void world_make(struct world *w)
 	w->b = xcalloc(1, sizeof(*w->b));
 	w->b->reactor_count = 1;
 	w->b->hooks = &hooks;
+	bus_open(&w->b->bus);
+	w->b->bus.run = 77;
 	w->r = &w->b->reactors[0];
 	w->r->berthd = w->b;
 	w->r->done_last = &w->r->done;
@@ -126,6 +130,7 @@ static void world_done(struct world *w)
 	pthread_mutex_destroy(&w->r->lock);
 	close(w->client);
 	buf_done(&w->got);
+	bus_close(&w->b->bus);
 	free(w->b);
 }
 
@@ -194,5 +199,67 @@ TEST(who_reads_in_time_misses_nothing)
 	read_until(&w, "\"n\":100");
 	CHECK_INT(follow_numbers(buf_str(&w.got), &gaps), 101);
 	CHECK_INT(gaps, 0);
+	world_done(&w);
+}
+
+/* The client goes, and comes back with the last id it has seen. */
+static void come_back(struct world *w, const char *target, const char *header)
+{
+	cleanup(buf_done) struct buf ask = buf_make(1024);
+
+	close(w->client);
+	w->client = slow_client(http_server_port(&w->r->server));
+	buf_done(&w->got);
+	w->got = buf_make(16UL << 20);
+	buf_addf(&ask, "GET %s HTTP/1.1\r\nHost: a\r\n%s\r\n", target, header);
+	CHECK(write(w->client, ask.data, ask.len) == (ssize_t)ask.len);
+}
+
+static void tell_some(struct world *w, unsigned from, unsigned to)
+{
+	for (unsigned i = from; i <= to; i++) {
+		tell(w, "one", i);
+		turn(w, true);
+	}
+}
+
+TEST(who_comes_back_is_told_what_was_missed_once_and_in_order)
+{
+	struct world w = { 0 };
+
+	world_make(&w);
+	tell_some(&w, 1, 3);
+	read_until(&w, "id: 77-3\nevent: sandbox\ndata: {\"n\":3");
+	tell(&w, "another", 99);
+	tell_some(&w, 4, 6); /* numbered 5 to 7 */
+	come_back(&w, "/v1/events?after=1-1", "Last-Event-ID: 77-3\r\n");
+	read_until(&w, "\"n\":6");
+	CHECK(!strstr(buf_str(&w.got), "\"n\":3") && !strstr(buf_str(&w.got), "\"n\":99"));
+	CHECK(!strstr(buf_str(&w.got), "event: gap"));
+	CHECK(strstr(buf_str(&w.got), "\"n\":4") < strstr(buf_str(&w.got), "\"n\":5"));
+	tell_some(&w, 7, 7);
+	read_until(&w, "\"n\":7");
+	come_back(&w, "/v1/events?after=77-9", ""); /* a loop that is behind the one that told it */
+	read_until(&w, ": following");
+	tell_some(&w, 8, 9);
+	read_until(&w, "\"n\":9");
+	CHECK(!strstr(buf_str(&w.got), "\"n\":8"));
+	world_done(&w);
+}
+
+TEST(who_comes_back_too_late_is_told_of_a_gap)
+{
+	struct world w = { 0 };
+
+	world_make(&w);
+	tell_some(&w, 1, EVENT_RING_MAX + 10);
+	come_back(&w, "/v1/events?after=77-9", "");
+	read_until(&w, "event: gap");
+	read_until(&w, "\"n\":11,");
+	CHECK(!strstr(buf_str(&w.got), "\"n\":10,"));
+	come_back(&w, "/v1/events?after=76-1030", ""); /* berthd was restarted since */
+	read_until(&w, "event: gap");
+	come_back(&w, "/v1/events?after=12", "");
+	read_until(&w, "HTTP/1.1 400");
 	world_done(&w);
 }

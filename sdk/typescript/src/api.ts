@@ -452,8 +452,8 @@ export interface SandboxEvent {
 export interface EventGap {
   /** When it was told. */
   at: string;
-  /** How many were left out. */
-  events: number;
+  /** How many were left out; absent: that is not known. */
+  events?: number;
 }
 
 export interface TerminalSize {

@@ -278,6 +278,7 @@ int berthd_open(struct berthd *b, struct err *e)
 	    load_vault(b, e) < 0)
 		return -1;
 	crash_point("api.database-ready");
+	bus_open(&b->bus);
 	key_cache_init(b->keys);
 	places_init(b->places);
 	meter_init(b->meter);
@@ -375,4 +376,5 @@ void berthd_close(struct berthd *b)
 	turns_done(b->turns);
 	peers_done(b->peers);
 	key_cache_done(b->keys);
+	bus_close(&b->bus);
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "berthd/runtime/bus.h"
 #include "berthd/runtime/reactor.h"
 #include "berthd/runtime/worker.h"
 #include "lib/config.h"
@@ -56,6 +57,7 @@ struct berthd {
 	struct reactor reactors[BERTHD_LOOPS_MAX];
 	size_t reactor_count;
 	uv_signal_t on_term, on_int;
+	struct bus bus;
 
 	struct journals *journals; /* journal */
 	struct trim *trim;

@@ -39,6 +39,7 @@ struct reactor {
 	int serving;                    /* servers that are open */
 	struct node_link node;
 	struct follower *followers; /* of GET /v1/events */
+	struct event_ring *events;  /* the last ones */
 	uv_timer_t heartbeat;       /* keeps their connections from looking dead */
 
 	struct tail *tails; /* of execs' journals */
