@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "berthd/exec/kill.h"
+#include "berthd/journal/gone.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
 #include "lib/id.h"
@@ -167,7 +168,7 @@ static void write_gone(struct tend *t)
 
 	if (other && t->sb.state == SANDBOX_READY && t->look.seen.seen == WRAPPER_ABSENT &&
 	    t->groups.host == LOOK_SEEN)
-		look_none_left(t->reactor->berthd, t->w.sandbox, &t->look.all);
+		journals_mark_gone(t->reactor->berthd->journals, t->w.sandbox, &t->look.all);
 }
 
 static int write_lease(struct job *job, struct store *s, struct err *e)

@@ -164,29 +164,3 @@ void look_at_sandbox(const struct node_observation *o, struct look *ret)
 	ret->evidence = EVIDENCE_HOST;
 	ret->seen.seen = o->process == PRESENCE_ABSENT ? WRAPPER_ABSENT : WRAPPER_UNKNOWN;
 }
-
-static int add_exec(void *data, const char *sandbox, const char *exec)
-{
-	(void)sandbox;
-	if (wrapper_exec_is(exec))
-		strv_add(data, exec);
-	return 0;
-}
-
-void look_for_execs(struct berthd *b, const char *sandbox, struct strv *ret)
-{
-	journals_each(b->journals, sandbox, add_exec, ret);
-}
-
-void look_none_left(struct berthd *b, const char *sandbox, const struct strv *execs)
-{
-	for (size_t i = 0; i < execs->len; i++) {
-		struct journal *j;
-		struct err ignored;
-
-		if (journal_find(b->journals, sandbox, execs->items[i], &j, &ignored) < 0)
-			continue;
-		journal_gone(j);
-		journal_unref(j);
-	}
-}

@@ -50,11 +50,5 @@ void look_at_execs(struct berthd *b, const struct sandbox *sb, const char *name,
 /* Of any other: by what berth-node saw of it. */
 void look_at_sandbox(const struct node_observation *o, struct look *ret);
 
-/* On a worker: the execs of all wrappers that a sandbox ever had. */
-void look_for_execs(struct berthd *b, const char *sandbox, struct strv *ret);
-
-/* On a worker: of these it was seen that nothing is left. */
-void look_none_left(struct berthd *b, const char *sandbox, const struct strv *execs);
-
 const char *look_evidence_name(enum look_evidence e);
 const char *wrapper_seen_name(enum wrapper_seen s);

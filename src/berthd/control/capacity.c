@@ -230,3 +230,12 @@ void room_clear(struct reactor *r, const char *request, struct reconcile_counts 
 	m->timer.data = m;
 	uv_timer_start(&m->timer, on_look, LOOK_MS, LOOK_MS);
 }
+
+struct host_share capacity_share(const struct berthd *b)
+{
+	const struct berthd_settings *set = &b->settings;
+
+	return (struct host_share){ .memory = set->overcommit_memory,
+				    .disk = set->overcommit_disk,
+				    .cpu = set->overcommit_cpu };
+}

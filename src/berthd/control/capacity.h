@@ -48,3 +48,6 @@ struct host_capacity room_capacity_of(const struct node_capacity *c);
  */
 void room_clear(struct reactor *r, const char *request, struct reconcile_counts *counts,
 		room_fn *done, void *data);
+
+/* How often what a host has may be promised: the settings, as the records take them. */
+struct host_share capacity_share(const struct berthd *b);

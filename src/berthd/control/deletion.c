@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "berthd/agent/observe.h"
 #include "berthd/control/usage-sampler.h"
+#include "berthd/journal/gone.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
 #include "lib/json.h"
@@ -201,8 +201,8 @@ static int erase(struct job *job, struct store *s, struct err *e)
 	if (store_sandbox_erase(s, &end, &c->tomb, e) < 0)
 		return -1;
 	crash_point("life.erased");
-	look_for_execs(c->reactor->berthd, c->sb.id, &execs);
-	look_none_left(c->reactor->berthd, c->sb.id, &execs);
+	journals_wrappers(c->reactor->berthd->journals, c->sb.id, &execs);
+	journals_mark_gone(c->reactor->berthd->journals, c->sb.id, &execs);
 	c->sb.state = SANDBOX_GONE;
 	c->sb.reason[0] = '\0';
 	c->wrote = true;

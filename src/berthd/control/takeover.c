@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/control/capacity.h"
 #include "berthd/control/transition.h"
-#include "berthd/front/place-create.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
 #include "lib/log.h"
@@ -136,7 +136,7 @@ static int run(struct job *job, struct store *s, struct err *e)
 		.divisor = t->divisor,
 	};
 	struct host_replacement how = {
-		.share = placing_share(t->reactor->berthd),
+		.share = capacity_share(t->reactor->berthd),
 		.limit = REPLACED_MAX,
 	};
 	struct arrivals a = { 0 };

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "berthd/agent/observe.h"
 #include "berthd/cluster/host-lease.h"
 #include "berthd/control/create-spec.h"
 #include "berthd/control/deadline.h"
@@ -14,6 +13,7 @@
 #include "berthd/control/reconcile.h"
 #include "berthd/control/sandbox-cache.h"
 #include "berthd/front/request.h"
+#include "berthd/journal/gone.h"
 #include "berthd/netpolicy/policy-sync.h"
 #include "berthd/netpolicy/vault.h"
 #include "berthd/runtime/berthd.h"
@@ -197,10 +197,10 @@ static void end_wrappers(const struct change *c, struct store *s)
 	struct sandbox now;
 	struct err ignored;
 
-	look_for_execs(b, c->sb.id, &execs);
+	journals_wrappers(b->journals, c->sb.id, &execs);
 	if (execs.len > 0 && store_sandbox_get(s, NULL, c->sb.id, &now, &ignored) == 0 &&
 	    now.version == c->sb.version)
-		look_none_left(b, c->sb.id, &execs);
+		journals_mark_gone(b->journals, c->sb.id, &execs);
 }
 
 /* What the event means for the record as it is now; again if somebody else was faster. */

@@ -203,7 +203,7 @@ static void settle(struct code_run *r)
 		r->told = true;
 		return end(r);
 	}
-	memcpy(t.request, r->rq->id, sizeof(r->rq->id));
+	memcpy(t.request, r->request, sizeof(t.request));
 	memcpy(t.sandbox, r->sandbox, sizeof(r->sandbox));
 	r->pending++;
 	node_call(&r->reactor->node, NODE_USAGE, &t, -1, &usage_events, r);
@@ -659,25 +659,25 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 	worker_submit(&r->reactor->berthd->workers, &r->job);
 }
 
-void code_run_begin(struct request *rq, struct code_ask *ask, const struct code_sink *sink,
-		    void *data)
+void code_run_begin(const struct code_begin *b)
 {
 	struct code_run *r = xcalloc(1, sizeof(*r));
-	struct init_way_ask way = { rq->reactor, rq->id, request_owner(rq), rq->param };
+	struct init_way_ask way = { b->by->reactor, r->request, b->by->owner, b->sandbox };
 
-	r->rq = rq;
-	r->reactor = rq->reactor;
-	r->sink = sink;
-	r->data = data;
+	r->rq = b->rq;
+	(void)!str_copy(r->request, sizeof(r->request), b->by->request);
+	r->reactor = b->by->reactor;
+	r->sink = b->sink;
+	r->data = b->data;
 	r->fd = -1;
-	r->ask = *ask;
-	*ask = (struct code_ask){ 0 };
+	r->ask = *b->ask;
+	*b->ask = (struct code_ask){ 0 };
 	if (r->ask.verb == CONTEXT_END)
-		r->context = *(const struct context_record *)data;
+		r->context = *(const struct context_record *)b->data;
 	r->in = buf_make(IN_MAX);
 	r->line = buf_make(NOTE_MAX + 1);
 	r->error = buf_make((size_t)NOTE_MAX * 2);
-	rq->data = r;
+	*b->held = r;
 	r->pending = 2; /* the search, and until we are through here */
 	init_way_find(&way, on_way, r);
 	let_go(r);

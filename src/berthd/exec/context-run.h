@@ -11,7 +11,8 @@
 #include <uv.h>
 
 #include "berthd/exec/result-message.h"
-#include "berthd/front/request.h"
+#include "berthd/runtime/caller.h"
+#include "berthd/runtime/reactor.h"
 #include "proto/context.h"
 #include "proto/frame.h"
 #include "proto/node.h"
@@ -57,7 +58,8 @@ struct code_sink {
 };
 
 struct code_run {
-	struct request *rq;
+	struct request *rq; /* the sink's: not looked into here */
+	char request[NODE_REQUEST_SIZE];
 	struct reactor *reactor;
 	const struct code_sink *sink;
 	void *data; /* the sink's */
@@ -89,11 +91,19 @@ struct code_run {
 };
 
 /*
- * `ask` is taken over. rq->data is the run until finished(), which may be called
- * from here already.
+ * `ask` is taken over. *held is the run until finished(), which may be called from
+ * here already.
  */
-void code_run_begin(struct request *rq, struct code_ask *ask, const struct code_sink *sink,
-		    void *data);
+struct code_begin {
+	const struct caller *by;
+	const char *sandbox;
+	struct code_ask *ask;
+	const struct code_sink *sink;
+	void *data;         /* the sink's */
+	struct request *rq; /* the sink's, too */
+	void **held;
+};
+void code_run_begin(const struct code_begin *b);
 void code_resume(struct code_run *r);
 void code_cancel(struct code_run *r); /* nobody listens: interrupt it, do not call finished() */
 void code_ask_done(struct code_ask *ask);

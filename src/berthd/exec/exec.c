@@ -679,9 +679,9 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 	run(x, way, &ask);
 }
 
-static void begin(struct exec *x, struct request *rq, const struct exec_begin *b)
+static void begin(struct exec *x, const struct caller *by, const struct exec_begin *b)
 {
-	struct init_way_ask way = { rq->reactor, x->request, request_owner(rq), b->sandbox };
+	struct init_way_ask way = { by->reactor, x->request, by->owner, b->sandbox };
 
 	x->pending += 2; /* the search, and until we are through here */
 	init_way_find(&way, on_way, x);
@@ -701,14 +701,14 @@ static void choose_id(struct exec_begin *b)
 		id_random(b->ask.id + 3, ID_RANDOM_CHARS);
 }
 
-void exec_begin(struct request *rq, struct exec_begin *b, struct tail *t)
+void exec_begin(const struct caller *by, struct exec_begin *b, struct tail *t)
 {
-	struct exec *x = exec_new(rq->reactor);
+	struct exec *x = exec_new(by->reactor);
 	struct journal *j = NULL;
 	struct err e;
 
 	choose_id(b);
-	memcpy(x->request, rq->id, sizeof(rq->id));
+	(void)!str_copy(x->request, sizeof(x->request), by->request);
 	x->client = t;
 	t->exec = x;
 	x->keep = b->keep || b->background;
@@ -719,10 +719,10 @@ void exec_begin(struct request *rq, struct exec_begin *b, struct tail *t)
 	x->head.ask = b->ask;
 	b->ask = (struct exec_request){ 0 };
 	if (!x->head.key[0] ||
-	    journal_find(rq->reactor->berthd->journals, b->sandbox, x->head.ask.id, &j, &e) < 0)
-		return begin(x, rq, b);
+	    journal_find(by->reactor->berthd->journals, b->sandbox, x->head.ask.id, &j, &e) < 0)
+		return begin(x, by, b);
 	t->exec = NULL;
-	if (request_owner(rq) && strcmp(request_owner(rq), j->head.owner) != 0)
+	if (by->owner && strcmp(by->owner, j->head.owner) != 0)
 		err_set(&e, ERR_NOT_FOUND, "no sandbox %s", b->sandbox);
 	else if (check_replay(&x->head, j, &e) == 0) {
 		replay(x, j);

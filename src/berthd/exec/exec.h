@@ -12,8 +12,8 @@
 
 #include "berthd/exec/errand.h"
 #include "berthd/exec/init-line.h"
-#include "berthd/front/request.h"
 #include "berthd/journal/tail.h"
+#include "berthd/runtime/caller.h"
 #include "proto/node.h"
 
 struct exec {
@@ -63,13 +63,11 @@ struct exec_begin {
 	char key[JOURNAL_KEY_SIZE], body[JOURNAL_KEY_SIZE]; /* of an Idempotency-Key; or empty */
 };
 
-void exec_route(struct request *rq); /* POST /v1/sandboxes/{}/exec */
-
 /*
  * `t` hears of it from now on. With an Idempotency-Key that was used, it hears of
  * the exec of that time.
  */
-void exec_begin(struct request *rq, struct exec_begin *b, struct tail *t);
+void exec_begin(const struct caller *by, struct exec_begin *b, struct tail *t);
 
 /* Go on with what another berthd began. */
 void exec_go_on(struct reactor *r, struct journal *j);

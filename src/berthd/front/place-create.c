@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "berthd/control/capacity.h"
 #include "berthd/front/forward.h"
 #include "berthd/front/idempotency.h"
 #include "berthd/runtime/berthd.h"
@@ -44,15 +45,6 @@ void placing_free(struct placing *p)
 	free(p);
 }
 
-struct host_share placing_share(const struct berthd *b)
-{
-	const struct berthd_settings *set = &b->settings;
-
-	return (struct host_share){ .memory = set->overcommit_memory,
-				    .disk = set->overcommit_disk,
-				    .cpu = set->overcommit_cpu };
-}
-
 /* It could never take it, however empty it is. */
 static bool is_too_small(struct placing *p, const struct host *h)
 {
@@ -72,7 +64,7 @@ static bool is_too_small(struct placing *p, const struct host *h)
 static void take_row(const struct host *h, void *arg)
 {
 	struct placing *p = arg;
-	struct host_share share = placing_share(p->rq->reactor->berthd);
+	struct host_share share = capacity_share(p->rq->reactor->berthd);
 
 	p->seen++;
 	for (size_t i = 0; i < p->tries; i++)

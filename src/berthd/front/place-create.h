@@ -22,7 +22,4 @@ const struct err *placing_nowhere(const struct request *rq);
 /* This host did not take it, and wrote nothing. True: another one is asked. */
 must_check bool placing_refused(struct request *rq, const struct err *why);
 
-/* How often what a host has may be promised. */
-struct host_share placing_share(const struct berthd *b);
-
 void placing_free(struct placing *p); /* NULL is fine */

@@ -31,6 +31,11 @@ const char *request_owner(const struct request *rq)
 	return rq->key.role == ROLE_ADMIN ? NULL : rq->key.owner;
 }
 
+struct caller request_caller(const struct request *rq)
+{
+	return (struct caller){ rq->reactor, rq->id, request_owner(rq) };
+}
+
 int request_after(const struct request *rq, uint64_t *ret, struct err *e)
 {
 	char text[24];

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "berthd/front/key-cache.h"
+#include "berthd/runtime/caller.h"
 #include "berthd/runtime/reactor.h"
 #include "core/role.h"
 #include "http/exchange.h"
@@ -68,6 +69,8 @@ void request_end(struct request *rq, int status); /* a stream or tunnel is over:
 
 /* Whose things this request may see; NULL for an admin, who sees all. */
 const char *request_owner(const struct request *rq);
+
+struct caller request_caller(const struct request *rq); /* as long as the request lives */
 
 /* `?after=N`, 0 without it: a list goes on behind what has this number. */
 must_check int request_after(const struct request *rq, uint64_t *ret, struct err *e);

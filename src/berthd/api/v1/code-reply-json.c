@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "berthd/api/v1/code.h"
+#include "berthd/front/request.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/json.h"
 #include "lib/str.h"
@@ -127,5 +128,5 @@ void code_json(struct request *rq, struct code_ask *ask)
 	w->out[1] = buf_make(OUTPUT_MAX + 1);
 	w->results = buf_make(CODE_RESULTS_BYTES_MAX + CODE_RESULTS_MAX + 1);
 	rq->on_gone = on_gone;
-	code_run_begin(rq, ask, &sink, w);
+	code_run_for(rq, ask, &sink, w);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "berthd/api/v1/code.h"
+#include "berthd/front/request.h"
 #include "lib/json.h"
 #include "lib/str.h"
 
@@ -158,5 +159,5 @@ void code_events(struct request *rq, struct code_ask *ask)
 {
 	rq->on_gone = on_gone;
 	rq->on_drain = on_drain;
-	code_run_begin(rq, ask, &sink, xcalloc(1, sizeof(struct events)));
+	code_run_for(rq, ask, &sink, xcalloc(1, sizeof(struct events)));
 }

@@ -120,3 +120,20 @@ void code_route(struct request *rq)
 	o->job = (struct job){ .reactor = rq->reactor, .run = take_key, .done = on_key_taken };
 	worker_submit(&rq->reactor->berthd->workers, &o->job);
 }
+
+void code_run_for(struct request *rq, struct code_ask *ask, const struct code_sink *sink,
+		  void *data)
+{
+	struct caller by = request_caller(rq);
+	struct code_begin b = {
+		.by = &by,
+		.sandbox = rq->param,
+		.ask = ask,
+		.sink = sink,
+		.data = data,
+		.rq = rq,
+		.held = &rq->data,
+	};
+
+	code_run_begin(&b);
+}

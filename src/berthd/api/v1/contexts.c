@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/api/v1/code.h"
 #include "berthd/exec/context-run.h"
 #include "berthd/exec/running-set.h"
 #include "berthd/front/idempotency.h"
@@ -248,7 +249,7 @@ static void on_inserted(struct job *job)
 	}
 	memcpy(ask.context, c->record.id, sizeof(ask.context));
 	ask.code = xstrdup("");
-	code_run_begin(rq, &ask, &create_sink, c);
+	code_run_for(rq, &ask, &create_sink, c);
 }
 
 void contexts_create(struct request *rq)
@@ -407,7 +408,7 @@ static void end_context(struct creation *c)
 {
 	struct code_ask ask = { .verb = CONTEXT_END, .timeout_ms = -1 };
 
-	code_run_begin(c->rq, &ask, &end_sink, c);
+	code_run_for(c->rq, &ask, &end_sink, c);
 }
 
 void contexts_delete(struct request *rq)

@@ -3,6 +3,7 @@
 
 #include "berthd/exec/exec.h"
 #include "berthd/exec/input.h"
+#include "berthd/front/request.h"
 
 struct exec_ask {
 	struct exec_begin begin;

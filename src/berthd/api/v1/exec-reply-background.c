@@ -69,5 +69,5 @@ void exec_later(struct request *rq, struct exec_ask *ask)
 	ask->input = (struct exec_input){ 0 };
 	rq->data = l;
 	rq->on_gone = on_gone;
-	exec_begin(rq, &ask->begin, l->tail);
+	exec_begin_for(rq, &ask->begin, l->tail);
 }

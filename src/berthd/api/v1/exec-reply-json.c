@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "berthd/api/v1/exec-replies.h"
+#include "berthd/api/v1/execs.h"
+#include "berthd/front/request.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/json.h"
 #include "lib/str.h"
@@ -129,5 +131,5 @@ void exec_json(struct request *rq, struct exec_ask *ask)
 	w->out[1] = buf_make(OUTPUT_MAX + 1);
 	rq->data = w;
 	rq->on_gone = on_gone;
-	exec_begin(rq, &ask->begin, w->tail);
+	exec_begin_for(rq, &ask->begin, w->tail);
 }

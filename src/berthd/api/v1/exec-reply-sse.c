@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "berthd/api/v1/exec-replies.h"
+#include "berthd/api/v1/execs.h"
+#include "berthd/front/request.h"
 #include "lib/json.h"
 #include "lib/loop.h"
 #include "lib/str.h"
@@ -273,7 +275,7 @@ void exec_events(struct request *rq, struct exec_ask *ask)
 
 	ev->input = ask->input;
 	ask->input = (struct exec_input){ 0 };
-	exec_begin(rq, &ask->begin, ev->tail);
+	exec_begin_for(rq, &ask->begin, ev->tail);
 }
 
 void exec_replay_events(struct request *rq, const struct exec_replay *r)

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "berthd/api/v1/exec-replies.h"
+#include "berthd/api/v1/execs.h"
+#include "berthd/front/request.h"
 #include "http/tunnel.h"
 
 #define IN_MAX    (FRAME_HEAD + FRAME_PAYLOAD_MAX + 64 * 1024)
@@ -160,7 +162,7 @@ static int begin(struct tunnel *u, const struct frame *f, struct err *e)
 	u->asked = true;
 	u->named = b.ask.id[0];
 	b.keep = b.ask.flags & EXEC_KEEP;
-	exec_begin(u->rq, &b, u->tail);
+	exec_begin_for(u->rq, &b, u->tail);
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 /* The execs of a sandbox, read from their journals: also after the sandbox is gone. */
 #pragma once
 
+#include "berthd/exec/exec.h"
 #include "berthd/front/request.h"
 #include "berthd/journal/journal.h"
 
@@ -21,3 +22,8 @@ must_check int execs_find(const struct request *rq, struct journal **ret, struct
 
 void exec_record_json(struct buf *out, struct journal *j);    /* the exec as an object */
 void exec_record_members(struct buf *out, struct journal *j); /* what is between its braces */
+
+void exec_route(struct request *rq); /* POST /v1/sandboxes/{}/exec */
+
+/* exec_begin() on behalf of a request. */
+void exec_begin_for(struct request *rq, struct exec_begin *b, struct tail *t);

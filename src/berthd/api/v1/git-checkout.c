@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "berthd/api/v1/exec-replies.h"
+#include "berthd/api/v1/execs.h"
 #include "berthd/exec/git-sweep.h"
 #include "core/git.h"
 #include "lib/id.h"
@@ -313,5 +314,5 @@ void git_checkout(struct request *rq)
 	k->tail = tail_new(rq->reactor, &sink, k);
 	rq->data = k;
 	rq->on_gone = on_gone;
-	exec_begin(rq, &begin, k->tail);
+	exec_begin_for(rq, &begin, k->tail);
 }

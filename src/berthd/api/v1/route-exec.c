@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "berthd/api/v1/exec-replies.h"
+#include "berthd/api/v1/execs.h"
 #include "berthd/api/v1/shells.h"
 #include "berthd/front/idempotency.h"
 #include "http/tunnel.h"
@@ -127,6 +128,13 @@ static void begin(struct request *rq, bool ready)
 		exec_events(rq, &ask);
 	else
 		exec_json(rq, &ask);
+}
+
+void exec_begin_for(struct request *rq, struct exec_begin *b, struct tail *t)
+{
+	struct caller by = request_caller(rq);
+
+	exec_begin(&by, b, t);
 }
 
 void exec_route(struct request *rq)

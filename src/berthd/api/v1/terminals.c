@@ -310,7 +310,7 @@ void terminals_create(struct request *rq)
 		exec_request_done(&b.ask);
 		return request_fail(rq, &e);
 	}
-	exec_begin(rq, &b, waiting_new(rq, 201)->tail);
+	exec_begin_for(rq, &b, waiting_new(rq, 201)->tail);
 }
 
 /* ---- resize ---- */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/api/v1/execs.h"
 #include "berthd/api/v1/wrappers.h"
 #include "berthd/exec/exec.h"
 #include "berthd/runtime/berthd.h"
@@ -221,7 +222,7 @@ static void spawn(struct tend *t)
 	snprintf(mark, sizeof(mark), "BERTH_WRAPPER_GENERATION=%" PRIu64, i->generation);
 	strv_add(&b.ask.env, mark);
 	l->tail = tail_new(t->reactor, &events, t);
-	exec_begin(l->rq, &b, l->tail);
+	exec_begin_for(l->rq, &b, l->tail);
 }
 
 static void fail(struct request *rq, const struct launch *l, const struct err *why)
