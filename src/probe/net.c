@@ -429,6 +429,37 @@ static long try_filter(struct attempt *a)
 	return setsockopt(s, SOL_SOCKET, (int)a->probe->args[0], &program, sizeof(program));
 }
 
+/* A copy of what was sent, asked for with it: is it in the queue of errors? */
+static long try_stamps(struct attempt *a)
+{
+	union address to;
+	socklen_t len = address(&to, "127.0.0.1", 9);
+	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	char byte = 'x', seen[64];
+	struct iovec sent = { &byte, 1 };
+	union {
+		char room[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr head;
+	} control = { 0 };
+	struct msghdr message = { .msg_name = &to,
+				  .msg_namelen = len,
+				  .msg_iov = &sent,
+				  .msg_iovlen = 1,
+				  .msg_control = control.room,
+				  .msg_controllen = sizeof(control.room) };
+	int which = 1 << 1 | 1 << 8; /* SOF_TIMESTAMPING_TX_SOFTWARE, TX_SCHED */
+
+	control.head.cmsg_level = SOL_SOCKET;
+	control.head.cmsg_type = SO_TIMESTAMPING;
+	control.head.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&control.head), &which, sizeof(which));
+	if (s < 0 || sendmsg(s, &message, 0) < 0)
+		return -1;
+	if (recv(s, seen, sizeof(seen), MSG_ERRQUEUE | MSG_DONTWAIT) >= 0)
+		return probe_say(a, 0, "a copy is there");
+	return probe_say(a, probe_refused(EAGAIN), "no copy is there");
+}
+
 /* clang-format off */
 #define WAITS(name, stands, tries, run) { name, stands, tries, run, .slow = true }
 #define JIT "a number all of the host share: net.core.bpf_jit_limit"
@@ -475,6 +506,8 @@ const struct probe probe_net[] = {
 	  JUDGE_STRICT, OWN_NET, .args = { SO_ATTACH_REUSEPORT_CBPF } },
 	OPTION_OF("transmit-stamps", "memory that no cgroup counts", "setsockopt(SO_TIMESTAMPING)",
 	  SOL_SOCKET, SO_TIMESTAMPING, 1, 2),
+	{ "transmit-copies", "memory that no cgroup counts",
+	  "sendmsg() that asks for SO_TIMESTAMPING", try_stamps, JUDGE_ANY, OWN_NET },
 	OPTION_OF("udp-encapsulation", "ESP in UDP: CVE-2026-43284 (Dirty Frag)",
 	  "setsockopt(UDP_ENCAP)", IPPROTO_UDP, UDP_ENCAP_, 1, 2),
 	{ "tls-in-kernel", "kernel TLS: CVE-2023-0461, CVE-2025-39682", "setsockopt(TCP_ULP, tls)",
