@@ -22,6 +22,7 @@ static const struct {
 	[CONSTANT_KEEP_WARM]		= { "keep_warm",		5 * MINUTE },
 	[CONSTANT_PING]			= { "ping",			60 * SECOND },
 	[CONSTANT_PONG]			= { "pong",			30 * SECOND },
+	[CONSTANT_NO_OUTPUT]		= { "no_output",		330 * SECOND },
 	[CONSTANT_STOP_ATTEMPT]		= { "stop_attempt",		45 * SECOND },
 	[CONSTANT_OBSERVE_1]		= { "observe_1",		100 },
 	[CONSTANT_OBSERVE_2]		= { "observe_2",		500 },

@@ -21,6 +21,7 @@ enum constant {
 	CONSTANT_KEEP_WARM,   /* a wrapper after its work */
 	CONSTANT_PING,
 	CONSTANT_PONG,
+	CONSTANT_NO_OUTPUT,
 	CONSTANT_STOP_ATTEMPT, /* one attempt to stop, from begin to given up */
 	CONSTANT_OBSERVE_1,    /* looks after TERM, each from the one before */
 	CONSTANT_OBSERVE_2,

@@ -239,6 +239,15 @@ static int ladder(struct lease *l, const struct lease_input *in, const struct mo
 	return 0;
 }
 
+/* Of a look that comes late the host was away, and the wrapper may have been frozen with it. */
+static bool is_silent(const struct lease *l, const struct lease_input *in, const struct moment *at)
+{
+	uint64_t late = moment_add(l->deadline_ms, constant_ms(CONSTANT_PONG, at->divisor));
+
+	return l->state == LEASE_BUSY && at->now_ms <= late &&
+	       in->silent_ms >= constant_ms(CONSTANT_NO_OUTPUT, at->divisor);
+}
+
 /* The deadline of an owned state: a lost write to repair, or the end. */
 static int expire(struct lease *l, const struct lease_input *in, const struct moment *at,
 		  enum lease_action *action, struct err *e)
@@ -250,6 +259,10 @@ static int expire(struct lease *l, const struct lease_input *in, const struct mo
 	};
 	struct lease_input stop = { .event = LEASE_STOP, .reason = reasons[l->state] };
 
+	if (in->working && is_silent(l, in, at)) {
+		stop.reason = LEASE_UNHEALTHY;
+		return ladder(l, &stop, at, action, e);
+	}
 	if (in->working) {
 		l->state = LEASE_BUSY;
 		l->deadline_ms = moment_add(moment_after(at, CONSTANT_PING),

@@ -49,7 +49,7 @@ enum lease_action {
 	LEASE_ACT_NOTE,      /* nothing new: only the log has to know */
 	LEASE_ACT_SPAWN,     /* start it, with instance id and generation visible from outside */
 	LEASE_ACT_USE,       /* give the work to the one that is there */
-	LEASE_ACT_SUPERVISE, /* watch it: pings, output */
+	LEASE_ACT_SUPERVISE, /* watch it: at its deadline tell how long it was silent */
 	LEASE_ACT_TRY,       /* a stop attempt is due now: begin it */
 	LEASE_ACT_END,       /* TERM, look, KILL, look; answer under the attempt's id */
 	LEASE_ACT_OBSERVE,   /* only look; answer under the attempt's id */
@@ -103,6 +103,7 @@ struct lease_input {
 	struct instance instance; /* allocate: id of the new one; facts of an instance: which */
 	uint64_t attempt;         /* as in core/stop.h */
 	bool working;             /* timeout: accepted work that has not ended is on record */
+	uint64_t silent_ms;       /* timeout: for so long it gave no sign of life */
 	bool session_wide;        /* stop: an observation showed a foreign wrapper */
 	enum lease_reason reason; /* stop */
 	uint64_t seen_generation; /* stop: the highest observed, 0: none; ours stays above it */

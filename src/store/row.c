@@ -115,10 +115,10 @@ static bool column_read(const struct column *c, const char *text, void *at)
 	return false;
 }
 
-int row_read(const PGresult *res, int row, const struct column *columns, void *record,
-	     struct err *e)
+int row_read_some(const PGresult *res, int row, const struct column *columns, void *record,
+		  struct err *e)
 {
-	int i = 0;
+	int i = 0, bad = 0;
 
 	for (const struct column *c = columns; c->type != COLUMN_END; c++, i++) {
 		const char *name = PQfname(res, i); /* NULL past the last */
@@ -126,12 +126,21 @@ int row_read(const PGresult *res, int row, const struct column *columns, void *r
 		if (!name || strcmp(name, c->name) != 0)
 			return err_set(e, ERR_INTERNAL, "database: column %d is \"%s\", not \"%s\"",
 				       i, name ? name : "", c->name);
-		if (PQgetisnull(res, row, i) ||
-		    !column_read(c, PQgetvalue(res, row, i), (char *)record + c->offset))
-			return err_set(e, ERR_INTERNAL, "database: cannot be a %s: \"%.60s\"",
-				       c->name, PQgetvalue(res, row, i));
+		if (!PQgetisnull(res, row, i) &&
+		    column_read(c, PQgetvalue(res, row, i), (char *)record + c->offset))
+			continue;
+		if (!bad)
+			err_set(e, ERR_INTERNAL, "database: cannot be a %s: \"%.60s\"", c->name,
+				PQgetvalue(res, row, i));
+		bad = 1;
 	}
-	return 0;
+	return bad;
+}
+
+int row_read(const PGresult *res, int row, const struct column *columns, void *record,
+	     struct err *e)
+{
+	return row_read_some(res, row, columns, record, e) == 0 ? 0 : -1;
 }
 
 int store_run_one(struct store *s, const struct statement *st, struct args args,

@@ -77,6 +77,10 @@ void store_rollback(struct store *s); /* also after a failure, and when nothing 
 must_check int row_read(const PGresult *res, int row, const struct column *columns, void *record,
 			struct err *e);
 
+/* The same, and what cannot be read stays as it is: then 1, and `e` names the first of it. */
+must_check int row_read_some(const PGresult *res, int row, const struct column *columns,
+			     void *record, struct err *e);
+
 /* Run it and read its first row, if there is one: 1, 0 for none, or -1. */
 must_check int store_run_one(struct store *s, const struct statement *st, struct args args,
 			     const struct column *columns, void *record, struct err *e);

@@ -25,7 +25,7 @@
 static bool read_state(const char *text, void *at)
 {
 	*(enum lease_state *)at = lease_state_by_name(text);
-	return true;
+	return strcmp(lease_state_name(*(enum lease_state *)at), text) == 0;
 }
 
 static bool read_reason(const char *text, void *at)
@@ -115,6 +115,31 @@ static void complete(struct wrapper *w)
 	w->lease.deadline_ms = 0;
 }
 
+/*
+ * A lease of which anything cannot be read is quarantined, never none: what it was
+ * about may be alive. Only without its version it cannot even be written over.
+ */
+static int read_lease(const PGresult *res, int row, struct wrapper *ret, struct err *e)
+{
+	struct wrapper got = { 0 };
+	int bad = row_read_some(res, row, columns, &got, e);
+
+	if (bad < 0 || got.version == 0)
+		return -1;
+	if (bad) {
+		got.unreadable = true;
+		got.lease.state = LEASE_QUARANTINED;
+		got.lease.session_wide = true;
+		(void)!str_copy_bytes(got.lease.stop.last_error, STOP_ERROR_SIZE, e->msg,
+				      strnlen(e->msg, STOP_ERROR_SIZE - 1));
+		if (got.lease.next_generation <= got.lease.instance.generation)
+			got.lease.next_generation = got.lease.instance.generation + 1;
+	}
+	complete(&got);
+	*ret = got;
+	return 0;
+}
+
 static int each(struct store *s, const struct statement *st, struct args args, wrapper_fn *on_row,
 		void *arg, struct err *e)
 {
@@ -123,11 +148,10 @@ static int each(struct store *s, const struct statement *st, struct args args, w
 	if (store_run(s, st, args, &res, e) < 0)
 		return -1;
 	for (int i = 0; i < PQntuples(res); i++) {
-		struct wrapper got = { 0 };
+		struct wrapper got;
 
-		if (row_read(res, i, columns, &got, e) < 0)
+		if (read_lease(res, i, &got, e) < 0)
 			return -1;
-		complete(&got);
 		on_row(&got, arg);
 	}
 	return 0;
@@ -136,16 +160,13 @@ static int each(struct store *s, const struct statement *st, struct args args, w
 int store_wrapper_get(struct store *s, const char *sandbox, const char *name,
 		      struct wrapper *ret, struct err *e)
 {
-	struct wrapper got = { 0 };
-	int n = store_run_one(s, &get, ARGS(TEXT(sandbox), TEXT(name)), columns, &got, e);
+	cleanup(result_clear) PGresult *res = NULL;
 
-	if (n < 0)
+	if (store_run(s, &get, ARGS(TEXT(sandbox), TEXT(name)), &res, e) < 0)
 		return -1;
-	if (n == 0)
+	if (PQntuples(res) == 0)
 		return err_set(e, ERR_NOT_FOUND, "sandbox %s has no wrapper %.20s", sandbox, name);
-	complete(&got);
-	*ret = got;
-	return 0;
+	return read_lease(res, 0, ret, e);
 }
 
 int store_wrapper_open(struct store *s, const char *sandbox, const char *name,

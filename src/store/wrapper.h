@@ -22,6 +22,7 @@ struct wrapper {
 	char receipt[WRAPPER_RECEIPT_SIZE];
 	uint64_t created_ms;
 	uint64_t read_ms; /* the database's clock when it was read */
+	bool unreadable;  /* something of it could not be read, so it is quarantined */
 };
 
 /* The record of this name, made if there is none. ERR_NOT_FOUND without the sandbox, ERR_LIMIT. */

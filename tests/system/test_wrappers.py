@@ -59,6 +59,11 @@ def exec_of(s, box, w):
     return s.api.get(f"/v1/sandboxes/{box}/execs/{w['exec']}")
 
 
+def exec_ended(s, box, w):
+    """The host may see it gone before init has told how it ended."""
+    return wait_until(lambda: (x := exec_of(s, box, w))["state"] == "ended" and x, 30, "the record of its end")
+
+
 def test_the_same_instance_is_given_again_and_shows_its_marks(s):
     box = make(s)
     status, w, _ = s.api.request("PUT", f"/v1/sandboxes/{box}/wrappers/main", SLEEPER)
@@ -102,7 +107,7 @@ def test_work_keeps_it_and_failed_work_ends_it(s):
     say(s, box, "accepted", w)
     say(s, box, "settled", w, ok=False)
     gone = stopped(s, box)
-    assert gone["receipt"]["instance"] == w["instance"] and exec_of(s, box, w)["state"] == "ended", gone
+    assert gone["receipt"]["instance"] == w["instance"] and exec_ended(s, box, w), gone
     assert put(s, box)["generation"] == 2
     s.api.delete(box)
 
@@ -128,7 +133,7 @@ def test_what_it_leaves_when_it_ends_by_itself_is_ended_too(s):
     box = make(s)
     w = put(s, box, {"command": "setsid sleep 1000 & sleep 1000 & exit 3"})
     becomes(s, box, alive="absent")
-    ended = exec_of(s, box, w)
+    ended = exec_ended(s, box, w)
     assert (ended["kind"], ended["exit_code"]) == ("exited", 3), ended
     assert sleeps(s, box) == [b"0"]
     again = put(s, box, {"command": "sleep 1000"})
@@ -286,25 +291,75 @@ def test_one_without_a_cgroup_that_was_lost_is_unknown_until_its_sandbox_ends(s)
     refused(lambda: put(s, box), 409, "cleanup_pending")
     assert (get(s, box)["alive"], get(s, box)["evidence"]) == ("unknown", "init")
     wait_until(lambda: get(s, box)["attempts"] > 1, 30, "attempts")
+    s.api.call("POST", f"/v1/sandboxes/{box}/wrappers/main/stop", {})
+    again = [x for x in open(f"{s.dir}/log/berthd.log") if "asked to stop a wrapper again" in x and box in x]
+    assert again and "attempts" in again[-1] and "state" in again[-1], again
     refused(lambda: put(s, box), 409, "cleanup_pending")
     becomes(s, box, state="quarantined")
+    assert [a["subject"] for a in alerts(s, box)] == ["main"], alerts(s, box)
     refused(lambda: put(s, box), 409, "cleanup_pending")
     s.api.call("POST", f"/v1/sandboxes/{box}/sleep")
     s.api.call("POST", f"/v1/sandboxes/{box}/wake")
-    assert put(s, box)["generation"] == 2
+    assert put(s, box)["generation"] == 2 and not alerts(s, box)
     s.api.delete(box)
+
+
+def alerts(s, box):
+    return [a for a in s.api.get("/v1/alerts")["alerts"] if (a["sandbox"], a["kind"]) == (box, "wrapper_quarantined")]
+
+
+DAMAGE = {  # constraints, and what they keep out
+    "state": ("state_check", "'redy'"),
+    "stop_attempts": ("stop_attempts_check", "-1"),
+    "instance": ("instance_check", "repeat('x', 100)"),
+}
 
 
 @limit(120)
 @only("crun")
 def test_a_lease_that_cannot_be_read_starts_nothing(s):
+    for column, (constraint, value) in DAMAGE.items():
+        box = make(s)
+        put(s, box)
+        sql(s, f"ALTER TABLE wrapper DROP CONSTRAINT IF EXISTS wrapper_{constraint}")
+        sql(s, f"UPDATE wrapper SET {column} = {value} WHERE sandbox_id = '{box}'")
+        refused(lambda: put(s, box), 409, "cleanup_pending")
+        assert get(s, box)["state"] == "quarantined" and sleeps(s, box) == [b"1"], column
+        assert [a["subject"] for a in alerts(s, box)] == ["main"], (column, alerts(s, box))
+        s.api.call("DELETE", f"/v1/sandboxes/{box}/wrappers/main")
+        stopped(s, box)
+        assert not alerts(s, box), column
+        assert put(s, box)["generation"] == 2, column
+        s.api.delete(box)
+
+
+def test_work_whose_acceptance_was_not_written_is_not_killed(s):
     box = make(s)
-    put(s, box)
-    sql(s, "ALTER TABLE wrapper DROP CONSTRAINT wrapper_state_check")
-    sql(s, f"UPDATE wrapper SET state = 'redy' WHERE sandbox_id = '{box}'")
-    refused(lambda: put(s, box), 409, "cleanup_pending")
-    assert get(s, box)["state"] == "quarantined" and sleeps(s, box) == [b"1"]
-    s.api.call("DELETE", f"/v1/sandboxes/{box}/wrappers/main")
-    stopped(s, box)
-    assert put(s, box)["generation"] == 2
+    w = put(s, box)
+    say(s, box, "ready", w)
+    sql(s, "CREATE FUNCTION no_busy() RETURNS trigger LANGUAGE plpgsql AS "
+           "$$ BEGIN RAISE EXCEPTION 'lost'; END $$")
+    sql(s, "CREATE TRIGGER no_busy BEFORE UPDATE ON wrapper FOR EACH ROW WHEN (NEW.state = 'busy') "
+           "EXECUTE FUNCTION no_busy()")
+    try:
+        refused(lambda: say(s, box, "accepted", w), 500, None)
+    finally:
+        sql(s, "DROP FUNCTION no_busy() CASCADE")
+    assert becomes(s, box, state="busy")["instance"] == w["instance"]
+    assert say(s, box, "settled", w, ok=True)["state"] == "warm"
     s.api.delete(box)
+
+
+def test_one_that_works_and_says_nothing_is_stopped(s):
+    box = make(s)
+    w = put(s, box, {"command": "while :; do echo .; sleep 0.2; done"})
+    say(s, box, "accepted", w)
+    pid = exec_of(s, box, w)["pid"]
+    time.sleep(5)  # longer than it may be silent
+    assert get(s, box)["state"] == "busy"
+    s.api.exec(box, f"kill -STOP {pid}")
+    wait_until(lambda: get(s, box)["reason"] == "unhealthy-wrapper" or get(s, box)["state"] == "none", 30, "stopped")
+    assert stopped(s, box)["receipt"]["instance"] == w["instance"]
+    s.api.delete(box)
+
+

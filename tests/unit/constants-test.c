@@ -22,6 +22,7 @@ TEST(the_times_are_those_of_the_requirements)
 		{ CONSTANT_HOST_LEASE, 30 },
 		{ CONSTANT_HOST_RENEW, 10 },
 		{ CONSTANT_RETENTION, 7776000 },
+		{ CONSTANT_NO_OUTPUT, 330 },
 	};
 
 	for (size_t i = 0; i < array_len(want); i++)

@@ -275,6 +275,38 @@ TEST(a_timeout_of_a_working_wrapper_repairs)
 	}
 }
 
+/* LS-11: one that works and says nothing for too long must end; unless nobody could look. */
+TEST(a_busy_wrapper_that_is_silent_is_unhealthy)
+{
+	static const struct {
+		uint64_t silent_ms, at_ms;
+		enum lease_state to;
+	} cases[] = {
+		{ 329999, T0, LEASE_BUSY },
+		{ 330000, T0, LEASE_STOP_NEEDED },
+		{ 330000, T0 + 30000, LEASE_STOP_NEEDED },
+		{ 330000, T0 + 30001, LEASE_BUSY }, /* the look is late: its host was away */
+	};
+	struct lease_input in = { .event = LEASE_TIMEOUT, .working = true };
+
+	for (size_t i = 0; i < array_len(cases); i++) {
+		struct lease l = in_state(LEASE_BUSY);
+
+		in.silent_ms = cases[i].silent_ms;
+		feed(&l, in, cases[i].at_ms);
+		CHECK_INT(l.state, cases[i].to);
+		if (l.state == LEASE_STOP_NEEDED)
+			CHECK_INT(l.reason, LEASE_UNHEALTHY);
+	}
+	in.silent_ms = NEVER;
+	for (enum lease_state s = LEASE_STARTING; s <= LEASE_READY; s++) {
+		struct lease l = in_state(s); /* a repair comes first */
+
+		feed(&l, in, T0);
+		CHECK_INT(l.state, LEASE_BUSY);
+	}
+}
+
 TEST(facts_of_another_instance_or_attempt_change_nothing)
 {
 	for (int s = 0; s < LEASE_STATE_COUNT; s++) {

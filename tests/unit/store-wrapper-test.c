@@ -137,6 +137,57 @@ TEST(what_is_due_is_of_this_host_and_keeps_its_deadline)
 	CHECK_INT((long long)got.version, 3);
 }
 
+static void keep(const struct wrapper *w, void *arg)
+{
+	*(struct wrapper *)arg = *w;
+}
+
+/* R7: whatever of it cannot be read, it is quarantined, never none and never an error. */
+TEST(a_lease_of_which_anything_cannot_be_read_is_quarantined)
+{
+	/* clang-format off */
+	static const struct {
+		const char *column, *value;
+	} damage[] = {
+		{ "state", "'redy'" },			{ "next_generation", "-1" },
+		{ "instance", "repeat('x', 60)" },	{ "generation", "-7" },
+		{ "stop_attempt", "-1" },		{ "stop_attempts", "-1" },
+		{ "stop_rechecks", "5000000000" },	{ "last_error", "repeat('x', 300)" },
+		{ "what", "repeat('x', 100)" },		{ "receipt", "repeat('x', 2000)" },
+		{ "reason", "repeat('x', 100)" },	{ "deadline_at", "'1960-01-01'" },
+	};
+	/* clang-format on */
+	cleanup(world_done) struct world w = world_make();
+	struct err e;
+
+	add(w.s, ID("1"), "ann");
+	(void)raw(w.sql, "DO $$ DECLARE c text; BEGIN FOR c IN SELECT conname FROM pg_constraint "
+			 "WHERE conrelid = 'wrapper'::regclass AND contype = 'c' LOOP EXECUTE "
+			 "'ALTER TABLE wrapper DROP CONSTRAINT ' || c; END LOOP; END $$");
+	for (size_t i = 0; i < array_len(damage); i++) {
+		struct wrapper got, listed = { 0 };
+		char sql[256], name[8];
+
+		snprintf(name, sizeof(name), "w%zu", i);
+		CHECK_OK(store_wrapper_open(w.s, ID("1"), name, &got, &e), &e);
+		CHECK(!got.unreadable && got.lease.state == LEASE_NONE);
+		snprintf(sql, sizeof(sql), "UPDATE wrapper SET %s = %s WHERE name = '%s'",
+			 damage[i].column, damage[i].value, name);
+		(void)raw(w.sql, sql);
+		CHECK_OK(store_wrapper_get(w.s, ID("1"), name, &got, &e), &e);
+		CHECK(got.unreadable && got.lease.session_wide && got.lease.stop.last_error[0]);
+		CHECK_INT(got.lease.state, LEASE_QUARANTINED);
+		CHECK_INT(got.lease.stop.state, STOP_QUARANTINED);
+		CHECK(got.lease.next_generation > got.lease.instance.generation);
+		CHECK_OK(store_wrapper_list(w.s, ID("1"), keep, &listed, &e), &e);
+		CHECK(listed.unreadable);
+		CHECK_OK(step(w.s, &got, (struct lease_input){ LEASE_RECHECK, .attempt = 9 }, &e),
+			 &e);
+		CHECK(!got.unreadable && got.lease.state == LEASE_QUARANTINED); /* written anew */
+		(void)raw(w.sql, "DELETE FROM wrapper");
+	}
+}
+
 TEST(they_go_with_their_sandbox)
 {
 	cleanup(world_done) struct world w = world_make();

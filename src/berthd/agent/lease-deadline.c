@@ -22,12 +22,24 @@ struct wrapper_alarm {
 	size_t count;
 };
 
+/*
+ * What was said of its work is on this host even if the lease could not be written: then
+ * one that is not busy, as far as the lease knows, works; and one that is busy does not.
+ */
+static bool is_working(const struct tend *t)
+{
+	if (t->w.lease.state == LEASE_BUSY)
+		return t->look.work != JOURNAL_WORK_SETTLED;
+	return t->look.work == JOURNAL_WORK_ACCEPTED;
+}
+
 /* Of an instance: seen gone, or its time is up. One that works is looked at again later. */
 static int decide_owned(struct tend *t, const struct moment *now, struct err *e)
 {
 	struct lease_input gone = { .event = LEASE_OWNED_ABSENT, .instance = t->w.lease.instance };
 	struct lease_input late = { .event = LEASE_TIMEOUT,
-				    .working = t->w.lease.state == LEASE_BUSY };
+				    .working = is_working(t),
+				    .silent_ms = t->look.silent_ms };
 
 	if (tend_apply(t, t->look.seen.seen == WRAPPER_ABSENT ? &gone : &late, now, e) < 0)
 		return -1;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/control/transition.h"
 #include "berthd/exec/kill.h"
 #include "berthd/journal/gone.h"
 #include "berthd/runtime/berthd.h"
@@ -62,6 +63,10 @@ int tend_apply(struct tend *t, const struct lease_input *in, const struct moment
 	if (lease_apply(&t->w.lease, in, now, &t->action, e) < 0)
 		return -1;
 	t->event = lease_event_name(in->event);
+	if (in->event == LEASE_ACCEPTED)
+		t->work = JOURNAL_WORK_ACCEPTED;
+	if (in->event == LEASE_SETTLED)
+		t->work = JOURNAL_WORK_SETTLED;
 	return 1;
 }
 
@@ -171,13 +176,58 @@ static void write_gone(struct tend *t)
 		journals_mark_gone(t->reactor->berthd->journals, t->w.sandbox, &t->look.all);
 }
 
+static struct alert alert_of(const struct tend *t)
+{
+	struct alert a = { .kind = "wrapper_quarantined" };
+
+	memcpy(a.sandbox, t->sb.id, sizeof(a.sandbox));
+	memcpy(a.owner, t->sb.owner, sizeof(a.owner));
+	memcpy(a.host, t->sb.host, sizeof(a.host));
+	(void)!str_copy(a.subject, sizeof(a.subject), t->w.name);
+	(void)!str_copy(a.message, sizeof(a.message), t->w.lease.stop.last_error);
+	return a;
+}
+
+static void tell_alert(const struct tend *t)
+{
+	struct alert a = alert_of(t);
+
+	alert_tell(t->reactor->berthd, &a, t->request,
+		   "stop it again, or put its sandbox to sleep: that proves it gone");
+}
+
+/* Before the lease is written: one too many may stay, never one too few. */
+static int write_alert(struct tend *t, struct store *s, struct err *e)
+{
+	struct alert a = alert_of(t);
+
+	if (t->action == LEASE_ACT_ALERT)
+		return store_alert_raise(s, &a, e);
+	if (t->before.stop.state != STOP_NONE && t->w.lease.state == LEASE_NONE)
+		return store_alert_end(s, a.sandbox, a.kind, a.subject, e);
+	return 0;
+}
+
+/* On this host first: should the database not take it, its deadline finds it here. */
+static void note_work(struct tend *t)
+{
+	char exec[WRAPPER_EXEC_SIZE];
+
+	if (t->work == JOURNAL_NO_WORK || t->before.instance.generation == 0)
+		return;
+	wrapper_exec_id(exec, t->w.name, &t->before.instance);
+	look_note_work(t->reactor->berthd, t->w.sandbox, exec, t->work);
+	t->work = JOURNAL_NO_WORK;
+}
+
 static int write_lease(struct job *job, struct store *s, struct err *e)
 {
 	struct tend *t = container_of(job, struct tend, job);
 
 	if (t->before.state != LEASE_NONE && t->w.lease.state == LEASE_NONE)
 		write_receipt(t);
-	if (store_wrapper_move(s, &t->w, &t->w, e) < 0)
+	note_work(t);
+	if (write_alert(t, s, e) < 0 || store_wrapper_move(s, &t->w, &t->w, e) < 0)
 		return -1;
 	crash_point("wrapper.lease-written");
 	write_gone(t);
@@ -204,6 +254,11 @@ static int read_all(struct job *job, struct store *s, struct err *e)
 		return -1;
 	t->read_mono_ms = time_mono_ms();
 	t->before = t->w.lease;
+	if (t->w.unreadable) {
+		struct alert a = alert_of(t);
+
+		return store_alert_raise(s, &a, e);
+	}
 	return 0;
 }
 
@@ -368,9 +423,7 @@ static void act_note(struct tend *t)
 
 static void act_alert(struct tend *t)
 {
-	log_event(LOG_ERROR, "a wrapper is quarantined", "sandbox", t->w.sandbox, "wrapper",
-		  t->w.name, "request_id", t->request, "why", t->w.lease.stop.last_error, "do",
-		  "stop it again, or put its sandbox to sleep: that proves it gone", NULL);
+	tell_alert(t);
 	finished(t);
 }
 
@@ -380,7 +433,7 @@ static void (*const actions[LEASE_ACTION_COUNT])(struct tend *t) = {
 	[LEASE_ACT_NOTE]	= act_note,
 	[LEASE_ACT_SPAWN]	= act_spawn,
 	[LEASE_ACT_USE]		= finished,
-	[LEASE_ACT_SUPERVISE]	= finished,
+	[LEASE_ACT_SUPERVISE]	= finished, /* its deadline does */
 	[LEASE_ACT_TRY]		= finished, /* its alarm does */
 	[LEASE_ACT_END]		= act_end,
 	[LEASE_ACT_OBSERVE]	= act_observe,
@@ -434,9 +487,13 @@ static const struct node_call_events observed_events = { .on_done = on_observed 
 static int read_journals(struct job *job, struct store *s, struct err *e)
 {
 	struct tend *t = container_of(job, struct tend, job);
+	char exec[WRAPPER_EXEC_SIZE];
 
 	(void)s, (void)e;
 	look_at_execs(t->reactor->berthd, &t->sb, t->w.name, &t->groups, &t->look);
+	wrapper_exec_id(exec, t->w.name, &t->w.lease.instance);
+	if (t->w.lease.instance.generation)
+		look_at_work(t->reactor->berthd, t->sb.id, exec, &t->look);
 	return 0;
 }
 
@@ -479,6 +536,8 @@ static void on_read(struct job *job)
 	if (job->failed)
 		return over(t, &job->e);
 	look_groups_done(&t->groups);
+	if (t->w.unreadable && t->in_turn)
+		tell_alert(t);
 	if (t->sb.state == SANDBOX_READY) {
 		t->groups.host = LOOK_SEEN;
 		return ask_group(t, GROUP_LOOK, "", &groups_events);

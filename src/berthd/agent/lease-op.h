@@ -36,8 +36,9 @@ struct tend {
 	struct look_groups groups;
 	struct look look;
 	enum lease_action action;
-	const char *event; /* for the log */
-	uint64_t attempt;  /* to stop it, that this carries out */
+	const char *event;      /* for the log */
+	enum journal_work work; /* to be noted before the lease is written */
+	uint64_t attempt;       /* to stop it, that this carries out */
 	unsigned tries;
 	size_t struck;                 /* execs whose end is waited for */
 	size_t killed;                 /* of look.groups */

@@ -158,6 +158,32 @@ void look_at_execs(struct berthd *b, const struct sandbox *sb, const char *name,
 		o->seen = l.doubt ? WRAPPER_UNKNOWN : WRAPPER_ABSENT;
 }
 
+void look_at_work(struct berthd *b, const char *sandbox, const char *exec, struct look *ret)
+{
+	struct journal_view v;
+	struct journal *j;
+	struct err ignored;
+
+	if (journal_find(b->journals, sandbox, exec, &j, &ignored) < 0)
+		return;
+	journal_look(j, &v);
+	ret->work = v.slot.work;
+	ret->silent_ms = journal_silent_ms(j);
+	journal_unref(j);
+}
+
+void look_note_work(struct berthd *b, const char *sandbox, const char *exec,
+		    enum journal_work work)
+{
+	struct journal *j;
+	struct err ignored;
+
+	if (journal_find(b->journals, sandbox, exec, &j, &ignored) < 0)
+		return;
+	journal_work(j, work);
+	journal_unref(j);
+}
+
 void look_at_sandbox(const struct node_observation *o, struct look *ret)
 {
 	look_done(ret);

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "berthd/journal/journal.h"
 #include "berthd/runtime/berthd.h"
 #include "core/wrapper.h"
 
@@ -39,6 +40,8 @@ struct look {
 	struct strv running;         /* the execs that are present, by their journals */
 	struct strv groups;          /* and by their cgroups */
 	struct strv all;             /* every one of that name there ever was */
+	enum journal_work work;      /* of the lease's own instance, with: */
+	uint64_t silent_ms;
 };
 
 void look_done(struct look *l);
@@ -46,6 +49,13 @@ void look_done(struct look *l);
 /* On a worker: by its cgroups, and the journals of a sandbox that is ready, as it was just read. */
 void look_at_execs(struct berthd *b, const struct sandbox *sb, const char *name,
 		   const struct look_groups *groups, struct look *ret);
+
+/* On a worker, then: what its journal has of the work of this exec. */
+void look_at_work(struct berthd *b, const char *sandbox, const char *exec, struct look *ret);
+
+/* On a worker: it took work, or its work has ended. */
+void look_note_work(struct berthd *b, const char *sandbox, const char *exec,
+		    enum journal_work work);
 
 /* Of any other: by what berth-node saw of it. */
 void look_at_sandbox(const struct node_observation *o, struct look *ret);

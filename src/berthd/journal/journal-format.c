@@ -29,6 +29,7 @@ void journal_slot_encode(struct buf *out, const struct journal_slot *s)
 	buf_add(out, exit.data, exit.len);
 	exec_use_encode(out, &s->use);
 	writer_u8(out, s->gone);
+	writer_u8(out, (uint8_t)s->work);
 }
 
 void journal_begin_encode(struct buf *out, const struct journal_head *h,
@@ -93,7 +94,9 @@ int journal_slot_decode(struct bytes wire, struct journal_slot *ret, struct err 
 	record = reader_bytes(&r, reader_u32(&r));
 	s.use = exec_use_read(&r);
 	s.gone = reader_u8(&r) == 1;
-	if (r.bad || wire.len != JOURNAL_SLOT || s.state >= JOURNAL_STATE_COUNT)
+	s.work = (enum journal_work)reader_u8(&r); /* 0 in what was written before it was there */
+	if (r.bad || wire.len != JOURNAL_SLOT || s.state >= JOURNAL_STATE_COUNT ||
+	    s.work >= JOURNAL_WORK_COUNT)
 		return err_set(e, ERR_INTERNAL, "a journal's state cannot be read");
 	ended = s.state != JOURNAL_RUNNING;
 	if (ended ? exec_exit_decode(record, &s.exit, e) < 0 : record.len != 0)

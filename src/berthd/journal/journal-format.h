@@ -31,6 +31,14 @@ enum journal_state {
 	JOURNAL_STATE_COUNT
 };
 
+/* What was said of the work of a wrapper: kept here, too, in case its lease could not be written. */
+enum journal_work {
+	JOURNAL_NO_WORK,
+	JOURNAL_WORK_ACCEPTED,
+	JOURNAL_WORK_SETTLED,
+	JOURNAL_WORK_COUNT
+};
+
 struct journal_slot {
 	enum journal_state state;
 	uint32_t pid;
@@ -41,6 +49,7 @@ struct journal_slot {
 	struct exec_exit exit;
 	struct exec_use use; /* of one that has ended */
 	bool gone;           /* EXEC_WHOLE: it was seen that nothing of it is left */
+	enum journal_work work;
 };
 
 struct journal_head {

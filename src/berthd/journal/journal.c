@@ -88,6 +88,7 @@ static struct journal *journal_new(struct journals *js, int fd)
 	j->all = js;
 	j->fd = fd;
 	j->refs = 1;
+	atomic_store(&j->sign_ms, time_mono_ms());
 	pthread_mutex_init(&j->lock, NULL);
 	return j;
 }
@@ -418,6 +419,7 @@ bool journal_append(struct journal *j, int stream, const void *data, size_t len,
 	}
 	j->full = !recorded;
 	pthread_mutex_unlock(&j->lock);
+	atomic_store(&j->sign_ms, f.time_us / 1000);
 	return recorded;
 }
 
@@ -463,6 +465,24 @@ void journal_gone(struct journal *j)
 	j->slot.gone = true;
 	(void)!write_slot(j, &ignored); /* then it stays in doubt, which is no lie */
 	pthread_mutex_unlock(&j->lock);
+}
+
+void journal_work(struct journal *j, enum journal_work work)
+{
+	struct err ignored;
+
+	atomic_store(&j->sign_ms, time_mono_ms());
+	pthread_mutex_lock(&j->lock);
+	j->slot.work = work;
+	(void)!write_slot(j, &ignored); /* then the lease is the only record of it, as always */
+	pthread_mutex_unlock(&j->lock);
+}
+
+uint64_t journal_silent_ms(const struct journal *j)
+{
+	uint64_t now = time_mono_ms(), last = atomic_load(&j->sign_ms);
+
+	return now > last ? now - last : 0;
 }
 
 bool journal_is_doubt(struct journal *j)

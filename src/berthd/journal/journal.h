@@ -46,6 +46,7 @@ struct journal {
 	_Atomic size_t viewers;   /* of a terminal */
 	_Atomic uint32_t waiting; /* a bit for each reactor that wants to hear of more */
 	_Atomic uint64_t changes; /* so often there was more, or an end */
+	_Atomic uint64_t sign_ms; /* CLOCK_MONOTONIC: the last sign of life, or when it was opened */
 
 	size_t refs; /* under all->lock */
 	struct journal *next;
@@ -98,6 +99,12 @@ void journal_resize(struct journal *j, const struct exec_size *size);
 
 /* It was seen that nothing is left of it, from any thread. */
 void journal_gone(struct journal *j);
+
+/* What was said of its work, from any thread: before the lease is written. A sign of life. */
+void journal_work(struct journal *j, enum journal_work work);
+
+/* For how long there was no output, and nothing said of it. */
+uint64_t journal_silent_ms(const struct journal *j);
 
 /* What is still the only trace of something that may be alive: not to be removed. */
 must_check bool journal_is_doubt(struct journal *j);
