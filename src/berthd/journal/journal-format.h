@@ -31,7 +31,7 @@ enum journal_state {
 	JOURNAL_STATE_COUNT
 };
 
-/* What was said of the work of a wrapper: kept here, too, in case its lease could not be written. */
+/* What was said of a wrapper's work: here, too, in case its lease could not be written. */
 enum journal_work {
 	JOURNAL_NO_WORK,
 	JOURNAL_WORK_ACCEPTED,

@@ -46,7 +46,7 @@ struct journal {
 	_Atomic size_t viewers;   /* of a terminal */
 	_Atomic uint32_t waiting; /* a bit for each reactor that wants to hear of more */
 	_Atomic uint64_t changes; /* so often there was more, or an end */
-	_Atomic uint64_t sign_ms; /* CLOCK_MONOTONIC: the last sign of life, or when it was opened */
+	_Atomic uint64_t sign_ms; /* monotonic: the last sign of life, or when it was opened */
 
 	size_t refs; /* under all->lock */
 	struct journal *next;
