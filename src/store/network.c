@@ -1,5 +1,6 @@
 #include "store/network.h"
 
+#include "lib/str.h"
 #include "store/row.h"
 
 /* clang-format off */
@@ -111,6 +112,18 @@ int store_network_get(struct store *s, const char *sandbox, struct network_row *
 		return -1;
 	return n == 1 ? 0
 		      : err_set(e, ERR_NOT_FOUND, "no network policy was set for %s", sandbox);
+}
+
+int store_network_row(struct store *s, const char *sandbox, struct network_row *row, struct err *e)
+{
+	if (store_network_get(s, sandbox, row, e) == 0)
+		return 0;
+	if (e->code != ERR_NOT_FOUND)
+		return -1;
+	row->version = 1;
+	return str_copy(row->policy, sizeof(row->policy), "{\"mode\":\"none\"}")
+		       ? 0
+		       : err_set(e, ERR_INTERNAL, "policy");
 }
 
 int store_network_put(struct store *s, const struct network_put *p, struct network_row *ret,

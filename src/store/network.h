@@ -25,6 +25,10 @@ struct network_row {
 must_check int store_network_get(struct store *s, const char *sandbox, struct network_row *ret,
 				 struct err *e);
 
+/* The same; of one without a row: nothing is allowed, and that is version 1. */
+must_check int store_network_row(struct store *s, const char *sandbox, struct network_row *row,
+				 struct err *e);
+
 /*
  * A new policy; the version grows. With `unlocked` only if it is not locked, else
  * ERR_CONFLICT. A first one is inserted.

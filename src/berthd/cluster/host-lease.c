@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "berthd/control/capacity.h"
-#include "berthd/control/reconcile.h"
-#include "berthd/control/takeover.h"
+#include "berthd/cluster/host-capacity.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
 #include "lib/file.h"
@@ -47,7 +45,7 @@ struct host_keeper {
 	int renewed;
 	struct host row;
 	struct host_capacity capacity, capacity_sent;
-	struct takeover *takeover;
+	const struct host_lease_events *events;
 };
 
 static struct moment moment_now(const struct host_keeper *k)
@@ -131,7 +129,7 @@ static void on_capacity(void *data, const union node_any *record, int *fd, const
 
 	(void)fd;
 	if (!why)
-		k->capacity = room_capacity_of(&record->capacity);
+		k->capacity = host_capacity_of(&record->capacity);
 }
 
 static const struct node_call_events capacity_events = { .on_done = on_capacity };
@@ -250,7 +248,7 @@ static void good_news(struct host_keeper *k)
 	k->next_ms = k->sent_ms + constant_ms(CONSTANT_HOST_RENEW, k->divisor);
 	tell(k, LEASE_HOLD);
 	if (anew) /* what is still here may have a record elsewhere by now */
-		reconcile_look(k->reactor->berthd->reconcile);
+		k->events->begun(k->reactor->berthd);
 }
 
 static void bad_news(struct host_keeper *k)
@@ -315,7 +313,7 @@ static void on_tick(uv_timer_t *timer)
 		speak(k);
 	if (host_keeper_runs(k) && now >= k->look_ms) {
 		k->look_ms = now + constant_ms(CONSTANT_HOST_RENEW, k->divisor) / 2;
-		takeover_look(k->takeover, k->lease.epoch);
+		k->events->held(k->reactor->berthd, k->lease.epoch);
 	}
 }
 
@@ -342,7 +340,8 @@ static int read_boot_id(struct host_keeper *k, struct err *e)
 	return 0;
 }
 
-int host_keeper_begin(struct reactor *r, struct host_keeper **ret, struct err *e)
+int host_keeper_begin(struct reactor *r, const struct host_lease_events *events,
+		      struct host_keeper **ret, struct err *e)
 {
 	const struct berthd_settings *s = &r->berthd->settings;
 	struct host_keeper *k = xcalloc(1, sizeof(*k));
@@ -355,7 +354,7 @@ int host_keeper_begin(struct reactor *r, struct host_keeper **ret, struct err *e
 		free(k);
 		return -1;
 	}
-	k->takeover = takeover_begin(r, k->divisor);
+	k->events = events;
 	tick = constant_ms(CONSTANT_HOST_RENEW, k->divisor) / TICKS_PER_RENEWAL;
 	tick = tick < TICK_LEAST_MS ? TICK_LEAST_MS : tick;
 	uv_timer_init(&r->loop, &k->timer);
@@ -369,7 +368,6 @@ static void on_timer_closed(uv_handle_t *handle)
 {
 	struct host_keeper *k = handle->data;
 
-	takeover_end(k->takeover);
 	free(k);
 }
 

@@ -14,8 +14,17 @@
 
 struct host_keeper;
 
+/* What follows from a good lease; all on the first reactor. */
+struct host_lease_events {
+	/* This host begins under a new epoch: what is here may have a record elsewhere by now. */
+	void (*begun)(struct berthd *b);
+	/* Now and then, while the lease of this epoch is good: look after other hosts. */
+	void (*held)(struct berthd *b, uint64_t epoch);
+};
+
 /* NULL and no error: leases are off, and this host may always run what it has. */
-must_check int host_keeper_begin(struct reactor *r, struct host_keeper **ret, struct err *e);
+must_check int host_keeper_begin(struct reactor *r, const struct host_lease_events *events,
+				 struct host_keeper **ret, struct err *e);
 void host_keeper_end(struct host_keeper *k); /* NULL is fine; then its reactor may be closed */
 
 /* berth-node was reached: without leases it is told so, whatever it was told before. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/cluster/host-capacity.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/log.h"
 #include "lib/str.h"
@@ -71,20 +72,6 @@ static struct placement_host room_of(const struct berthd *b, const struct node_c
 	return h;
 }
 
-struct host_capacity room_capacity_of(const struct node_capacity *c)
-{
-	struct host_capacity of = {
-		.cpus = c->cpus,
-		.memory_mb = c->memory_total / MB,
-		.memory_free_mb = c->memory_available / MB,
-		.disk_mb = c->disk_total / MB,
-		.disk_free_mb = c->disk_available / MB,
-	};
-
-	(void)!str_copy(of.runtimes, sizeof(of.runtimes), c->runtimes);
-	return of;
-}
-
 void room_capacity(struct berthd *b, struct host_capacity *ret)
 {
 	pthread_mutex_lock(&b->capacity->lock);
@@ -118,7 +105,7 @@ static void on_capacity(void *data, const union node_any *record, int *fd, const
 	pthread_mutex_lock(&b->capacity->lock);
 	b->capacity->host = room;
 	if (!why)
-		b->capacity->capacity = room_capacity_of(&record->capacity);
+		b->capacity->capacity = host_capacity_of(&record->capacity);
 	b->capacity->measured_ms = time_mono_ms();
 	b->capacity->asking = b->capacity->asking && m->done != on_tick_measured;
 	pthread_mutex_unlock(&b->capacity->lock);

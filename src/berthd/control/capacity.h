@@ -39,9 +39,6 @@ void room_measure(struct reactor *r, const char *request, room_fn *done, void *d
 /* The same as figures for people, from any thread; as it was measured last. */
 void room_capacity(struct berthd *b, struct host_capacity *ret);
 
-/* What berth-node says of the host, in the units of a host's row. */
-struct host_capacity room_capacity_of(const struct node_capacity *c);
-
 /*
  * Have leftovers looked for and removed, then measure again. Before that is done `counts` says
  * how many were removed, and how many are still there.

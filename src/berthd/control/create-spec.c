@@ -4,62 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "berthd/api/v1/network.h"
-#include "berthd/control/limits.h"
 #include "berthd/runtime/berthd.h"
 #include "core/label.h"
 #include "lib/crash.h"
 #include "lib/json.h"
 #include "lib/str.h"
+#include "store/network.h"
 #include "store/policy.h"
 #include "store/profile.h"
 
 #define TRIES 5 /* to find or insert, while others insert and delete the same */
-
-struct body {
-	struct sandbox_spec spec;
-	struct strv labels, env;
-	char *identity, *network;
-	bool has_labels, has_env, has_keep_alive; /* an empty map is not none */
-};
-
-/* clang-format off */
-#define SPEC_FIELD(kind, member, ...) \
-	{ #member, kind, offsetof(struct body, spec.member), \
-	  sizeof(((struct body *)0)->spec.member), __VA_ARGS__ }
-static const struct json_field body_fields[] = {
-	SPEC_FIELD(JSON_STR, image, .required = true),
-	SPEC_FIELD(JSON_STR, runtime),
-	SPEC_FIELD(JSON_STR, host),
-	LIMITS_FIELDS(body, spec.limits),
-	SPEC_FIELD(JSON_STR, name),
-	SPEC_FIELD(JSON_INT, sleep_after_ms),
-	SPEC_FIELD(JSON_BOOL, keep_alive, JSON_GIVEN(body, has_keep_alive)),
-	SPEC_FIELD(JSON_INT, lifetime_ms),
-	SPEC_FIELD(JSON_STR, profile),
-	JSON_FIELD_MAP(body, labels, JSON_GIVEN(body, has_labels)),
-	JSON_FIELD_MAP(body, env, JSON_GIVEN(body, has_env)),
-	JSON_FIELD_RAW(body, identity),
-	JSON_FIELD_RAW(body, network),
-	JSON_FIELD_END
-};
-/* clang-format on */
-
-static const struct json_field identity_fields[] = {
-	JSON_FIELD_STR(intent_identity, org),
-	JSON_FIELD_STR(intent_identity, user),
-	JSON_FIELD_STR(intent_identity, bot),
-	JSON_FIELD_STR(intent_identity, session),
-	JSON_FIELD_END
-};
-
-static void body_done(struct body *b)
-{
-	strv_done(&b->labels);
-	strv_done(&b->env);
-	free(b->identity);
-	free(b->network);
-}
 
 static int map_text(const char *what, const struct strv *map, char *out, size_t size,
 		    struct err *e)
@@ -85,72 +39,6 @@ int intent_env(const struct strv *env, char out[SANDBOX_ENV_SIZE], struct err *e
 {
 	return env_check(env, e) < 0 ? -1 : map_text("env", env, out, SANDBOX_ENV_SIZE, e);
 }
-
-static int read_identity(const char *text, struct intent_identity *who, struct err *e)
-{
-	struct intent_identity got = { .given = true };
-	struct identity id = { got.org, got.user, got.bot, got.session, 0 };
-	char key[IDENTITY_KEY_SIZE];
-
-	if (json_read(text, strlen(text), identity_fields, &got, e) < 0)
-		return err_wrap(e, "identity");
-	if (got.session[0] && identity_session_key(&id, key, e) < 0)
-		return -1;
-	/* A session may be all there is; whatever else is named must make a whole. */
-	if ((!got.session[0] || got.user[0] || got.org[0] || got.bot[0]) &&
-	    identity_shared_key(&id, key, e) < 0)
-		return -1;
-	*who = got;
-	return 0;
-}
-
-static int check_spec(const struct sandbox_spec *spec, struct err *e)
-{
-	struct sandbox_spec filled = *spec;
-
-	if (filled.sleep_after_ms == SANDBOX_OPEN)
-		filled.sleep_after_ms = 0;
-	if (filled.lifetime_ms == SANDBOX_OPEN)
-		filled.lifetime_ms = 0;
-	return sandbox_spec_check(&filled, e);
-}
-
-/* What was said, as long as nothing is filled in. */
-static void keep_asked(const struct body *b, struct change *c)
-{
-	c->asked = xcalloc(1, sizeof(*c->asked));
-	*c->asked = (struct sandbox_asked){
-		.spec = c->spec,
-		.labels = b->has_labels,
-		.env = b->has_env,
-		.keep_alive = b->has_keep_alive,
-		.network = c->network,
-	};
-}
-
-int intent_read(const struct request *rq, struct change *c, struct err *e)
-{
-	cleanup(body_done) struct body b = { 0 };
-
-	b.spec.limits = limits_open();
-	b.spec.sleep_after_ms = b.spec.lifetime_ms = SANDBOX_OPEN;
-	if (json_read(buf_str(&rq->body), rq->body.len, body_fields, &b, e) < 0 ||
-	    intent_labels(&b.labels, b.spec.labels, e) < 0 ||
-	    intent_env(&b.env, b.spec.env, e) < 0 ||
-	    (b.identity && read_identity(b.identity, &c->who, e) < 0) ||
-	    check_spec(&b.spec, e) < 0)
-		return -1;
-	if (b.network && network_check(&rq->key, b.network, strlen(b.network), e) < 0)
-		return err_wrap(e, "network");
-	if (b.identity && b.spec.name[0])
-		return err_set(e, ERR_INVALID, "give either identity or name, and not both");
-	c->spec = b.spec;
-	c->network = take_ptr(b.network);
-	keep_asked(&b, c);
-	return 0;
-}
-
-/* ---- on a worker ---- */
 
 static int choose(struct store *s, const struct policy_caller *caller, struct policy_choice *ret,
 		  struct err *e)
@@ -327,7 +215,7 @@ static int check_found(struct change *c, struct store *s, struct err *e)
 
 	if (c->network) {
 		row = xcalloc(1, sizeof(*row));
-		if (network_row_get(s, c->sb.id, row, e) < 0)
+		if (store_network_row(s, c->sb.id, row, e) < 0)
 			return -1;
 	}
 	return sandbox_asked_check(c->asked, &c->sb, row ? row->policy : NULL, e);

@@ -6,10 +6,6 @@
 #pragma once
 
 #include "berthd/control/transition.h"
-#include "berthd/front/request.h"
-
-/* The body, checked as far as that is possible without the database, and as it was said. */
-must_check int intent_read(const struct request *rq, struct change *c, struct err *e);
 
 /*
  * On a worker: decide, find or insert. c->sb is the record; c->found: it was there before.

@@ -12,12 +12,12 @@
 #include "berthd/control/limits.h"
 #include "berthd/control/reconcile.h"
 #include "berthd/control/sandbox-cache.h"
-#include "berthd/front/request.h"
 #include "berthd/journal/gone.h"
 #include "berthd/netpolicy/policy-sync.h"
 #include "berthd/netpolicy/vault.h"
 #include "berthd/runtime/berthd.h"
 #include "berthd/runtime/bus.h"
+#include "berthd/runtime/error-json.h"
 #include "core/alarm.h"
 #include "lib/crash.h"
 #include "lib/json.h"
@@ -214,7 +214,7 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 	struct sandbox_move move;
 
 	if (c->ev == EV_BROKEN && c->use.key[0]) { /* the same to whoever asks again */
-		request_error_text(c->request, &c->why, &told);
+		error_json(c->request, &c->why, &told);
 		answer.status = err_http_status(c->why.code);
 		answer.response = buf_str(&told);
 	}

@@ -40,11 +40,6 @@ struct placing {
 	char chosen[SANDBOX_HOST_SIZE];
 };
 
-void placing_free(struct placing *p)
-{
-	free(p);
-}
-
 /* It could never take it, however empty it is. */
 static bool is_too_small(struct placing *p, const struct host *h)
 {

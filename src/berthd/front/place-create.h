@@ -21,5 +21,3 @@ const struct err *placing_nowhere(const struct request *rq);
 
 /* This host did not take it, and wrote nothing. True: another one is asked. */
 must_check bool placing_refused(struct request *rq, const struct err *why);
-
-void placing_free(struct placing *p); /* NULL is fine */

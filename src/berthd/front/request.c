@@ -4,26 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "berthd/cluster/host-lease.h"
-#include "berthd/cluster/peer-token.h"
-#include "berthd/front/cors.h"
 #include "berthd/front/incidents.h"
-#include "berthd/front/name-cache.h"
-#include "berthd/front/place-create.h"
-#include "berthd/front/route-to-host.h"
-#include "berthd/runtime/berthd.h"
-#include "core/incident.h"
-#include "core/trace.h"
+#include "berthd/runtime/error-json.h"
 #include "http/target.h"
-#include "lib/hash.h"
-#include "lib/id.h"
 #include "lib/json.h"
 #include "lib/log.h"
 #include "lib/str.h"
 #include "lib/time.h"
 
-#define SECRET_MAX   200
-#define TRACE_HEADER "X-Trace-Id"
 #define LOG_PATH_MAX 255 /* bytes of a path in the log */
 
 const char *request_owner(const struct request *rq)
@@ -50,28 +38,9 @@ int request_after(const struct request *rq, uint64_t *ret, struct err *e)
 	return 0;
 }
 
-/* Only the database speaks through us, and what it says is for the log. */
-static const char *inner_text(const struct err *e)
-{
-	return e->code == ERR_BUSY ? "the database cannot be reached, or is busy"
-				   : "the database did not do this; berthd's log says more";
-}
-
-void request_error_text(const char *request_id, const struct err *e, struct buf *out)
-{
-	json_open(out, '{');
-	json_str(out, "code", err_name(e->code));
-	if (e->reason)
-		json_str(out, "reason", e->reason);
-	json_str(out, "message", e->inner ? inner_text(e) : e->msg);
-	json_str(out, "remediation", err_remediation(e));
-	json_str(out, "request_id", request_id);
-	buf_adds(out, "}");
-}
-
 void request_error_json(const struct request *rq, const struct err *e, struct buf *out)
 {
-	request_error_text(rq->id, e, out);
+	error_json(rq->id, e, out);
 }
 
 static void log_line(const struct request *rq, int status, const char *why)
@@ -90,7 +59,7 @@ static void request_free(struct request *rq)
 {
 	buf_done(&rq->body);
 	buf_done(&rq->reply);
-	placing_free(rq->placing);
+	free(rq->placing);
 	free(rq->path);
 	free(rq->query);
 	free(rq);
@@ -157,305 +126,4 @@ bool request_event_at(struct request *rq, const char *name, const char *id, cons
 	buf_add(&out, json->data, json->len);
 	buf_adds(&out, "\n\n");
 	return http_stream_data(rq->x, out.data, out.len);
-}
-
-static void on_gone(struct http_exchange *x)
-{
-	struct request *rq = x->data;
-
-	rq->x = NULL;
-	if (rq->collecting) /* nothing was begun for it yet */
-		request_end(rq, 499);
-	else if (rq->on_gone)
-		rq->on_gone(rq);
-}
-
-static void on_drain(struct http_exchange *x)
-{
-	struct request *rq = x->data;
-
-	if (rq->on_drain)
-		rq->on_drain(rq);
-}
-
-static int run_store_handler(struct job *job, struct store *store, struct err *e)
-{
-	struct request *rq = container_of(job, struct request, job);
-
-	return rq->route->store(rq, store, &rq->reply, e);
-}
-
-static void on_store_handler_done(struct job *job)
-{
-	struct request *rq = container_of(job, struct request, job);
-
-	if (job->failed)
-		return request_fail(rq, &job->e);
-	request_reply(rq, rq->status, &rq->reply);
-}
-
-static void hand_over(struct request *rq)
-{
-	if (rq->route->loop)
-		return rq->route->loop(rq);
-	rq->status = 200;
-	rq->reply = buf_make(REPLY_MAX);
-	rq->job = (struct job){ .reactor = rq->reactor,
-				.run = run_store_handler,
-				.done = on_store_handler_done };
-	worker_submit(&rq->reactor->berthd->workers, &rq->job);
-}
-
-/* A copy: the client may go away, and its bytes with it, while a worker still reads them. */
-static void on_body(struct http_exchange *x, const char *body, size_t len, const struct err *e)
-{
-	struct request *rq = x->data;
-
-	rq->collecting = false;
-	if (e)
-		return request_fail(rq, e);
-	rq->body = buf_make(REQUEST_BODY_MAX + 1);
-	buf_add(&rq->body, body, len);
-	hand_over(rq);
-}
-
-static void take_body(struct request *rq)
-{
-	if (!rq->route->body)
-		return hand_over(rq);
-	rq->collecting = true;
-	rq->x->share = (uint8_t)(str_hash(rq->key.owner) % HTTP_SHARES);
-	http_collect(rq->x, REQUEST_BODY_MAX, on_body);
-}
-
-static void on_resolved(struct request *rq)
-{
-	routing_decide(rq, take_body);
-}
-
-static void allowed(struct request *rq)
-{
-	struct err e;
-
-	if (!role_allows(rq->key.role, rq->route->role)) {
-		err_set(&e, ERR_DENIED, "a key with the role %s may not do this",
-			role_name(rq->key.role));
-		err_reason(&e, REASON_ROLE_DENIED, 0);
-		return request_fail(rq, &e);
-	}
-	address_resolve(rq, on_resolved);
-}
-
-static int find_key(struct job *job, struct store *store, struct err *e)
-{
-	struct request *rq = container_of(job, struct request, job);
-
-	return store_key_find_by_hash(store, rq->key_hash, &rq->key, e);
-}
-
-static void on_key_found(struct job *job)
-{
-	struct request *rq = container_of(job, struct request, job);
-
-	key_cache_found(rq->reactor->berthd->keys, &rq->key_lookup, rq->key_hash, time_mono_ms(),
-			job->failed ? NULL : &rq->key,
-			job->failed && job->e.code == ERR_UNAUTHENTICATED);
-	if (job->failed && job->e.code == ERR_UNAUTHENTICATED)
-		err_reason(&job->e, REASON_BAD_KEY, 0);
-	if (job->failed)
-		return request_fail(rq, &job->e);
-	if (!rq->x) /* nothing was begun for it yet */
-		return request_end(rq, 499);
-	allowed(rq);
-}
-
-/* "Authorization: Bearer KEY", or the header most vendors' SDKs use. */
-static const char *secret_of(const struct http_exchange *x)
-{
-	const char *bearer = http_header(x, "Authorization");
-
-	if (bearer && strncasecmp(bearer, "Bearer ", 7) == 0)
-		return bearer + 7;
-	return http_header(x, "X-API-Key");
-}
-
-static void look_up_key(struct request *rq)
-{
-	struct err e;
-
-	switch (key_cache_get(rq->reactor->berthd->keys, rq->key_hash, time_mono_ms(), &rq->key,
-			      &rq->key_lookup)) {
-	case KEY_CACHE_KNOWN:
-		return allowed(rq);
-	case KEY_CACHE_UNKNOWN:
-		err_set(&e, ERR_UNAUTHENTICATED, "this key is not known, or was revoked");
-		err_reason(&e, REASON_BAD_KEY, 0);
-		return request_fail(rq, &e);
-	case KEY_CACHE_BUSY:
-		err_set(&e, ERR_BUSY, "too many keys that are not known are being looked up");
-		return request_fail(rq, &e);
-	case KEY_CACHE_ASK:
-		break;
-	}
-	rq->job = (struct job){ .reactor = rq->reactor, .run = find_key, .done = on_key_found };
-	if (host_keeper_cut_off(rq->reactor->berthd->keeper, &rq->job.e) < 0) {
-		rq->job.failed = true; /* it would wait for a database that does not answer */
-		return on_key_found(&rq->job);
-	}
-	worker_submit(&rq->reactor->berthd->workers, &rq->job);
-}
-
-static void authenticate(struct request *rq)
-{
-	const char *secret = secret_of(rq->x);
-	struct err e;
-
-	if (rq->route->role == ROLE_ANYONE) {
-		rq->key.role = ROLE_ANYONE;
-		return allowed(rq);
-	}
-	if (!secret || strlen(secret) > SECRET_MAX) {
-		err_set(&e, ERR_UNAUTHENTICATED, "this needs an API key");
-		return request_fail(rq, &e);
-	}
-	hash_hex(secret, strlen(secret), rq->key_hash);
-	look_up_key(rq);
-}
-
-/* Segment by segment; the first {} is decoded into `param`, the second into `sub`. */
-static bool path_match(const char *pattern, const char *path, char *param, char *sub,
-		       struct err *e)
-{
-	const char *p = pattern, *at = path;
-	char *to = param;
-
-	while (*p == '/' && *at == '/') {
-		size_t len = strcspn(++p, "/");
-
-		at++;
-		if (strncmp(p, "{}", 2) == 0) {
-			if (http_segment(&at, to, REQUEST_PARAM_MAX, e) < 0 || !to[0])
-				return false;
-			to = sub;
-			at -= at > path && at[-1] == '/' ? 1 : 0;
-		} else {
-			if (strncmp(p, at, len) != 0 || (at[len] && at[len] != '/'))
-				return false;
-			at += len;
-		}
-		p += len;
-	}
-	return !*p && !*at;
-}
-
-/* "GET, DELETE": what the path of this request knows. */
-static int refuse_method(struct request *rq, const struct buf *allow, struct err *e)
-{
-	(void)!http_reply_header(rq->x, "Allow", buf_str(allow));
-	err_set(e, ERR_INVALID, "%s cannot be done to %.80s", rq->x->method, rq->x->path);
-	err_fix(e, "It knows %s; docs/openapi.yaml says more.", buf_str(allow));
-	return err_reason(e, "method_not_allowed", 405);
-}
-
-/* `allow` gets the methods that the path has. */
-static int route_find(struct request *rq, struct buf *allow, struct err *e)
-{
-	size_t count;
-	const struct route *table = routes_table(&count);
-	struct err bad = { 0 }; /* what a part of the path has */
-
-	for (size_t i = 0; i < count; i++) {
-		if (!path_match(table[i].path, rq->x->path, rq->param, rq->sub, &bad))
-			continue;
-		if (strcmp(table[i].method, rq->x->method) != 0) {
-			buf_addf(allow, "%s%s", allow->len ? ", " : "", table[i].method);
-			continue;
-		}
-		rq->route = &table[i];
-		return 0;
-	}
-	if (allow->len)
-		return refuse_method(rq, allow, e);
-	err_set(e, ERR_NOT_FOUND, "there is nothing at %.80s", rq->x->path);
-	err_reason(e, bad.reason, 0);
-	return err_fix(e, "docs/openapi.yaml lists all paths; they begin with /v1/.");
-}
-
-/* Who speaks for others must be a host, and hosts have a door of their own. */
-static int refuse_pass(const struct http_exchange *x, struct err *e)
-{
-	if (!http_header(x, PASS_HEADER))
-		return 0;
-	err_set(e, ERR_DENIED, "%s is for the hosts of a cell among themselves", PASS_HEADER);
-	err_reason(e, REASON_FORGED_PASS, 0);
-	return err_fix(e, "Send a key of your own, and not this header.");
-}
-
-/* Its own id, and the client's trace id in front of it. */
-static int name_request(struct request *rq, struct err *e)
-{
-	const char *trace = rq->from_peer ? NULL : http_header(rq->x, TRACE_HEADER);
-	bool is_bad = trace && trace_check(trace, e) < 0;
-	char own[3 + ID_RANDOM_CHARS + 1] = "rq_";
-
-	id_random(own + 3, ID_RANDOM_CHARS);
-	if (!trace_request_id(is_bad ? NULL : trace, own, rq->id, sizeof(rq->id)))
-		return err_set(e, ERR_INTERNAL, "no room for the id of a request");
-	return is_bad ? -1 : 0;
-}
-
-/* Said in every answer but a refused host's, which has no request of its own. */
-static void tell_ids(struct request *rq)
-{
-	const char *end = strchr(rq->id, TRACE_SEPARATOR);
-	char trace[REQUEST_ID_SIZE];
-
-	(void)!http_reply_header(rq->x, "X-Request-Id", rq->id);
-	if (rq->from_peer) /* the host that took the request says it */
-		return;
-	snprintf(trace, sizeof(trace), "%.*s", end ? (int)(end - rq->id) : REQUEST_ID_SIZE, rq->id);
-	(void)!http_reply_header(rq->x, TRACE_HEADER, trace);
-}
-
-/* At the door: a name for it, and may it come in by this one? */
-static int admit(struct request *rq, struct err *e)
-{
-	int named = name_request(rq, e);
-
-	if (rq->from_peer && routing_admit(rq, e) < 0)
-		return -1;
-	tell_ids(rq);
-	if (named < 0)
-		return -1;
-	return rq->from_peer ? 0 : refuse_pass(rq->x, e);
-}
-
-void request_begin(struct http_exchange *x)
-{
-	cleanup(buf_done) struct buf allow = buf_make(256);
-	struct request *rq = xcalloc(1, sizeof(*rq));
-	const char *accept = http_header(x, "Accept");
-	struct err e;
-
-	rq->reactor = http_exchange_server(x)->data;
-	rq->x = x;
-	rq->started_us = time_mono_us();
-	snprintf(rq->method, sizeof(rq->method), "%s", x->method);
-	rq->path = xstrdup(x->path);
-	rq->query = xstrdup(x->query);
-	rq->wants_events = accept && strstr(accept, "text/event-stream");
-	x->data = rq;
-	x->on_gone = on_gone;
-	x->on_drain = on_drain;
-	rq->from_peer = http_exchange_server(x) == &rq->reactor->peer_server;
-	if (admit(rq, &e) < 0)
-		return request_fail(rq, &e);
-	if (!rq->from_peer)
-		cors_begin(rq);
-	if (route_find(rq, &allow, &e) < 0)
-		return allow.len && !rq->from_peer && cors_asks(rq) ? cors_answer(rq, &allow)
-								    : request_fail(rq, &e);
-	if (rq->from_peer)
-		return allowed(rq);
-	authenticate(rq);
 }

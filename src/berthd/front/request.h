@@ -49,7 +49,7 @@ struct request {
 	bool collecting;         /* the body is on its way */
 	bool wants_events;       /* Accept: text/event-stream */
 	bool from_peer;          /* another host hands it on: it goes no further */
-	struct placing *placing; /* of a create in a cell: where it was tried */
+	struct placing *placing; /* of a create in a cell: where it was tried; one block */
 	uint64_t started_us;
 	struct job job;
 	struct buf reply;
@@ -59,8 +59,6 @@ struct request {
 	void (*on_drain)(struct request *rq);
 	void *data;
 };
-
-void request_begin(struct http_exchange *x);
 
 /* Each of these ends the request and frees it. */
 void request_reply(struct request *rq, int status, const struct buf *json);
@@ -77,7 +75,6 @@ must_check int request_after(const struct request *rq, uint64_t *ret, struct err
 
 /* {"code":…,"message":…,"remediation":…,"request_id":…} */
 void request_error_json(const struct request *rq, const struct err *e, struct buf *out);
-void request_error_text(const char *request_id, const struct err *e, struct buf *out);
 
 /* Server-sent events. */
 void request_stream(struct request *rq);

@@ -16,6 +16,7 @@
 #include "berthd/control/reconcile.h"
 #include "berthd/control/retention.h"
 #include "berthd/control/sandbox-cache.h"
+#include "berthd/control/takeover.h"
 #include "berthd/control/usage-sampler.h"
 #include "berthd/exec/recover.h"
 #include "berthd/exec/running-set.h"
@@ -23,6 +24,7 @@
 #include "berthd/front/incidents.h"
 #include "berthd/front/key-cache.h"
 #include "berthd/front/name-cache.h"
+#include "berthd/front/pipeline.h"
 #include "berthd/journal/journal-expire.h"
 #include "berthd/journal/tail.h"
 #include "berthd/netpolicy/policy-sync.h"
@@ -140,7 +142,7 @@ struct daemon {
 };
 
 static const struct reactor_hooks hooks = {
-	.request = request_begin,
+	.request = pipeline_begin,
 	.open = events_begin,
 	.wake = tails_run,
 	.stop = events_end,
@@ -272,6 +274,31 @@ static int watch_signals(struct berthd *b, struct err *e)
 	return r < 0 ? err_uv(e, r, "watch signals") : 0;
 }
 
+static bool owner_of(struct berthd *b, const char *sandbox, char owner[SANDBOX_OWNER_SIZE])
+{
+	struct place place;
+
+	if (!places_get(b->places, sandbox, &place))
+		return false;
+	memcpy(owner, place.owner, sizeof(place.owner));
+	return true;
+}
+
+static void on_lease_begun(struct berthd *b)
+{
+	reconcile_look(b->reconcile);
+}
+
+static void on_lease_held(struct berthd *b, uint64_t epoch)
+{
+	takeover_look(b->takeover, epoch);
+}
+
+static const struct host_lease_events lease_events = {
+	.begun = on_lease_begun,
+	.held = on_lease_held,
+};
+
 int berthd_open(struct berthd *b, struct err *e)
 {
 	if (check_settings(&b->settings, e) < 0 || prepare_database(b, e) < 0 ||
@@ -301,13 +328,16 @@ int berthd_open(struct berthd *b, struct err *e)
 		if (reactor_serve(&b->reactors[i], e) < 0)
 			return -1;
 	}
-	b->egress = egress_keeper_begin(&b->reactors[0]);
+	b->egress = egress_keeper_begin(&b->reactors[0], owner_of);
 	execs_resume(b);
 	b->trim = trim_begin(&b->reactors[0]);
 	b->retention = retention_begin(&b->reactors[0]);
 	b->incidents = incidents_begin(&b->reactors[0]);
-	if (leased(b) && host_keeper_begin(&b->reactors[0], &b->keeper, e) < 0)
-		return -1;
+	if (leased(b)) {
+		b->takeover = takeover_begin(&b->reactors[0], (unsigned)b->settings.timer_divisor);
+		if (host_keeper_begin(&b->reactors[0], &lease_events, &b->keeper, e) < 0)
+			return -1;
+	}
 	b->reconcile = reconcile_begin(&b->reactors[0]);
 	b->uses = uses_begin(&b->reactors[0]);
 	b->wrapper_alarm = wrapper_alarm_begin(&b->reactors[0]);
@@ -368,6 +398,7 @@ void berthd_close(struct berthd *b)
 	peers_end(b->peers);
 	for (size_t i = 0; i < b->reactor_count; i++)
 		reactor_close(&b->reactors[i]);
+	takeover_end(b->takeover);
 	journals_close(b->journals);
 	places_done(b->places);
 	meter_done(b->meter);

@@ -9,8 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "berthd/api/v1/security.h"
 #include "berthd/netpolicy/policy-encode.h"
+#include "berthd/netpolicy/refusals.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/log.h"
 #include "lib/packet.h"
@@ -66,7 +66,7 @@ struct egress_keeper {
 	bool listing, looking, saving;
 	uint64_t looked_ms, saved_ms;
 	char last[SANDBOX_ID_SIZE]; /* how far the look came */
-	struct security *security;
+	struct refusals *refusals;
 };
 
 static struct entry *find(struct egress_keeper *k, const char *sandbox)
@@ -317,7 +317,7 @@ static int take_packet(struct egress_keeper *k, struct bytes packet, struct err 
 	else if (kind == EGRESS_COUNTS)
 		take_counts(k, &any.counts);
 	else if (kind == EGRESS_EVENT)
-		security_take(k->security, &any.event);
+		refusals_take(k->refusals, &any.event);
 	else
 		return err_set(e, ERR_INVALID, "a record of kind %d is not awaited", (int)kind);
 	return 0;
@@ -615,8 +615,8 @@ static void on_tick(uv_timer_t *timer)
 	if (!reached(k))
 		dial(k);
 	expire(k, now);
-	security_flush(k->security);
-	security_forget(k->security, now);
+	refusals_flush(k->refusals);
+	refusals_forget(k->refusals, now);
 	if (!k->saving && now - k->saved_ms >= SAVE_MS)
 		save(k);
 	if (!reached(k))
@@ -632,7 +632,7 @@ static void on_tick(uv_timer_t *timer)
 		look(k);
 }
 
-struct egress_keeper *egress_keeper_begin(struct reactor *r)
+struct egress_keeper *egress_keeper_begin(struct reactor *r, refusals_owner_fn *owner_of)
 {
 	struct egress_keeper *k = xcalloc(1, sizeof(*k));
 
@@ -640,7 +640,7 @@ struct egress_keeper *egress_keeper_begin(struct reactor *r)
 	k->fd = -1;
 	packets_init(&k->out);
 	pthread_mutex_init(&k->lock, NULL);
-	k->security = security_new(r);
+	k->refusals = refusals_new(r, owner_of);
 	uv_timer_init(&r->loop, &k->tick);
 	k->tick.data = k;
 	uv_timer_start(&k->tick, on_tick, 0, TICK_MS);
@@ -651,5 +651,5 @@ void egress_keeper_end(struct egress_keeper *k)
 {
 	uv_close((uv_handle_t *)&k->tick, NULL);
 	lose(k, "berthd is ending");
-	security_free(k->security);
+	refusals_free(k->refusals);
 }

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "berthd/netpolicy/refusals.h"
 #include "berthd/runtime/reactor.h"
 #include "core/sandbox.h"
 #include "store/network.h"
@@ -26,7 +27,7 @@ struct egress_status {
 	bool reached; /* berth-egress answers */
 };
 
-struct egress_keeper *egress_keeper_begin(struct reactor *r);
+struct egress_keeper *egress_keeper_begin(struct reactor *r, refusals_owner_fn *owner_of);
 void egress_keeper_end(struct egress_keeper *k);
 
 /* A sandbox runs at this address; or it does no more. */

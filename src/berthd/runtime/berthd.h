@@ -69,6 +69,7 @@ struct berthd {
 	struct capacity *capacity;
 	struct changing *changing, *keys_at_work;
 	struct reconcile *reconcile;
+	struct takeover *takeover; /* NULL: leases are off */
 	struct uses *uses;
 	struct meter *meter;
 	struct retention_keeper *retention;

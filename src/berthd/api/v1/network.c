@@ -73,18 +73,6 @@ static int status_json(struct request *rq, const struct network_row *row, struct
 	return 0;
 }
 
-int network_row_get(struct store *s, const char *sandbox, struct network_row *row, struct err *e)
-{
-	if (store_network_get(s, sandbox, row, e) == 0)
-		return 0;
-	if (e->code != ERR_NOT_FOUND)
-		return -1;
-	row->version = 1;
-	return str_copy(row->policy, sizeof(row->policy), "{\"mode\":\"none\"}")
-		       ? 0
-		       : err_set(e, ERR_INTERNAL, "policy");
-}
-
 static int find(struct request *rq, struct store *s, struct sandbox *sb, struct err *e)
 {
 	if (sandbox_id_check(rq->param, e) < 0 ||
@@ -98,7 +86,7 @@ int network_get(struct request *rq, struct store *s, struct buf *reply, struct e
 	cleanup(free_ptr) struct network_row *row = xcalloc(1, sizeof(*row));
 	struct sandbox sb = { 0 };
 
-	if (find(rq, s, &sb, e) < 0 || network_row_get(s, sb.id, row, e) < 0)
+	if (find(rq, s, &sb, e) < 0 || store_network_row(s, sb.id, row, e) < 0)
 		return -1;
 	return status_json(rq, row, reply, e);
 }

@@ -14,7 +14,3 @@ void network_lock(struct request *rq);
  * allow.
  */
 must_check int network_check(const struct key *key, const char *text, size_t len, struct err *e);
-
-/* On a worker. Of one without a row: nothing is allowed, and that is version 1. */
-must_check int network_row_get(struct store *s, const char *sandbox, struct network_row *row,
-			       struct err *e);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "berthd/api/v1/create-body.h"
 #include "berthd/api/v1/create-replay.h"
 #include "berthd/control/capacity.h"
 #include "berthd/control/create-spec.h"
@@ -186,7 +187,7 @@ static void create_here(struct request *rq)
 	char random[ID_RANDOM_CHARS + 1];
 	struct err e;
 
-	if (intent_read(rq, c, &e) < 0 || idempotency_read(rq, &c->use, &e) < 0) {
+	if (create_body_read(rq, c, &e) < 0 || idempotency_read(rq, &c->use, &e) < 0) {
 		change_free(c);
 		return request_fail(rq, &e);
 	}
