@@ -222,7 +222,7 @@ int allocation_make(struct node *n, const struct node_create *spec, const uint32
 		slot_give_back(&n->slots, a->slot);
 		return err_wrap(e, "write down %s", name);
 	}
-	table_add(&n->all, a);
+	table_add(n->all, a);
 	*ret = take_ptr(a);
 	return 0;
 }
@@ -264,7 +264,7 @@ int allocation_load(struct node *n, const char *name, struct allocation **ret, s
 	    unpack(a, &text, e) < 0)
 		return err_wrap(e, "read the record of %s", name);
 	slot_keep(&n->slots, a->slot);
-	table_add(&n->all, a);
+	table_add(n->all, a);
 	*ret = take_ptr(a);
 	return 0;
 }
@@ -276,7 +276,7 @@ int allocation_drop(struct allocation *a, struct err *e)
 		return -1;
 	crash_point("node.record-removed");
 	slot_give_back(&a->node->slots, a->slot);
-	table_remove(&a->node->all, a);
+	table_remove(a->node->all, a);
 	allocation_free(a);
 	return 0;
 }

@@ -44,7 +44,7 @@ static void on_look_killed(uv_timer_t *timer);
 /* Held or frozen, there is a guard; at no other time. */
 static int post_guard(struct node *n, struct err *e)
 {
-	struct fence *f = &n->fence;
+	struct fence *f = n->fence;
 
 	if (f->state == FENCE_HELD)
 		return guard_set(&f->guard, &n->cgroups, f->until_ms, e);
@@ -60,7 +60,7 @@ static int move(struct node *n, enum fence_state to, uint64_t epoch, uint64_t un
 {
 	cleanup(buf_done) struct buf text = buf_make(RECORD_MAX);
 	struct saved s = { .state = to, .epoch = epoch, .until_ms = until_ms };
-	struct fence *f = &n->fence;
+	struct fence *f = n->fence;
 	char number[24];
 
 	record_encode(&text, saved_fields, &s);
@@ -90,9 +90,9 @@ static int load(struct node *n, struct err *e)
 	    s.state >= FENCE_STATE_COUNT)
 		return err_set(e, ERR_INVALID, "%s/" RECORD " cannot be read",
 			       n->settings.run_dir);
-	n->fence.state = (enum fence_state)s.state;
-	n->fence.epoch = s.epoch;
-	n->fence.until_ms = s.until_ms;
+	n->fence->state = (enum fence_state)s.state;
+	n->fence->epoch = s.epoch;
+	n->fence->until_ms = s.until_ms;
 	return 0;
 }
 
@@ -100,18 +100,18 @@ static int load(struct node *n, struct err *e)
 
 static void arm(struct node *n)
 {
-	uint64_t ms = n->fence.state == FENCE_HELD ? n->fence.until_ms : 0;
+	uint64_t ms = n->fence->state == FENCE_HELD ? n->fence->until_ms : 0;
 	struct itimerspec at = {
 		.it_value = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 },
 	};
 
-	(void)timerfd_settime(n->fence.alarm_fd, TFD_TIMER_ABSTIME, &at, NULL);
+	(void)timerfd_settime(n->fence->alarm_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
 /* A kernel that cannot hold them still leaves one way to keep the promise. */
 static void begin_freezing(struct node *n)
 {
-	struct fence *f = &n->fence;
+	struct fence *f = n->fence;
 	struct err e;
 
 	f->frozen_ms = 0;
@@ -127,7 +127,7 @@ static void begin_freezing(struct node *n)
 static void on_look_frozen(uv_timer_t *timer)
 {
 	struct node *n = timer->data;
-	struct fence *f = &n->fence;
+	struct fence *f = n->fence;
 	uint64_t now = time_boot_ms();
 
 	if (f->state != FENCE_FROZEN)
@@ -149,10 +149,10 @@ static void freeze_now(struct node *n)
 {
 	struct err e;
 
-	if (move(n, FENCE_FROZEN, n->fence.epoch, n->fence.until_ms, &e) < 0) {
+	if (move(n, FENCE_FROZEN, n->fence->epoch, n->fence->until_ms, &e) < 0) {
 		/* Unwritten, but no less true: the record's time has passed, too. */
 		log_event(LOG_ERROR, "fence", "why", e.msg, NULL);
-		n->fence.state = FENCE_FROZEN;
+		n->fence->state = FENCE_FROZEN;
 	}
 	begin_freezing(n);
 }
@@ -163,10 +163,10 @@ static void on_alarm(uv_poll_t *poll, int status, int events)
 	uint64_t times;
 
 	(void)status, (void)events;
-	(void)!read(n->fence.alarm_fd, &times, sizeof(times));
-	if (n->fence.state != FENCE_HELD)
+	(void)!read(n->fence->alarm_fd, &times, sizeof(times));
+	if (n->fence->state != FENCE_HELD)
 		return;
-	if (time_boot_ms() < n->fence.until_ms)
+	if (time_boot_ms() < n->fence->until_ms)
 		return arm(n);
 	freeze_now(n);
 }
@@ -177,10 +177,10 @@ static void answer(struct call *c)
 {
 	const struct node *n = c->node;
 	struct node_fence reply = {
-		.state = n->fence.state,
-		.epoch = n->fence.epoch,
-		.until_ms = n->fence.until_ms,
-		.frozen_ms = n->fence.frozen_ms,
+		.state = n->fence->state,
+		.epoch = n->fence->epoch,
+		.until_ms = n->fence->until_ms,
+		.frozen_ms = n->fence->frozen_ms,
 		.still = freeze_is_done(&n->cgroups),
 	};
 
@@ -194,8 +194,8 @@ static void answer_killers(struct node *n, const struct err *why)
 {
 	struct call *c;
 
-	while ((c = n->fence.killers)) {
-		n->fence.killers = c->next_waiter;
+	while ((c = n->fence->killers)) {
+		n->fence->killers = c->next_waiter;
 		if (why)
 			call_fail(c, why);
 		else
@@ -209,7 +209,7 @@ static bool end_tasks(struct node *n)
 	bool any = false;
 
 	for (size_t i = 0; i < ALLOCATION_BUCKETS; i++)
-		for (struct allocation *a = n->all.buckets[i]; a; a = a->next) {
+		for (struct allocation *a = n->all->buckets[i]; a; a = a->next) {
 			if (a->phase == PHASE_BUILT && !a->call)
 				a->phase = PHASE_ENDED; /* of that epoch: not to be started */
 			if (!a->task || a->phase == PHASE_DESTROYING)
@@ -223,7 +223,7 @@ static bool end_tasks(struct node *n)
 static void on_look_killed(uv_timer_t *timer)
 {
 	struct node *n = timer->data;
-	struct fence *f = &n->fence;
+	struct fence *f = n->fence;
 	struct err e;
 	bool tasks;
 
@@ -247,8 +247,8 @@ static void on_look_killed(uv_timer_t *timer)
 
 static void begin_killing(struct node *n)
 {
-	n->fence.give_up_ms = time_boot_ms() + KILL_LIMIT;
-	on_look_killed(&n->fence.look);
+	n->fence->give_up_ms = time_boot_ms() + KILL_LIMIT;
+	on_look_killed(&n->fence->look);
 }
 
 /* ---- what is told ---- */
@@ -256,18 +256,18 @@ static void begin_killing(struct node *n)
 /* Due until it was done: who fails half way is told again, and goes on there. */
 static int thaw(struct node *n, struct err *e)
 {
-	if (!n->fence.thaw_due)
+	if (!n->fence->thaw_due)
 		return 0;
 	if (thaw_all(&n->cgroups, e) < 0)
 		return err_wrap(e, "let the sandboxes go on");
-	n->fence.thaw_due = false;
+	n->fence->thaw_due = false;
 	crash_point("node.fence-thawed");
 	return 0;
 }
 
 static int hold(struct node *n, const struct node_lease *l, struct err *e)
 {
-	struct fence *f = &n->fence;
+	struct fence *f = n->fence;
 	bool same = f->epoch == l->epoch;
 
 	if (l->epoch == 0 || l->epoch < f->epoch)
@@ -293,12 +293,12 @@ static int hold(struct node *n, const struct node_lease *l, struct err *e)
 
 static int release(struct node *n, struct err *e)
 {
-	if (n->fence.state == FENCE_NONE)
+	if (n->fence->state == FENCE_NONE)
 		return thaw(n, e);
-	if (n->fence.state == FENCE_KILLING)
+	if (n->fence->state == FENCE_KILLING)
 		return err_set(e, ERR_CONFLICT, "what ran here was taken over: it must die first");
-	n->fence.thaw_due = true;
-	if (move(n, FENCE_NONE, n->fence.epoch, 0, e) < 0)
+	n->fence->thaw_due = true;
+	if (move(n, FENCE_NONE, n->fence->epoch, 0, e) < 0)
 		return -1;
 	arm(n);
 	return thaw(n, e);
@@ -318,16 +318,16 @@ void verb_lease(struct call *c)
 		r = hold(n, l, &e);
 		break;
 	case LEASE_FREEZE:
-		if (n->fence.state == FENCE_HELD && l->epoch == n->fence.epoch)
+		if (n->fence->state == FENCE_HELD && l->epoch == n->fence->epoch)
 			freeze_now(n);
 		break;
 	case LEASE_KILL:
-		if (n->fence.state != FENCE_KILLING)
-			r = move(n, FENCE_KILLING, n->fence.epoch, 0, &e);
+		if (n->fence->state != FENCE_KILLING)
+			r = move(n, FENCE_KILLING, n->fence->epoch, 0, &e);
 		if (r < 0)
 			break;
-		c->next_waiter = n->fence.killers;
-		n->fence.killers = c;
+		c->next_waiter = n->fence->killers;
+		n->fence->killers = c;
 		return begin_killing(n);
 	case LEASE_RELEASE:
 		r = release(n, &e);
@@ -343,10 +343,10 @@ void verb_lease(struct call *c)
 /* It lay in a queue while this host was taken over: what it means runs elsewhere. */
 static int check_epoch(const struct call *c, struct err *e)
 {
-	if (c->verb == NODE_CONNECT || c->ask.target.epoch == c->node->fence.epoch)
+	if (c->verb == NODE_CONNECT || c->ask.target.epoch == c->node->fence->epoch)
 		return 0;
 	err_set(e, ERR_BUSY, "decided under epoch %" PRIu64 " of this host, which has %" PRIu64,
-		c->ask.target.epoch, c->node->fence.epoch);
+		c->ask.target.epoch, c->node->fence->epoch);
 	return err_fix(e, "Try again: what was begun here goes on on another host.");
 }
 
@@ -356,11 +356,11 @@ int fence_check(const struct call *c, struct err *e)
 
 	if (c->verb != NODE_CREATE && c->verb != NODE_START && c->verb != NODE_CONNECT)
 		return 0;
-	if (n->fence.state == FENCE_NONE)
+	if (n->fence->state == FENCE_NONE)
 		return 0;
-	if (n->fence.state == FENCE_HELD && time_boot_ms() < n->fence.until_ms)
+	if (n->fence->state == FENCE_HELD && time_boot_ms() < n->fence->until_ms)
 		return check_epoch(c, e);
-	if (n->fence.state == FENCE_HELD || n->fence.state == FENCE_FROZEN) {
+	if (n->fence->state == FENCE_HELD || n->fence->state == FENCE_FROZEN) {
 		err_set(e, ERR_BUSY, "the sandboxes of this host are frozen: it could not "
 				     "renew its lease in time");
 		return err_fix(e, "They go on when the host reaches the database again; if another "
@@ -372,7 +372,7 @@ int fence_check(const struct call *c, struct err *e)
 
 static int watch(struct node *n, struct err *e)
 {
-	struct fence *f = &n->fence;
+	struct fence *f = n->fence;
 	int r;
 
 	f->alarm_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -391,7 +391,7 @@ static int watch(struct node *n, struct err *e)
 
 int fence_open(struct node *n, struct err *e)
 {
-	struct fence *f = &n->fence;
+	struct fence *f = n->fence;
 
 	if (load(n, e) < 0 || watch(n, e) < 0)
 		return -1;
@@ -408,14 +408,14 @@ int fence_open(struct node *n, struct err *e)
 
 void fence_close(struct node *n)
 {
-	if (!n->fence.opened)
+	if (!n->fence->opened)
 		return;
 	/* What goes on stays guarded. */
 	if (anything_runs(&n->cgroups) == PRESENCE_ABSENT)
-		guard_dismiss(&n->fence.guard);
-	guard_close(&n->fence.guard);
-	uv_poll_stop(&n->fence.alarm);
-	uv_close((uv_handle_t *)&n->fence.alarm, NULL);
-	uv_close((uv_handle_t *)&n->fence.look, NULL);
-	close_fd(&n->fence.alarm_fd);
+		guard_dismiss(&n->fence->guard);
+	guard_close(&n->fence->guard);
+	uv_poll_stop(&n->fence->alarm);
+	uv_close((uv_handle_t *)&n->fence->alarm, NULL);
+	uv_close((uv_handle_t *)&n->fence->look, NULL);
+	close_fd(&n->fence->alarm_fd);
 }

@@ -26,7 +26,7 @@ static void on_taker_closed(uv_handle_t *handle)
 
 static void taker_close(struct taker *t)
 {
-	struct taker **at = &t->node->handout.takers;
+	struct taker **at = &t->node->handout->takers;
 
 	while (*at && *at != t)
 		at = &(*at)->next;
@@ -66,7 +66,7 @@ static int hand_over(const struct router *r, int fd)
 static void on_knock(uv_poll_t *poll, int status, int events)
 {
 	struct node *n = poll->data;
-	int fd = door_accept(n->handout.door, n->handout.user);
+	int fd = door_accept(n->handout->door, n->handout->user);
 	struct taker *t;
 
 	(void)status, (void)events;
@@ -80,8 +80,8 @@ static void on_knock(uv_poll_t *poll, int status, int events)
 	t = xcalloc(1, sizeof(*t));
 	t->node = n;
 	t->fd = fd;
-	t->next = n->handout.takers;
-	n->handout.takers = t;
+	t->next = n->handout->takers;
+	n->handout->takers = t;
 	uv_poll_init(&n->loop, &t->poll, fd);
 	t->poll.data = t;
 	uv_poll_start(&t->poll, UV_READABLE, on_taker_event);
@@ -89,7 +89,7 @@ static void on_knock(uv_poll_t *poll, int status, int events)
 
 int handout_open(struct node *n, struct err *e)
 {
-	struct handout *h = &n->handout;
+	struct handout *h = n->handout;
 
 	if (door_open(n->settings.egress_socket, h->user, &h->door, e) < 0)
 		return -1;
@@ -101,7 +101,7 @@ int handout_open(struct node *n, struct err *e)
 
 void handout_close(struct node *n)
 {
-	struct handout *h = &n->handout;
+	struct handout *h = n->handout;
 
 	while (h->takers)
 		taker_close(h->takers);

@@ -6,7 +6,7 @@
 #include "lib/config.h"
 #include "lib/log.h"
 #include "lib/proc.h"
-#include "node/node.h"
+#include "node/daemon.h"
 
 static int usage(FILE *to)
 {
@@ -30,7 +30,7 @@ int main(int argc, char **argv)
 		{ 0 },
 	};
 	const char *config = "/etc/berth/node.conf";
-	struct node *n = xcalloc(1, sizeof(*n));
+	struct node *n = node_new();
 	struct err e = { 0 };
 	int opt;
 
@@ -51,6 +51,6 @@ int main(int argc, char **argv)
 		  cgroup_mode_name(n->cgroups.mode), "socket", n->settings.socket, NULL);
 	uv_run(&n->loop, UV_RUN_DEFAULT);
 	node_close(n);
-	free(n);
+	node_free(n);
 	return EXIT_SUCCESS;
 }

@@ -9,16 +9,12 @@
 
 #include "lib/config.h"
 #include "lib/log.h"
-#include "node/allocation.h"
 #include "node/cgroup.h"
-#include "node/fence.h"
-#include "node/handout.h"
 #include "node/pool.h"
 #include "node/program.h"
 #include "node/router.h"
 #include "node/slot.h"
 #include "node/step.h"
-#include "node/sync.h"
 
 struct node_settings {
 	char instance[20];
@@ -39,10 +35,13 @@ struct node_settings {
 	uint64_t disk_limit, engine_limit, hello_limit; /* milliseconds: step.h */
 	char log_level[LOG_WORD_SIZE], log_format[LOG_WORD_SIZE];
 };
-extern const struct setting node_settings_table[];
 
-struct link;
+struct allocations;
+struct fence;
+struct handout;
 struct image_job;
+struct link;
+struct sync;
 
 struct node {
 	uv_loop_t loop;
@@ -58,10 +57,10 @@ struct node {
 	struct router router;
 	uv_poll_t *router_end; /* berth-router's; NULL: it is not watched */
 	struct slots slots;
-	struct handout handout;
-	struct allocations all;
-	struct fence fence;
-	struct sync sync;
+	struct handout *handout;
+	struct allocations *all;
+	struct fence *fence;
+	struct sync *sync;
 	struct buf filter;     /* of system calls, as the bundle takes it */
 	struct program engine; /* of the runtime that seals itself */
 	unsigned image_tidies; /* that failed, one after the other */
@@ -75,9 +74,3 @@ struct node {
 	struct call *followers;   /* of what ends by itself */
 	struct listing *listings; /* inventories on their way */
 };
-
-must_check int node_open(struct node *n, struct err *e);
-void node_close(struct node *n);
-
-/* Find what an earlier berth-node left running, and watch it again. */
-must_check int node_adopt(struct node *n, struct err *e);

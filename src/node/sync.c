@@ -73,7 +73,7 @@ static void begin_next(struct sync *s)
 
 void verb_sync(struct call *c)
 {
-	struct sync *s = &c->node->sync;
+	struct sync *s = c->node->sync;
 
 	c->next_waiter = s->asked;
 	s->asked = c;
@@ -82,13 +82,13 @@ void verb_sync(struct call *c)
 
 void sync_open(struct node *n)
 {
-	n->sync.node = n;
-	uv_timer_init(&n->loop, &n->sync.pause);
-	n->sync.pause.data = &n->sync;
+	n->sync->node = n;
+	uv_timer_init(&n->loop, &n->sync->pause);
+	n->sync->pause.data = n->sync;
 }
 
 void sync_close(struct node *n)
 {
-	if (n->sync.node)
-		uv_close((uv_handle_t *)&n->sync.pause, NULL);
+	if (n->sync->node)
+		uv_close((uv_handle_t *)&n->sync->pause, NULL);
 }

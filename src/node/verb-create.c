@@ -215,7 +215,7 @@ static bool is_half_made(const struct allocation *a, bool keep_disk)
 static struct allocation *create(struct call *c, struct err *e)
 {
 	struct node *n = c->node;
-	struct allocation *a = allocation_find(&n->all, c->ask.create.sandbox);
+	struct allocation *a = allocation_find(n->all, c->ask.create.sandbox);
 
 	if (a && a->spec.generation != c->ask.create.generation) {
 		err_set(e, ERR_CONFLICT, "another generation of %s is here", a->spec.sandbox);
@@ -273,7 +273,7 @@ static int reuse_disk(struct allocation *a, struct err *e)
 void verb_create(struct call *c)
 {
 	struct err e = { 0 };
-	struct allocation *a = allocation_find(&c->node->all, c->ask.create.sandbox);
+	struct allocation *a = allocation_find(c->node->all, c->ask.create.sandbox);
 	struct task_work work = { .run = make_disk, .on_done = on_disk_made };
 
 	if (a && a->spec.generation < c->ask.create.generation)
@@ -502,7 +502,7 @@ void verb_start(struct call *c)
 	struct allocation *a;
 	struct err e;
 
-	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0 ||
+	if (allocation_target(c->node->all, &c->ask.target, &a, &e) < 0 ||
 	    allocation_claim(a, c, &e) < 0)
 		return call_fail(c, &e);
 	if (a->phase == PHASE_RUNNING)

@@ -228,8 +228,8 @@ static int find_or_record(struct call *c, struct allocation **ret, struct err *e
 	enum presence link;
 	uint32_t slot;
 
-	if (allocation_find(&c->node->all, t->sandbox))
-		return allocation_target(&c->node->all, t, ret, e);
+	if (allocation_find(c->node->all, t->sandbox))
+		return allocation_target(c->node->all, t, ret, e);
 	memcpy(spec.sandbox, t->sandbox, sizeof(spec.sandbox));
 	if (allocation_name(t->sandbox, t->generation, name, e) < 0)
 		return -1;
@@ -298,7 +298,7 @@ void verb_stop(struct call *c)
 	struct err e;
 	bool ask;
 
-	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0 ||
+	if (allocation_target(c->node->all, &c->ask.target, &a, &e) < 0 ||
 	    check_life(a, &c->ask.stop, &e) < 0 || allocation_claim(a, c, &e) < 0)
 		return call_fail(c, &e);
 	ask = a->runtime->pid_is_init && a->pidfd >= 0;

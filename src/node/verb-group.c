@@ -116,7 +116,7 @@ void verb_group(struct call *c)
 		return call_fail(c, &e);
 	}
 	if ((ops[ask->op].named && group_name_check(ask->name, &e) < 0) ||
-	    allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0)
+	    allocation_target(c->node->all, &c->ask.target, &a, &e) < 0)
 		return call_fail(c, &e);
 	if (!a->runtime->shows_guest) {
 		err_set(&e, ERR_UNSUPPORTED, "with %s the host does not see a guest's processes",

@@ -64,7 +64,7 @@ void verb_limit(struct call *c)
 	struct allocation *a;
 	struct err e;
 
-	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0 ||
+	if (allocation_target(c->node->all, &c->ask.target, &a, &e) < 0 ||
 	    allocation_claim(a, c, &e) < 0)
 		return call_fail(c, &e);
 	if (a->phase != PHASE_RUNNING)

@@ -16,6 +16,7 @@
 #include "lib/file.h"
 #include "lib/str.h"
 #include "lib/time.h"
+#include "node/fence.h"
 #include "node/guest.h"
 #include "node/live.h"
 #include "node/meter.h"
@@ -74,7 +75,7 @@ static enum presence sum_up(const struct node_observation *o)
 void allocation_observe(struct node *n, const char *sandbox, uint64_t generation,
 			struct node_observation *ret)
 {
-	const struct allocation *a = allocation_find(&n->all, sandbox);
+	const struct allocation *a = allocation_find(n->all, sandbox);
 	struct node_observation o = { .generation = generation, .observed_ms = time_wall_ms() };
 	enum presence cgroup, process;
 	char name[ALLOCATION_NAME_SIZE];
@@ -158,7 +159,7 @@ static void verb_connect(struct call *c)
 	struct node_usage u;
 	struct err e;
 
-	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0)
+	if (allocation_target(c->node->all, &c->ask.target, &a, &e) < 0)
 		return call_fail(c, &e);
 	if (a->phase != PHASE_RUNNING) {
 		err_set(&e, ERR_CONFLICT, "%s is not running: %s", a->spec.sandbox,
@@ -250,7 +251,7 @@ static uint32_t most_open_files(void)
 static void verb_capacity(struct call *c)
 {
 	const struct node *n = c->node;
-	struct node_capacity r = { .version = NODE_VERSION, .sandboxes = n->all.count };
+	struct node_capacity r = { .version = NODE_VERSION, .sandboxes = n->all->count };
 	struct sysinfo si;
 
 	if (sysinfo(&si) == 0)
@@ -272,7 +273,7 @@ static void verb_usage(struct call *c)
 	struct node_usage u;
 	struct err e;
 
-	if (allocation_target(&c->node->all, &c->ask.target, &a, &e) < 0)
+	if (allocation_target(c->node->all, &c->ask.target, &a, &e) < 0)
 		return call_fail(c, &e);
 	meter_read(a, &u);
 	call_reply(c, &u, -1);

@@ -52,7 +52,7 @@ GUARDS = {
         "	if (allocation_find(&c->node->all, t->sandbox) || true)\n		return allocation_target"),
     "partial-is-cleaned": (
         "what an unpacking left is removed at the next start",
-        ["image-import:node.image-unpacked"], "src/node/node.c",
+        ["image-import:node.image-unpacked"], "src/node/daemon.c",
         "image_clean(n, e) < 0 || ", ""),
     "half-published-is-cleaned": (
         "what a killed child left of an image is removed at once",

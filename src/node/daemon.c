@@ -1,4 +1,4 @@
-#include "node/node.h"
+#include "node/daemon.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,11 +19,15 @@
 #include "lib/loop.h"
 #include "lib/str.h"
 #include "lib/user.h"
+#include "node/allocation.h"
+#include "node/fence.h"
+#include "node/handout.h"
 #include "node/image.h"
 #include "node/link.h"
 #include "node/live.h"
 #include "node/process.h"
 #include "node/seccomp.h"
+#include "node/sync.h"
 #include "node/userns.h"
 #include "node/verbs.h"
 
@@ -75,6 +79,30 @@ const struct setting node_settings_table[] = {
 };
 /* clang-format on */
 
+struct daemon {
+	struct node node; /* the first: node_free() */
+	struct handout handout;
+	struct allocations all;
+	struct fence fence;
+	struct sync sync;
+};
+
+struct node *node_new(void)
+{
+	struct daemon *d = xcalloc(1, sizeof(*d));
+
+	d->node.handout = &d->handout;
+	d->node.all = &d->all;
+	d->node.fence = &d->fence;
+	d->node.sync = &d->sync;
+	return &d->node;
+}
+
+void node_free(struct node *n)
+{
+	free(n);
+}
+
 static int check_settings(struct node *n, struct err *e)
 {
 	struct node_settings *s = &n->settings;
@@ -96,7 +124,7 @@ static int check_settings(struct node *n, struct err *e)
 		return -1;
 	if (user_find(s->socket_user, "berthd", &n->peer_uid, e) < 0)
 		return -1;
-	return user_find(s->egress_user, "berth-egress", &n->handout.user, e);
+	return user_find(s->egress_user, "berth-egress", &n->handout->user, e);
 }
 
 /* One berth-node per run directory: a second one would fight over the same sandboxes. */
@@ -235,16 +263,16 @@ int node_open(struct node *n, struct err *e)
 	int r;
 
 	n->lock_fd = n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = n->engine.fd = -1;
-	n->handout.door = -1;
+	n->handout->door = -1;
 	router_init(&n->router);
-	n->fence.alarm_fd = n->fence.guard.fd = n->fence.guard.home = -1;
+	n->fence->alarm_fd = n->fence->guard.fd = n->fence->guard.home = -1;
 	n->filter = buf_make(SECCOMP_TEXT_MAX);
 	r = uv_loop_init(&n->loop);
 	if (r < 0)
 		return err_uv(e, r, "loop");
 	snprintf(mountpoint, sizeof(mountpoint), "%s/pool", n->settings.run_dir);
 	if (check_settings(n, e) < 0 || seccomp_compile(&n->filter, e) < 0 ||
-	    open_run_dir(n, e) < 0 || guard_open(&n->fence.guard, n->run_fd, e) < 0 ||
+	    open_run_dir(n, e) < 0 || guard_open(&n->fence->guard, n->run_fd, e) < 0 ||
 	    open_network(n, e) < 0 ||
 	    enter_mount_namespace(e) < 0 || keep_init(n, e) < 0 ||
 	    cgroup_open(&n->cgroups, n->settings.instance, e) < 0 ||
@@ -303,10 +331,10 @@ int node_adopt(struct node *n, struct err *e)
 static void free_allocations(struct node *n)
 {
 	for (size_t i = 0; i < ALLOCATION_BUCKETS; i++)
-		while (n->all.buckets[i]) {
-			struct allocation *a = n->all.buckets[i];
+		while (n->all->buckets[i]) {
+			struct allocation *a = n->all->buckets[i];
 
-			n->all.buckets[i] = a->next;
+			n->all->buckets[i] = a->next;
 			process_unwatch(a);
 			allocation_free(a);
 		}
@@ -314,7 +342,7 @@ static void free_allocations(struct node *n)
 
 void node_close(struct node *n)
 {
-	bool idle = n->all.count == 0;
+	bool idle = n->all->count == 0;
 
 	image_jobs_end(n);
 	link_close_all(n);
