@@ -305,7 +305,7 @@ static int run_bombs(struct attack *a, const struct strv *bombs, struct err *e)
 	return n;
 }
 
-/* ---- what somebody who was killed has left ---- */
+/* ---- what an attack that was killed has left ---- */
 
 static int delete_page(void *arg, const struct client_reply *page, struct err *e)
 {

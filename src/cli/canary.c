@@ -234,7 +234,10 @@ void canary_close(struct canary *c)
 	strv_done(&c->addresses);
 }
 
-/* One of ours, and nobody has it: then its id. Everybody may make such a name, but not as us. */
+/*
+ * True for a canary that our user made and no process holds any more, with its id in `ret`.
+ * Other users may make such a name, but then it is theirs.
+ */
 static bool is_dead(int place, const char *name, struct canary *ret)
 {
 	cleanup(close_fd) int fd = -1;

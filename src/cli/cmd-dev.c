@@ -171,7 +171,7 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 		return -1;
 	}
 	if (!o.quiet)
-		(void)!greet(&dev, &ignored); /* nobody may be reading */
+		(void)!greet(&dev, &ignored); /* stdout may have no reader */
 	while (!dev.stops)
 		dev_turn(&dev, IDLE_MS);
 	if (!o.quiet)

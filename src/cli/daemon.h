@@ -3,8 +3,8 @@
  * again when it dies, stopped with certainty.
  *
  * Its pid is in a file from before its first instruction, so a supervisor that
- * was killed finds it again. A pid in a file is only a hint: nobody is signalled
- * before the process was seen to be that program, working on our directory.
+ * was killed finds it again. A pid in a file is only a hint: a process is signalled
+ * only after it was seen to be that program, working on our directory.
  */
 #pragma once
 
@@ -16,14 +16,14 @@
 
 #define DAEMON_ARGS_MAX 16
 
-/* Who a program runs as. */
+/* The user a program runs as. */
 struct account {
 	char name[64];
 	uid_t uid;
 	gid_t gid;
 };
 
-/* The unprivileged account of the house: berth if there is one, else nobody. */
+/* The unprivileged account of the house: berth if there is one, else the user `nobody`. */
 must_check int account_find(struct account *ret, struct err *e);
 
 /* The account of berth-egress: berth-egress if there is one, else a number without a name. */

@@ -59,7 +59,7 @@ static void reap(struct dev *dev)
 			return;
 		d = daemon_by_pid(dev, info.si_pid);
 		if (!d)
-			(void)waitpid(info.si_pid, NULL, 0); /* somebody's orphan */
+			(void)waitpid(info.si_pid, NULL, 0); /* an orphan */
 		else if (proc_ended(&d->proc, &status))
 			daemon_ended(d, status, time_mono_ms());
 	}

@@ -113,7 +113,7 @@ static bool has_children(void)
 	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-/* Our own descendants that nobody else waits for. */
+/* Our own descendants that no other process waits for. */
 static void kill_strays(void)
 {
 	cleanup(buf_done) struct buf text = buf_make(CHILDREN_MAX);

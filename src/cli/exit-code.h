@@ -8,7 +8,7 @@ enum exit_code {
 	EXIT_BERTH = 125,      /* berth itself failed: nothing is known of the command */
 	EXIT_CANNOT_RUN = 126, /* there, but no program, as in every shell */
 	EXIT_NO_COMMAND = 127,
-	EXIT_KILLED = 137, /* out of memory, or somebody killed it */
+	EXIT_KILLED = 137, /* out of memory, or killed on request */
 	EXIT_SIGNAL = 128, /* plus the signal's number */
 };
 

@@ -5,7 +5,7 @@
 #include "lib/json.h"
 
 enum verdict {
-	VERDICT_UNKNOWN, /* no answer: nobody knows, so it counts as through */
+	VERDICT_UNKNOWN, /* the probe gave no answer, so it counts as through */
 	VERDICT_HELD,
 	VERDICT_OWN, /* it works, within gVisor's own kernel */
 	VERDICT_THROUGH,

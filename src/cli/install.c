@@ -35,7 +35,7 @@ static int run_to(const char *const *argv, const struct account *as, int out, st
 	int status;
 
 	spec.cwd = "/";
-	spec.err = out < 0 ? -1 : STDERR_FILENO; /* nobody listens to either, or to both */
+	spec.err = out < 0 ? -1 : STDERR_FILENO; /* both are read, or neither */
 	spec.prepare = as ? become : NULL;
 	spec.arg = (void *)as; /* only read */
 	if (proc_start(&spec, &p, e) < 0)
@@ -128,7 +128,7 @@ static bool conf_done(struct install *i)
 	       access(INSTALL_CONF "/node.conf", F_OK) == 0;
 }
 
-/* A file that somebody has edited is never written again. */
+/* A file that is there may have been edited: it is never written again. */
 static int write_new(const char *name, const struct buf *text, struct err *e)
 {
 	cleanup(close_fd) int fd = -1;

@@ -25,7 +25,7 @@ static int parse_cpus(const char *s, uint64_t *ret, struct err *e)
 	return 0;
 }
 
-/* 0 in a record means "not given", so nobody may give it. */
+/* 0 in a record means "not given", so a user may not give it. */
 static int store_number(const struct option_row *row, uint64_t *place, const char *value,
 			struct err *e)
 {

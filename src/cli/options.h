@@ -51,8 +51,8 @@ struct option_line {
 
 /*
  * Take the options out of the line; what is left goes to `args`. After `own` arguments the rest
- * is somebody else's and is left alone, dashes and all; 0: all are ours. A lone `--` does the
- * same at once.
+ * is for another program and is left alone, dashes and all; 0: all are ours. A lone `--` does
+ * the same at once.
  */
 must_check int options_parse(const struct option_line *line, const struct option_set *sets,
 			     size_t count, struct strv *args, struct err *e);

@@ -144,7 +144,7 @@ int sandbox_delete(const struct context *c, const char *id, struct client_reply 
 	cleanup(client_reply_done) struct client_reply reply = { 0 };
 	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
 
-	/* One that was deleted before has a receipt, not a 404: that is one nobody knows. */
+	/* One that was deleted before has a receipt; 404 is for an id the server does not know. */
 	buf_adds(&path, "/v1/sandboxes/");
 	fetch_escape(&path, id);
 	if (client_call(c, "DELETE", buf_str(&path), NULL, &reply, e) < 0)

@@ -1,14 +1,14 @@
 /*
  * The one next deadline of a sandbox at rest, derived from its record: it was
- * not used for so long that it should sleep, was busy for so long that nobody
+ * not used for so long that it should sleep, was busy for so long that no client
  * can be waiting for it, or its lifetime is over. States that wait for
  * something have a deadline of their own: core/lifecycle.h.
  *
- * Who is busy is written down as used all the time: one whose last use is old
- * is busy no more, whoever knew of its end has died.
+ * A busy sandbox is written down as used all the time: one whose last use is old
+ * is busy no more, and the process that knew of its end has died.
  *
- * A sandbox used meanwhile has a later alarm than the one stored: who is woken
- * by one asks again, and only what is due then is done.
+ * A sandbox used meanwhile has a later alarm than the one stored: the caller that
+ * is woken by an alarm asks again, and only what is due then is done.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
  * Every time a decision waits for, in one place, and the moment it is made at.
  *
- * Nothing in core/ has a clock: who asks for a decision brings the moment. One
+ * Nothing in core/ has a clock: the caller of a decision brings the moment. One
  * divisor shortens all times alike, so that a test sees a day in a second.
  */
 #pragma once
@@ -36,7 +36,7 @@ enum constant {
 	CONSTANT_HOST_LEASE,
 	CONSTANT_HOST_RENEW,
 	CONSTANT_HOST_FREEZE_BEFORE, /* a host freezes itself so long before its lease ends */
-	CONSTANT_HOST_MARGIN,        /* nobody takes over sooner after its end */
+	CONSTANT_HOST_MARGIN,        /* no host takes over sooner after its end */
 	CONSTANT_TERMINAL,           /* a terminal that names no limit */
 	CONSTANT_RETENTION,
 	CONSTANT_COUNT

@@ -33,7 +33,7 @@ struct git_checkout {
  */
 must_check int git_checkout_check(struct git_checkout *c, struct err *e);
 
-/* "https://host:1": what the credentials are for, and nobody else. */
+/* "https://host:1": the one server the credentials are for. */
 void git_origin(const struct git_checkout *c, char out[GIT_URL_SIZE]);
 
 /* The error that an exit code and these last words mean. Always -1. */

@@ -34,7 +34,7 @@ static const char *const action_names[HOST_LEASE_ACTION_COUNT] = {
 
 /* What a step does to the record; deadlines follow from it. */
 enum rule {
-	RULE_REFUSE, /* the cell nobody wrote */
+	RULE_REFUSE, /* a cell the table leaves out */
 	RULE_KEEP,
 	RULE_LEASE, /* a new end; LIVE means draining if it was */
 	RULE_DRAIN,

@@ -1,8 +1,8 @@
 /*
- * What somebody tried and was refused, that an operator wants to know of: a key that is none, a
- * pass that was forged, a path that leads out.
+ * Refused requests that an operator wants to know of: a key that is none, a pass that was forged,
+ * a path that leads out.
  *
- * They are counted per kind, source and sandbox in a window, so that a stranger who tries a
+ * They are counted per kind, source and sandbox in a window, so that a client that tries a
  * million times fills one row and not a table; and there is a most of sources, beyond which a
  * kind is counted as one. Nothing here has a clock or a lock.
  */

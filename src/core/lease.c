@@ -65,7 +65,7 @@ static const char *const reason_names[LEASE_REASON_COUNT] = {
 
 /* What a step does to the record. */
 enum rule {
-	RULE_REFUSE, /* the cell nobody wrote */
+	RULE_REFUSE, /* a cell the table leaves out */
 	RULE_KEEP,
 	RULE_ALLOCATE,
 	RULE_STARTUP, /* the deadline of a start; keep_warm_ms is kept until it is verified */

@@ -11,7 +11,7 @@
 
 #include "core/stop.h"
 
-/* Zero denies: a record nobody filled in is quarantined. */
+/* Zero denies: a record that was not filled in is quarantined. */
 enum lease_state {
 	LEASE_QUARANTINED,
 	LEASE_NONE,     /* no wrapper exists: verified, or never was */

@@ -36,7 +36,7 @@ static const char *const action_names[SANDBOX_ACTION_COUNT] = {
 	[ACT_REPORT] = "report",
 };
 
-/* Whoever waits has a deadline; the other states wait for nobody. */
+/* A state that waits for something has a deadline; the other states wait for nothing. */
 static const enum constant deadlines[SANDBOX_STATE_COUNT] = {
 	[SANDBOX_CREATING] = CONSTANT_ORPHAN,
 	[SANDBOX_READY] = CONSTANT_COUNT,
@@ -67,14 +67,14 @@ static const struct step steps[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
 		[EV_BROKEN]	= GO(READY,	NONE),		/* late: another one is up */
 		[EV_SEEN]	= GO(READY,	NONE),
 		[EV_ABSENT]	= GO(FAILED,	REPORT),	/* it died; its files are kept */
-		[EV_REMOVED]	= GO(FAILED,	REPORT),	/* somebody else removed it */
+		[EV_REMOVED]	= GO(FAILED,	REPORT),	/* we did not remove it */
 		[EV_TIMEOUT]	= GO(READY,	NONE),		/* late: of the state before */
 		[EV_USE]	= GO(READY,	NONE),
 		[EV_SLEEP]	= GO(FALLING_ASLEEP, SLEEP),
 		[EV_WAKE]	= GO(READY,	NONE),
 		[EV_DELETE]	= GO(DELETING,	DESTROY),
 	},
-	/* Who wants to use it waits until it sleeps, and wakes it then. */
+	/* A request that wants to use it waits until it sleeps, and wakes it then. */
 	[SANDBOX_FALLING_ASLEEP] = {
 		[EV_UP]		= GO(FALLING_ASLEEP, SLEEP),	/* late: it was started before */
 		[EV_BROKEN]	= GO(FALLING_ASLEEP, SLEEP),
@@ -86,7 +86,7 @@ static const struct step steps[SANDBOX_STATE_COUNT][SANDBOX_EVENT_COUNT] = {
 		[EV_DELETE]	= GO(DELETING,	DESTROY),
 	},
 	[SANDBOX_ASLEEP] = {
-		[EV_UP]		= GO(FALLING_ASLEEP, SLEEP),	/* late: nobody wants it now */
+		[EV_UP]		= GO(FALLING_ASLEEP, SLEEP),	/* late: no request wants it now */
 		[EV_BROKEN]	= GO(ASLEEP,	NONE),
 		[EV_SEEN]	= GO(FALLING_ASLEEP, SLEEP),	/* asleep means no processes */
 		[EV_ABSENT]	= GO(ASLEEP,	NONE),

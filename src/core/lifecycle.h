@@ -1,7 +1,7 @@
 /*
  * The life of a sandbox, as a table.
  *
- * This file decides, it does not act: no sockets, no SQL, no clock. Whoever
+ * This file decides, it does not act: no sockets, no SQL, no clock. A caller that
  * sees an event (a request, an observation, a deadline) asks lifecycle_step()
  * what it means, stores the new state with its deadline, and then carries out
  * the action. The store comes first, so that after a crash the action is
@@ -9,7 +9,7 @@
  *
  * A request (use, delete) may be refused. A fact may not: it can come late, in
  * any state, and the table says what to do about it. "Unknown" is no event:
- * who could not look has seen nothing.
+ * a caller that could not look has seen nothing.
  */
 #pragma once
 

@@ -4,7 +4,7 @@
  * Nothing that is not named is allowed. A name is allowed as it stands or below
  * a wildcard; an address only where a rule names that very address. Mode `open`
  * allows every name and every public address instead, and has no rules. Decisions
- * only: whoever sees a name, a connection or a request asks here.
+ * only: code that sees a name, a connection or a request asks here.
  */
 #pragma once
 
@@ -86,6 +86,6 @@ bool network_allows_request(const struct network *n, const char *name, uint16_t 
 bool network_has_method(const char *methods, const char *method);
 bool network_has_path(const char *paths, const char *path);
 
-/* True for what is nobody's public address: loopback, private, link-local, metadata, ... */
+/* True for an address that is not public: loopback, private, link-local, metadata, ... */
 bool network_address_is_inner(uint32_t address); /* host order */
 must_check bool network_address_read(const char *text, uint32_t *ret);

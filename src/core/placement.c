@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-#define RETRY_MOST_S 300 /* somebody may delete something at any time */
+#define RETRY_MOST_S 300 /* a client may delete a sandbox at any time */
 
 static const char *const names[RESOURCE_COUNT] = {
 	[RESOURCE_MEMORY_MB] = "memory_mb",

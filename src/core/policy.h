@@ -26,7 +26,7 @@ enum policy_scope {
 /* Zero is open in a row, and never in a choice. */
 enum policy_isolation {
 	POLICY_ISOLATION_OPEN,
-	POLICY_PER_SESSION, /* what nobody decided: the stricter one */
+	POLICY_PER_SESSION, /* where no row decides: the stricter one */
 	POLICY_SHARED,
 	POLICY_ISOLATION_COUNT
 };
@@ -40,7 +40,7 @@ struct policy {
 	char runtime[POLICY_WORD_SIZE]; /* empty: open */
 };
 
-/* Who asks; NULL or empty is not there. */
+/* The caller; what is NULL or empty it does not have. */
 struct policy_caller {
 	const char *org;
 	const char *user;

@@ -5,10 +5,10 @@
 
 /* In order of power: a key may do what asks for its own role or a lesser one. */
 enum role {
-	ROLE_UNSET, /* nobody decided: as a need it is met by no one, as a grant it gives nothing */
+	ROLE_UNSET, /* not decided: as a need it is met by no role, as a grant it gives nothing */
 	ROLE_ANYONE,
 	ROLE_USER,  /* its owner's things */
-	ROLE_ADMIN, /* everybody's things, keys and images */
+	ROLE_ADMIN, /* things of all owners, keys and images */
 	ROLE_COUNT
 };
 

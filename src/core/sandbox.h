@@ -1,4 +1,4 @@
-/* A sandbox as everybody sees it, what a user may ask of one, and its id. */
+/* A sandbox as all parts of Berth see it, what a user may ask of one, and its id. */
 #pragma once
 
 #include "core/identity.h"
@@ -72,7 +72,7 @@ struct sandbox_spec {
 	/* What follows from its identity; see berthd/control/create-spec.h. */
 	char identity_key[IDENTITY_LEGACY_SIZE];
 	enum policy_isolation isolation;
-	char cap_subject[SANDBOX_CAP_SIZE]; /* whose cap it counts for; empty: nobody's */
+	char cap_subject[SANDBOX_CAP_SIZE]; /* whose cap it counts for; empty: no cap */
 	int64_t cap;
 };
 

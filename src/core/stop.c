@@ -36,7 +36,7 @@ static const char *const action_names[STOP_ACTION_COUNT] = {
 
 /* What a step does to the times of the record. */
 enum rule {
-	RULE_REFUSE, /* the cell nobody wrote */
+	RULE_REFUSE, /* a cell the table leaves out */
 	RULE_KEEP,   /* the record stays as it is */
 	RULE_START,  /* a new ladder, due now */
 	RULE_ONCE,   /* one more attempt, due now, and it is the last one again */

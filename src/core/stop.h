@@ -9,14 +9,14 @@
  *
  * Every attempt has an id its caller draws at random (not 0). An answer counts
  * only while its attempt is the one in flight. A daemon that finds attempts of
- * its dead predecessor answers them with "unknown": who could tell is gone.
+ * its dead predecessor answers them with "unknown": the process that could tell is gone.
  */
 #pragma once
 
 #include "core/constants.h"
 #include "lib/err.h"
 
-/* The zero value denies: a record nobody filled in is quarantined, and due for a look. */
+/* The zero value denies: a record that was not filled in is quarantined, and due for a look. */
 enum stop_state {
 	STOP_QUARANTINED, /* attempts used up, or the record unreadable: only looks */
 	STOP_NONE,        /* nothing to stop */
@@ -45,8 +45,8 @@ enum stop_action {
 	STOP_ACT_TRY,     /* an attempt is due now: begin it */
 	STOP_ACT_END,     /* TERM, look, KILL, look; answer under the attempt's id */
 	STOP_ACT_OBSERVE, /* only look; answer under the attempt's id */
-	STOP_ACT_ALERT,   /* quarantined: somebody should know */
-	STOP_ACT_DONE,    /* gone: go on with whoever waited for it */
+	STOP_ACT_ALERT,   /* quarantined: an operator should know */
+	STOP_ACT_DONE,    /* gone: go on with the calls that waited for it */
 	STOP_ACTION_COUNT
 };
 
@@ -95,5 +95,5 @@ const char *stop_state_name(enum stop_state s);
 const char *stop_event_name(enum stop_event ev);
 const char *stop_action_name(enum stop_action a);
 
-/* STOP_QUARANTINED for a word that is none: who cannot read must not conclude "none". */
+/* STOP_QUARANTINED for a word that is none: a failed read must not mean "none". */
 enum stop_state stop_state_by_name(const char *name);

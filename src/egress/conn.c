@@ -383,7 +383,7 @@ static bool looks_like_http(const char *data, size_t len)
 	return i == len || (i > 0 && data[i] == ' ');
 }
 
-/* Somebody has to see the requests: a rule, a limit, or a secret that goes there. */
+/* A rule, a limit, or a secret that goes there needs the requests to be seen. */
 static bool must_see_requests(const struct conn *c)
 {
 	size_t i = 0;
@@ -443,7 +443,7 @@ static void take_hello(struct conn *c)
 	conn_dial(c);
 }
 
-/* Neither TLS nor HTTP: where nobody must look into it, a rule's port is enough. */
+/* Neither TLS nor HTTP: where we need not look into it, a rule's port is enough. */
 static void take_other(struct conn *c)
 {
 	if (!may_be_raw(c))
@@ -458,7 +458,7 @@ static void take_web(struct conn *c)
 	size_t i = 0;
 
 	c->kind = CONN_WEB;
-	if (box_secret(c->box, c->name, &i)) /* anybody on the way could read it */
+	if (box_secret(c->box, c->name, &i)) /* any machine on the way could read it */
 		return conn_refuse(c, "plain_http", c->name, "a secret goes only through TLS");
 	c->web = web_new(c);
 	c->first = buf_make(HELLO_MAX);

@@ -20,7 +20,7 @@
 #define TELL_MS        200
 #define QUEUE_MAX      (8UL * 1024 * 1024)
 
-/* Of one box: its last thousand are kept, and nobody shall be able to wash them away. */
+/* Of one box: its last thousand are kept, and the box must not be able to wash them away. */
 #define TELLINGS_BURST 100
 #define TELLINGS_RATE  4 /* a second */
 
@@ -125,7 +125,7 @@ static uint64_t more(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* The box of this policy, at its address; whoever was there before has left. */
+/* The box of this policy, at its address; a box that was there before has left. */
 static struct box *box_for(struct egress *g, const struct egress_policy *p)
 {
 	struct box *b = boxes_find(&g->boxes, p->sandbox), *other;
@@ -316,7 +316,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
 		flush(c);
 }
 
-/* ---- events and counts, to everybody who listens ---- */
+/* ---- events and counts, to every link that listens ---- */
 
 static void tell_all(struct egress *g, enum egress_kind kind, const void *record)
 {

@@ -81,7 +81,7 @@ static bool meant(struct msghdr *msg, struct sockaddr_in *ret)
 	return false;
 }
 
-/* From the address that was asked, whoever that is. */
+/* From the address that was asked, whichever it is. */
 static void reply(const struct door *d, struct sockaddr_in *to, const struct sockaddr_in *from,
 		  const struct buf *data)
 {

@@ -1,6 +1,6 @@
 /*
- * Names to addresses, asked of the host's own resolver. Whoever asks for a name
- * that is being asked for waits with the others; an answer serves for a moment.
+ * Names to addresses, asked of the host's own resolver. A caller that asks for a
+ * name that is being asked for waits with the others; an answer serves for a moment.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
  * One end of a connection: a TCP socket, with TLS over it or without. Its user
  * sees plain bytes. Reading stops while its user has paused it; what is written
- * waits in memory, so whoever writes looks at the backlog.
+ * waits in memory, so the writer looks at the backlog.
  */
 #pragma once
 

@@ -158,8 +158,8 @@ static bool host_fits(const struct conn *c, const char *host)
 }
 
 /*
- * Only to a WebSocket: what else a connection could become has requests, too, and nobody
- * would see them. A server may always decline, so to those it is not even said.
+ * Only to a WebSocket: what else a connection could become has requests, too, and we would not
+ * see them. A server may always decline, so to those it is not even said.
  */
 static bool wants_upgrade(const struct http_parser *p)
 {
@@ -453,7 +453,7 @@ void web_from_server(struct web *w, const char *data, size_t len)
 		return conn_to_client(w->conn, data, len);
 	while (len > 0 && alive(w)) {
 		if (!w->answering)
-			return conn_close(w->conn); /* nobody asked */
+			return conn_close(w->conn); /* the client did not ask */
 		r = w->answer_in_body ? http_parser_body(&w->answer, data, len, &used)
 				      : http_parser_head(&w->answer, data, len, &used);
 		if (!alive(w))

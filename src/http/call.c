@@ -14,13 +14,13 @@
 #define QUIET_S    5 /* without a byte: the kernel asks whether the other side is there */
 #define PROBES     3
 #define PROBE_S    2
-#define UNHEARD_MS 10000 /* of bytes nobody acknowledges */
+#define UNHEARD_MS 10000 /* of bytes the other side does not acknowledge */
 
 struct http_call {
 	uv_tcp_t tcp;
 	uv_timer_t timer;
 	uv_connect_t connect;
-	const struct http_call_events *events; /* NULL: nobody is told any more */
+	const struct http_call_events *events; /* NULL: the owner is not told any more */
 	void *data;
 	struct http_parser parser;
 	struct buf early;

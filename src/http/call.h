@@ -25,7 +25,7 @@ struct http_call;
 /* How far it had come when it failed: what the other side can have done. */
 enum http_call_reach {
 	CALL_NOT_SENT, /* it was never connected: nothing can have happened */
-	CALL_SENT,     /* nobody knows */
+	CALL_SENT,     /* the other side may have acted on it, or not */
 	CALL_REPLYING, /* the reply had begun */
 };
 

@@ -47,7 +47,7 @@ static bool wants_input(const struct http_conn *c)
 {
 	switch ((enum conn_state)c->state) {
 	case CONN_HEAD:
-		return !c->full; /* who sends ahead must also read */
+		return !c->full; /* a client that sends ahead must also read */
 	case CONN_EXCHANGE:
 		return wants_body(c);
 	case CONN_TUNNEL:
@@ -79,7 +79,7 @@ static void unlink_conn(struct http_conn *c)
 	server->connection_count--;
 }
 
-/* Tell the owner, once. What was an exchange or a tunnel is nobody's after it. */
+/* Tell the owner, once. What was an exchange or a tunnel has no owner after it. */
 static void tell_gone(struct http_conn *c)
 {
 	const struct http_tunnel_events *events = take_ptr(c->tunnel.events);

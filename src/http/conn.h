@@ -25,7 +25,7 @@ enum body_state {
 	BODY_UNASKED, /* no handler said it wants it */
 	BODY_READ,
 	BODY_PAUSED,
-	BODY_DRAIN, /* nobody wants it; the reply is held back meanwhile */
+	BODY_DRAIN, /* no handler wants it; the reply is held back meanwhile */
 	BODY_DONE,
 };
 

@@ -63,7 +63,7 @@ bool http_header_at(const struct http_exchange *x, size_t i, const char **name,
  * Have the body delivered as it comes; `on_end` once, after the last byte (soon,
  * if there is no body). Nothing is read before this is called, so a handler may
  * take its time to decide. A body that is malformed or stays away ends in
- * on_gone(). A body nobody reads is drained if it is small; otherwise the
+ * on_gone(). A body no handler reads is drained if it is small; otherwise the
  * connection ends with the reply.
  */
 void http_body_read(struct http_exchange *x, http_data_fn on_data, http_fn on_end);

@@ -19,7 +19,7 @@ must_check int confine_root(const char *name, struct err *e);
 must_check int confine_end(struct err *e);
 
 /*
- * Become nobody with that directory as the only one it owns, at CONFINE_HOME.
+ * Become CONFINE_UID, with that directory as the only one it owns, at CONFINE_HOME.
  * Keeps the network. For the time between fork() and execve(): -1 with errno.
  */
 #define CONFINE_HOME "/mnt"

@@ -4,12 +4,12 @@
 #include "image/report.h"
 #include "lib/err.h"
 
-#define PULL_DIR    "oci" /* below the image's directory; removed by whoever made that */
+#define PULL_DIR    "oci" /* below the image's directory; berth-image removes it at its end */
 #define PULL_LAYOUT PULL_DIR "/image"
 
 struct pull {
 	const char *reference;
-	bool insecure; /* plain HTTP, or a certificate nobody knows */
+	bool insecure; /* plain HTTP, or a certificate that cannot be verified */
 	uint64_t max_bytes;
 	struct report *report;
 };

@@ -16,7 +16,7 @@ static void say(const struct buf *packet)
 	writer_u32(&wire, (uint32_t)packet->len);
 	buf_add(&wire, packet->data, packet->len);
 	if (write_all(REPORT_FD, wire.data, wire.len) < 0)
-		return; /* nobody listens; whoever started us sees how we end */
+		return; /* there is no reader; our parent sees how we end */
 }
 
 static void say_image(enum node_kind kind, const struct node_image *image)

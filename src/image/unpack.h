@@ -18,7 +18,7 @@ struct unpack {
 	uint64_t entries;     /* seen so far, */
 	uint64_t entry_bytes; /* and what a disk keeps of them besides their bytes */
 	uint64_t dir_bytes;   /* paths of directories: in memory until the end */
-	uint64_t read, total; /* of the input; total is 0 if nobody knows */
+	uint64_t read, total; /* of the input; total is 0 if it is not known */
 	size_t depth_max;     /* of a path, 0: any */
 };
 

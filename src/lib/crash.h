@@ -9,8 +9,8 @@
  *
  * With BERTH_CRASH_DIR=dir many deaths need one start only:
  *
- *   dir/at    "name count who", read at every point; whoever dies by it renames
- *             it to dir/hit first, so that it kills once. `who` is a list of
+ *   dir/at    "name count who", read at every point; the process that dies by it
+ *             renames it to dir/hit first, so that it kills once. `who` is a list of
  *             self, parent (of a child that works for a daemon) and pids
  *   dir/log   if it is there, every name that was passed is added, a line each
  */

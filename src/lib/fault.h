@@ -23,7 +23,7 @@ void err_file_reason(struct err *e, const char *name);
 #define REASON_LEFT_UNKNOWN   "leftovers_unknown" /* something may run that is not found */
 void err_word_reason(struct err *e, const char *name);
 
-/* Why somebody was refused, where an operator wants to know of it: core/incident.h. */
+/* Why a request was refused, where an operator wants to know of it: core/incident.h. */
 #define REASON_BAD_KEY       "bad_key"
 #define REASON_ROLE_DENIED   "role_denied"
 #define REASON_FORGED_PASS   "forged_pass"

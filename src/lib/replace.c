@@ -58,7 +58,7 @@ int replace_write(struct replace *r, const void *bytes, size_t len)
 	return 0;
 }
 
-/* Give it a name that nobody looks at. The kernel links what has none only through /proc. */
+/* Give it a name that no reader opens. The kernel links what has none only through /proc. */
 static int give_name(struct replace *r)
 {
 	char self[64];

@@ -1,5 +1,5 @@
 /*
- * A file that takes a name's place all at once: whoever opens the name sees the
+ * A file that takes a name's place all at once: a reader of the name sees the
  * old contents or all of the new ones, whatever dies in between. It is written
  * without a name where the filesystem can do that, so that nothing is left of
  * one that was given up.

@@ -20,7 +20,7 @@ must_check int str_size(const char *s, uint64_t *ret, struct err *e);
 /* "250ms", "30s", "3m", "1h"; a bare number is seconds. To milliseconds. */
 must_check int str_duration_ms(const char *s, uint64_t *ret, struct err *e);
 
-/* Spreads names over the buckets of a table (FNV-1a). Not against somebody who chooses them. */
+/* Spreads names over the buckets of a table (FNV-1a). Not against chosen names. */
 uint32_t str_hash(const char *s);
 
 void str_hex(char *to, const void *data, size_t len); /* to[2 * len + 1] */

@@ -12,7 +12,7 @@
 
 /*
  * What root inside may do to its own box. Nothing here matters outside: the
- * user namespace maps it to an id nobody else has.
+ * user namespace maps it to an id of no other process.
  */
 static const char *const capabilities[] = {
 	"CAP_CHOWN",

@@ -104,8 +104,8 @@ static bool has_word(const char *list, const char *word)
 }
 
 /*
- * A controller is in the way if it is on the v2 tree, or if somebody else's
- * mount keeps it off it only for as long as that somebody lives.
+ * A controller is in the way if it is on the v2 tree, or if another process's
+ * mount keeps it off it only for as long as that process lives.
  */
 static int clear_v2(struct err *e)
 {

@@ -153,7 +153,7 @@ static int enter_mount_namespace(struct err *e)
 
 /*
  * A copy of init in memory, seen only here: a guest that reads its mounts learns no
- * path of the host, and whoever replaces the program does not change what runs.
+ * path of the host, and a new program in its place does not change what runs.
  */
 static int keep_init(struct node *n, struct err *e)
 {

@@ -8,5 +8,5 @@
 /* What an earlier berth-node left there is replaced; the lock of RUN says it is gone. */
 must_check int door_open(const char *path, uid_t user, int *ret, struct err *e);
 
-/* The next one who may come in; -1: nobody. */
+/* The next connection of a user that may come in; -1: none. */
 int door_accept(int door, uid_t user);

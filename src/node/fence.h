@@ -28,8 +28,8 @@ struct fence {
 	uv_timer_t look; /* until what was begun is seen done */
 	uint64_t give_up_ms;
 	bool thaw_due;        /* they may run again, and may still be frozen */
-	struct call *killers; /* who asked to kill, and wait */
-	struct guard guard;   /* freezes them at until_ms even if nobody else does */
+	struct call *killers; /* calls that asked to kill, and wait */
+	struct guard guard;   /* freezes them at until_ms even if berth-node does not */
 	bool opened;
 };
 

@@ -46,8 +46,8 @@ static void sleep_ms(uint64_t ms)
 }
 
 /*
- * Frozen just when berth-node was told of more time: let them go again. Whoever
- * of the two comes last has looked last.
+ * Frozen just when berth-node was told of more time: let them go again. The guard or
+ * berth-node, whichever comes last, has looked last.
  */
 static void watch(const struct cgroup_host *h, const _Atomic uint64_t *until_ms)
 {
@@ -69,7 +69,7 @@ static void watch(const struct cgroup_host *h, const _Atomic uint64_t *until_ms)
 	}
 }
 
-/* In a process of its own, which nobody waits for. It ends when it is dismissed. */
+/* In a process of its own, which berth-node does not wait for. It ends when it is dismissed. */
 static void no_return live(const struct guard *g, const struct cgroup_host *h, size_t tree)
 {
 	struct cgroup_host alone = { .mode = h->mode, .tree_count = 1, .trees = { TREE_FD } };
@@ -101,7 +101,7 @@ static bool is_there(const struct guard *g)
 	return false;
 }
 
-/* Forked twice: it is nobody's child, and nobody has to reap it. */
+/* Forked twice: it is not our child, and we need not reap it. */
 static int start(const struct guard *g, const struct cgroup_host *h, struct err *e)
 {
 	size_t tree;

@@ -28,7 +28,7 @@
 #define FACTS_MAX    1024
 #define TIDY_TRIES   5
 
-/* One berth-image at work, and everybody who waits for it. */
+/* One berth-image at work, and the calls that wait for it. */
 #define KEEP_MAX     (2ULL << 30) /* or a tenth of the pool, if that is less */
 
 struct image_job {
@@ -478,7 +478,7 @@ static int job_make(struct call *c, struct err *e)
 	size_t count = 0;
 	char random[17];
 
-	if (job) { /* somebody pulls it already: wait for the same */
+	if (job) { /* a job pulls it already: wait for the same */
 		c->next_waiter = job->waiters;
 		job->waiters = c;
 		return 0;
@@ -556,7 +556,7 @@ static int remove_work(void *arg, struct err *e)
 
 	if (dir_name(c->ask.image_ask.digest, name, e) < 0)
 		return -1;
-	/* At once, under another name: nobody may take half an image for a whole one. */
+	/* At once, under another name: a reader must not take half an image for a whole one. */
 	snprintf(partial, sizeof(partial), ".%s" PARTIAL, name);
 	if (renameat(c->node->pool.images, name, c->node->pool.images, partial) < 0 &&
 	    errno != ENOENT)

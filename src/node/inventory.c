@@ -58,7 +58,7 @@ static int add_dir(struct strv *names, int dirfd, const char *path, struct err *
 static void on_wire(uint32_t slot, const char *label, void *arg)
 {
 	(void)slot;
-	if (label[0]) /* else it is nobody's yet */
+	if (label[0]) /* else no allocation has it yet */
 		add_name(arg, label);
 }
 
@@ -225,7 +225,7 @@ void verb_inventory(struct call *c)
 	l->next = c->node->listings;
 	c->node->listings = l;
 	uv_timer_init(&c->node->loop, &l->timer);
-	/* Who follows must hear what ends, also where not everything could be listed. */
+	/* A follower must hear what ends, also where not everything could be listed. */
 	if (add_all(&l->names, c->node, &e) < 0 && !c->ask.cursor.follow) {
 		listing_close(l);
 		return call_fail(c, &e);

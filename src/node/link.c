@@ -17,7 +17,7 @@ static void on_link_closed(uv_handle_t *handle)
 {
 	struct link *link = handle->data;
 
-	/* Not sooner: whoever tells the followers may be in the middle of their list. */
+	/* Not sooner: a function that tells the followers may be in the middle of their list. */
 	verb_forget_followers(link->node);
 	close(link->fd);
 	free(link);

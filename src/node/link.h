@@ -1,7 +1,7 @@
 /*
- * Who talks to us: connections on the one socket, and the calls that came over
- * them. A call outlives its link: what was begun is finished, only the answer
- * is then told to nobody.
+ * Links: connections on the one socket, and the calls that came over them.
+ * A call outlives its link: what was begun is finished, only the answer is
+ * then dropped.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * Who may speak in the router: `live`, a set of the packet rules with one element
+ * The links that may speak in the router: `live`, a set of the packet rules with one element
  * for each link and the one address it may speak for. The rules are loaded once; what
  * changes is an element, in a few microseconds however many there are.
  */
@@ -8,7 +8,7 @@
 #include "node/netlink.h"
 #include "proto/node.h"
 
-/* The rules themselves, with nobody let in; this process must be in the router. */
+/* The rules themselves, with no link let in; this process must be in the router. */
 must_check int live_load_rules(struct err *e);
 
 /* `nl` speaks NETLINK_NETFILTER in the router. Said again, each is harmless. */

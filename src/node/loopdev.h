@@ -1,6 +1,6 @@
 /*
  * A loop device for a file: the one that already backs it, or a new one that
- * detaches itself when nobody uses it any more.
+ * detaches itself when nothing uses it any more.
  */
 #pragma once
 

@@ -40,7 +40,7 @@ int process_ended_early(const struct allocation *a, struct err *e)
 	char said[PROCESS_SAID_SIZE];
 
 	process_log_said(a, said);
-	/* "No such process" would be true, and help nobody. */
+	/* "No such process" would be true, and help no operator. */
 	err_set(e, ERR_INTERNAL, "its init ended as soon as %s had started it%s%s",
 		a->runtime->name, said[0] ? ": " : "", said);
 	return err_fix(e, "Is the image for this machine, and its memory limit above a few MB? "
@@ -98,7 +98,7 @@ static void on_exit_event(uv_poll_t *poll, int status, int events)
 	(void)waitpid(a->pid, NULL, WNOHANG);
 	process_unwatch(a);
 	if (a->phase != PHASE_RUNNING)
-		return; /* whoever is at work on it finds out by itself */
+		return; /* the verb that is at work on it finds out by itself */
 	a->phase = PHASE_ENDED;
 	allocation_cut_off(a);
 	allocation_log(a, LOG_WARN, "its processes ended", NULL);

@@ -28,7 +28,7 @@ static int memory_file(const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
 
-	/* Before 6.3 every memory file can be executed and nobody knows the flag. */
+	/* Before 6.3 every memory file can be executed, and the kernel does not know the flag. */
 	return fd >= 0 ? fd : memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }
 

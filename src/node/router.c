@@ -65,7 +65,7 @@ static bool enter(const struct router *r, int sockets[ROUTER_SOCKET_COUNT])
 	return true;
 }
 
-/* Whoever gets the lock is complete; whoever does not was not needed. */
+/* A process that gets the lock is complete; one that does not was not needed. */
 static no_return void live(const struct router *r, int lock)
 {
 	int keep[ROUTER_SOCKET_COUNT] = { [ROUTER_NONE] = lock };
@@ -84,7 +84,7 @@ static no_return void live(const struct router *r, int lock)
 		pause();
 }
 
-/* Forked twice: it is nobody's child, and nobody has to reap it. */
+/* Forked twice: it is not our child, and we need not reap it. */
 static int start(const struct router *r, int lock, struct err *e)
 {
 	pid_t pid = fork();
@@ -103,7 +103,7 @@ static int start(const struct router *r, int lock, struct err *e)
 
 /* ---- to find it ---- */
 
-/* Who holds the lock; 0: nobody. */
+/* The process that holds the lock; 0: none. */
 static pid_t holder_of(int lock)
 {
 	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };

@@ -23,7 +23,7 @@ struct router {
 };
 
 /*
- * Find it or make it. Rules are as new, with nobody let in. Before the mount namespace is left:
+ * Find it or make it. Rules are as new, with no link let in. Before the mount namespace is left:
  * berth-router must not hold what is mounted in ours.
  */
 void router_init(struct router *r);

@@ -54,7 +54,7 @@ static bool rests(const struct slots *s, uint32_t number, uint64_t now)
 	return until > now && until - now <= SLOT_REST_MS;
 }
 
-/* A number nobody has. */
+/* A number that is not in use and does not rest. */
 static int take(struct slots *s, uint32_t *ret, struct err *e)
 {
 	uint32_t from = s->memory->next % SLOT_COUNT;
@@ -160,7 +160,7 @@ static void take_warm(struct making *m)
 			close_fd(&got.netns);
 }
 
-/* Numbers nothing was made for: free again at once, as nobody has ever seen them. */
+/* Numbers nothing was made for: free again at once, as no sandbox has ever had them. */
 static void making_end(struct making *m)
 {
 	for (size_t i = 0; i < m->count; i++)

@@ -5,8 +5,8 @@
  * Some slots are warm: their network namespace and link are made already, and to claim
  * one is to take its number and a descriptor. A namespace serves one sandbox once. It is
  * held by this process or by those of the sandbox and by nothing else, so it ends with
- * them, whoever is killed. A number that was given back rests before it is given away
- * again, so that whoever still remembers its address speaks of nobody.
+ * them, whichever process is killed. A number that was given back rests before it is given
+ * away again, so that an address which a process still remembers is no other sandbox's.
  */
 #pragma once
 

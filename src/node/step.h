@@ -2,7 +2,7 @@
  * The steps that bring a sandbox up, each with a time of its own.
  *
  * One that takes longer is ended, and the error names the step, its limit and the setting
- * that says it: "it took too long" alone helps nobody who has to find out where.
+ * that says it: "it took too long" alone does not tell an operator where.
  */
 #pragma once
 

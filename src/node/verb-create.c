@@ -113,7 +113,7 @@ static void on_disk_made(struct task *task, int status)
 	answer(a);
 }
 
-/* 0: as many as we may give away ourselves, up to what anybody needs. */
+/* 0: as many as we may give away ourselves, up to what any sandbox needs. */
 static uint32_t open_files(const struct allocation *a)
 {
 	struct rlimit limit = { 0 };
@@ -339,7 +339,7 @@ static int stage_sys(struct err *e)
 /*
  * Debian's runsc takes a network namespace for the host's own if it sees a file in
  * /proc/sys/net/core that newer kernels show everywhere: it is not to see it. The second /proc
- * is for the kernel, which lets nobody mount one where no other is to be seen whole.
+ * is for the kernel, which lets a process mount one only where another is to be seen whole.
  */
 static int stage_proc(struct err *e)
 {

@@ -132,7 +132,7 @@ static void on_removed(struct task *task, int status)
 	allocation_log(a, LOG_INFO, "destroyed", NULL);
 	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
 	c = allocation_release(a);
-	again = take_ptr(a->waiting); /* who asked meanwhile gets an answer of its own */
+	again = take_ptr(a->waiting); /* a call that came meanwhile gets its own answer */
 	dropped = allocation_drop(a, &e) == 0;
 	if (dropped)
 		call_reply(c, &o, -1);
@@ -269,7 +269,7 @@ void allocation_supersede(struct allocation *a, struct call *by, bool keep_disk)
 
 	if (a->call)
 		return wait_for_its_end(a, by);
-	own = xcalloc(1, sizeof(*own)); /* answered to nobody */
+	own = xcalloc(1, sizeof(*own)); /* has no link: its answer is dropped */
 	own->node = a->node;
 	own->verb = keep_disk ? NODE_STOP : NODE_DESTROY;
 	own->fd = -1;
@@ -284,7 +284,7 @@ void allocation_supersede(struct allocation *a, struct call *by, bool keep_disk)
 	on_look(&ending_new(a, 0, on_stopped)->timer);
 }
 
-/* Who saw an earlier life end does not mean this one. */
+/* A caller that saw an earlier life end does not mean this one. */
 static int check_life(const struct allocation *a, const struct node_stop *ask, struct err *e)
 {
 	if (ask->life == 0 || ask->life == a->life)

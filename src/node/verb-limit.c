@@ -51,7 +51,7 @@ static void on_changed(struct task *task, int status)
 		err_set(&e, ERR_CONFLICT, "its limits stay as they were: %s", said);
 		err_fix(&e, "Ask for a smaller change, or let it sleep: "
 			    "what is changed then holds when it wakes.");
-	} else { /* nobody knows how far it came */
+	} else { /* we do not know how far it came */
 		process_log_error(a, "change its limits", status, &e);
 		e.code = ERR_BUSY;
 	}

@@ -196,7 +196,7 @@ void verb_forget_followers(struct node *n)
 			continue;
 		}
 		*at = c->next_waiter;
-		call_reply(c, &nothing, -1); /* to nobody: it only ends the call */
+		call_reply(c, &nothing, -1); /* it has no link: this only ends the call */
 	}
 }
 

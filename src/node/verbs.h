@@ -22,7 +22,7 @@ void verb_group(struct call *c);
 struct call *allocation_release(struct allocation *a);
 
 /*
- * Who waited for an allocation begins; NULL is fine. With an error, what was
+ * A call that waited for an allocation begins; NULL is fine. With an error, what was
  * waited for was not done.
  */
 void allocation_go_on(struct call *waited, const struct err *why);
@@ -39,7 +39,7 @@ must_check int allocation_claim(struct allocation *a, struct call *c, struct err
 /* Nothing of it gets through the router any more, and it gives back its namespace. */
 void allocation_cut_off(struct allocation *a);
 
-/* Its processes ended by themselves: whoever follows is told. */
+/* Its processes ended by themselves: the followers are told. */
 void verb_tell_ended(const struct allocation *a);
 void verb_news(struct node *n, const char *name); /* the same, for lists on their way */
 void verb_end_listings(struct node *n);

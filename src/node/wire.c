@@ -153,7 +153,7 @@ static int add_route(struct netlink *nl, const struct route *r, struct err *e)
 	return say(nl, m, EEXIST, "add the route", e);
 }
 
-/* Known for ever: nobody has to ask, and the host's table of such answers cannot be filled. */
+/* Known for ever: no ARP is needed, and the host's table of such answers cannot be filled. */
 static int add_neighbour(struct netlink *nl, unsigned index, uint32_t address, const uint8_t *mac,
 			 struct err *e)
 {
@@ -227,7 +227,7 @@ int wire_prepare_router(struct err *e)
 	    bring_up(&nl, "lo", NULL, e) < 0 ||
 	    add_address(&nl, all.index, gateway(), e) < 0 || add_mark_rule(&nl, e) < 0)
 		return -1;
-	return add_route(&nl, &all, e); /* what is marked is for us, whoever it was meant for */
+	return add_route(&nl, &all, e); /* what is marked is for us, whatever its address */
 }
 
 static int set_guest_end(struct netlink *nl, uint32_t address, struct err *e)
@@ -303,7 +303,7 @@ static int make_namespace(struct visit *v, struct err *e)
 {
 	static const struct sysctl sysctls[] = {
 		{ "/proc/sys/net/ipv6/conf/default/disable_ipv6", "1" }, /* lo keeps it */
-		/* Nobody inside has power over it, and root is to bind port 80 all the same. */
+		/* No process inside has power over it, and root is to bind port 80 all the same. */
 		{ "/proc/sys/net/ipv4/ip_unprivileged_port_start", "0" },
 		/* Copies of what was sent, in a queue that no cgroup counts. */
 		{ "/proc/sys/net/core/tstamp_allow_data", "0" },

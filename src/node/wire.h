@@ -25,13 +25,13 @@ must_check int wire_prepare_router(struct err *e);
  */
 must_check int wire_make(int router, uint32_t slot, struct err *e);
 
-/* Say whose it is, for those who look; "ip -d link" shows it. */
+/* Say which allocation has it, for an operator; "ip -d link" shows it. */
 must_check int wire_label(int router, uint32_t slot, const char *allocation, struct err *e);
 
 /* Absent is fine. */
 must_check int wire_remove(int router, uint32_t slot, struct err *e);
 
-/* `nl` speaks NETLINK_ROUTE in the router; `label` is empty where nobody has it yet. */
+/* `nl` speaks NETLINK_ROUTE in the router; `label` is empty where no allocation has it yet. */
 typedef void wire_fn(uint32_t slot, const char *label, void *arg);
 must_check int wire_list(struct netlink *nl, wire_fn *each, void *arg, struct err *e);
 

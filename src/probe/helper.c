@@ -55,7 +55,7 @@ bool file_has(const char *path, const char *word)
 	return word[0] && memmem(text, (size_t)len, word, strlen(word));
 }
 
-/* Somebody to be found: TOKEN in a file of the image, in memory, on every kind of socket. */
+/* A neighbour to be found: TOKEN in a file of the image, in memory, on every kind of socket. */
 static no_return void neighbour(const char *token, int port, int key)
 {
 	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port) };

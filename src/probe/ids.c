@@ -1,4 +1,4 @@
-/* Who we are, and whether we can become more. */
+/* Our ids and rights, and whether we can get more. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -115,7 +115,7 @@ static long try_capset(struct attempt *a)
 	return syscall(SYS_capset, &head, admin);
 }
 
-/* A copy of ourselves with rights of its own, run by nobody: what is it then? */
+/* A copy of ourselves with rights of its own, run as the user NOBODY: what is it then? */
 static long run_copy(struct attempt *a, const char *path, const void *rights, size_t len,
 		     mode_t mode)
 {

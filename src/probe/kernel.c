@@ -21,7 +21,7 @@
 #define NR_GETPID  39 /* x86-64 */
 #define NR_GETPID_ 20 /* i386 */
 
-/* A file of root's that we, now nobody, may only read. */
+/* A file of root's that we, now the user NOBODY, may only read. */
 static int own_file(const char *path)
 {
 	int fd;

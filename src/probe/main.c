@@ -1,7 +1,7 @@
 /*
  * berth-probe list             every probe: name, what it stands for, what it tries
  * berth-probe run NAME=VALUE.. all but the bombs, or those of only=a,b; one line each, see print()
- * berth-probe neighbour ...    be somebody to be found, until killed
+ * berth-probe neighbour ...    be a neighbour to be found, until killed
  * berth-probe swap PATH        exchange PATH and PATH.other, as fast as it goes
  * berth-probe hold NAME        take all there is of something; see shared.c
  * berth-probe one NAME         and one of it

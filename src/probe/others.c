@@ -76,7 +76,7 @@ static long try_shared_file(struct attempt *a)
 	return probe_say(a, probe_refused(ENOENT), "it is as in the image");
 }
 
-/* A pid of the host's that is nobody of ours. */
+/* The pid is of a process in our box; else it can only be one outside. */
 static bool is_ours(int pid)
 {
 	char path[32];

@@ -1,5 +1,5 @@
 /*
- * berth-probe: what somebody with root in a sandbox would try against the host.
+ * berth-probe: what an attacker with root in a sandbox would try against the host.
  *
  * One row is one try. Each runs in a process of its own and does no harm when it gets through: it
  * opens and does not write, gives arguments that fail behind the check it is about, or touches
@@ -19,7 +19,7 @@ struct target {
 	bool gvisor; /* the engine is runsc */
 
 	char token[PROBE_TEXT_SIZE];   /* a word of the host's and the neighbour's */
-	char file[PROBE_TEXT_SIZE];    /* a file of the host that everybody may read */
+	char file[PROBE_TEXT_SIZE];    /* a file of the host that every user may read */
 	char release[PROBE_TEXT_SIZE]; /* of the host's kernel */
 	char ids[PROBE_TEXT_SIZE];     /* the neighbour's uid_map */
 	char name[PROBE_TEXT_SIZE];    /* the host's own */
@@ -44,7 +44,7 @@ struct attempt {
 	char note[PROBE_NOTE_SIZE]; /* what was seen; the error otherwise */
 };
 
-/* Whose outcome is an error number: any, or only those that say that nobody looked further. */
+/* Whose outcome is an error number: any, or only those by which the kernel looked no further. */
 enum judge {
 	JUDGE_ANY,
 	JUDGE_STRICT, /* an error other than EPERM, EACCES or ENOSYS comes from behind the check */

@@ -80,8 +80,8 @@ enum exec_kind {
 	EXEC_SIGNALLED, /* signum */
 	EXEC_TIMED_OUT, /* the tree was killed at its deadline */
 	EXEC_OOM,       /* the kernel ended it for memory; only the host can know */
-	EXEC_KILLED,    /* somebody asked */
-	EXEC_LOST,      /* nobody saw how it ended; only the host says so */
+	EXEC_KILLED,    /* on request */
+	EXEC_LOST,      /* its end was not seen; only the host says so */
 	EXEC_KIND_COUNT
 };
 

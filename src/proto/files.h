@@ -3,7 +3,7 @@
  *
  * One connection, one operation: FILE names it; DATA frames carry contents,
  * DATA_END says that they are complete. It ends with DONE or with FAILED; a
- * connection that ends without either means that nobody knows.
+ * connection that ends without either means that the outcome is not known.
  */
 #pragma once
 

@@ -5,7 +5,7 @@
  * A frame is a type (1 byte), a length (4 bytes, big endian) and that many
  * bytes. One connection carries one operation:
  *
- *   -> HELLO                      <- HELLO           is anybody there
+ *   -> HELLO                      <- HELLO           is the other side there
  *   -> EXEC                       <- STARTED         a command runs
  *   -> STDIN* STDIN_END SIGNAL*   <- STDOUT* STDERR* meanwhile
  *                                 <- EXITED          the one terminal record
@@ -20,9 +20,9 @@
  *   -> FILE DATA* DATA_END        <- ENTRY* DATA* CHANGE* TICK*
  *                                 <- DONE, or FAILED
  *
- * An EXEC without an id belongs to its connection: who closes that before EXITED
- * wants the command and everything it started killed. An EXEC with an id belongs
- * to nobody:
+ * An EXEC without an id belongs to its connection: a peer that closes that
+ * before EXITED wants the command and everything it started killed. An EXEC with an
+ * id belongs to no connection:
  *
  *   -> ACK*                       <- TAKEN* SIGNALLED*  meanwhile
  *   -> ATTACH                     <- STARTED ...     on another connection: go on from there
@@ -69,7 +69,7 @@ enum frame_type {
 	FRAME_SHELL_END,   /* str name: end it and all it started */
 	FRAME_SHELL_STATE, /* struct shell_state */
 	FRAME_SIGNALLED,   /* u32: so many more SIGNAL frames have been carried out */
-	FRAME_PORT,        /* u32 port: tell me when somebody listens there. The same back: now */
+	FRAME_PORT,        /* u32 port: tell me when a process listens there. The same back: now */
 	FRAME_CONTEXT,     /* struct context_request */
 	FRAME_NOTE,        /* bytes of a code context's notes: results and errors, a line each */
 	FRAME_RUN,         /* struct context_run: after STARTED, and before EXITED */

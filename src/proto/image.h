@@ -1,6 +1,6 @@
 /*
  * What an image says about the commands in it, as berth-image leaves it for
- * berth-node: a record, so that nobody privileged reads JSON from a stranger.
+ * berth-node: a record, so that no privileged process reads JSON from a stranger.
  */
 #pragma once
 

@@ -104,7 +104,7 @@ int connection_fail(struct store *s, const PGresult *res, struct err *e)
 /*
  * Nothing was asked, so nothing can have come: bytes (or the end) waiting on an
  * idle connection mean that the server said goodbye. Seen before a statement is
- * sent, this is no failure: nobody has to wonder whether it was carried out.
+ * sent, this is no failure: the statement was certainly not carried out.
  */
 static bool said_goodbye(PGconn *conn)
 {

@@ -57,7 +57,7 @@ static const struct statement hold = { "host-lost-hold",
 	"AND EXISTS (SELECT 1 FROM host me WHERE me.id = $1 AND me.epoch = $2 "
 	"AND me.lost_at IS NULL AND me.removed_at IS NULL AND me.lease_until > now()) "
 	"ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED" };
-/* In no order: for whom there is no room, nobody waits. */
+/* In no order: a sandbox there is no room for must not hold up the others. */
 static const struct statement list = { "host-lost-sandboxes",
 	"SELECT id, version, state, image_digest, runtime, memory_mb, disk_mb, cpu_milli, pids "
 	"FROM sandbox WHERE host = $1 AND " REPLACED " ORDER BY random() LIMIT $2::bigint" };
@@ -73,7 +73,7 @@ static const struct statement move = { "host-lost-move",
 	"SELECT id AS sandbox, host, generation FROM moved" };
 /* clang-format on */
 
-/* Who could take it; they come in no order, so the first two are any two. */
+/* Hosts that could take it; they come in no order, so the first two are any two. */
 struct drawn {
 	const struct host_share *share;
 	const char *runtime;

@@ -3,7 +3,7 @@
  *
  * A lease ends by the database's clock and by no other. An epoch only grows: its
  * host moves it when it begins anew with an empty house, and another host moves
- * it when it takes over one whose lease has been over for long enough. Whoever
+ * it when it takes over one whose lease has been over for long enough. A host that
  * holds an older epoch has lost the right to run anything.
  */
 #pragma once
@@ -72,7 +72,7 @@ must_check int store_host_register(struct store *s, const struct host_claim *cla
 				   struct host *ret, struct err *e);
 
 /*
- * The lease goes on from now, even if it was over: nobody took it. Returns 1; or
+ * The lease goes on from now, even if it was over: no host took it. Returns 1; or
  * 0 with the row as it is if the epoch is another by now, or the host was
  * removed. ERR_NOT_FOUND if it never was.
  */
@@ -86,7 +86,7 @@ must_check int store_host_list(struct store *s, host_fn *on_row, void *arg, stru
 
 /*
  * At most `limit` of those that take new sandboxes and have this image, in no
- * order: they live, are not draining, and can be reached (or are the one who asks).
+ * order: they live, are not draining, and can be reached (or are the one that asks).
  */
 struct host_draw {
 	const char *image; /* its name, or its digest */
@@ -118,7 +118,7 @@ struct host_moved {
 };
 typedef void host_moved_fn(const struct host_moved *m, void *arg);
 
-/* Who takes over must hold a lease itself. */
+/* The host that takes over must hold a lease itself. */
 struct host_taker {
 	const char *id;
 	uint64_t epoch;
@@ -146,8 +146,8 @@ must_check int store_host_take(struct store *s, const struct host_taker *by,
 /*
  * Up to `limit` sandboxes of one lost host get a new generation on hosts that
  * live, have their image and engine, and room for them: state creating and due
- * to be built. For whom there is none waits. Those being deleted, and those that
- * failed, stay: only their host can tell about them.
+ * to be built. A sandbox with no such host waits. Those being deleted, and those
+ * that failed, stay: only their host can tell about them.
  */
 struct host_replacement {
 	struct host_share share;
@@ -165,7 +165,7 @@ must_check int store_host_arrivals(struct store *s, const char *host, host_moved
  * An operator says that this host will not come back. Only one that holds no
  * lease (ERR_CONFLICT), and with nothing that must still be replaced (ERR_BUSY).
  * What it was deleting, or kept of failed ones, ends with a tombstone whose
- * receipt says that nobody looked, and who said so.
+ * receipt says that it was not looked for, and which operator said so.
  */
 struct host_removal {
 	const char *id;

@@ -1,4 +1,4 @@
-/* What somebody tried and was refused, as it is kept: the newest STORE_INCIDENTS_MAX rows. */
+/* Refused requests, as they are kept: the newest STORE_INCIDENTS_MAX rows. */
 #pragma once
 
 #include "core/incident.h"

@@ -1,4 +1,4 @@
-/* Profiles: limits under a name. Those of the first day can be changed by nobody. */
+/* Profiles: limits under a name. Those that are built in cannot be changed. */
 #pragma once
 
 #include "core/limits.h"
@@ -13,7 +13,7 @@ struct profile {
 	bool built_in;
 };
 
-/* ERR_INVALID for a name that nobody made: whoever says one means it. */
+/* ERR_INVALID for a name that no profile has: a request that says one means it. */
 must_check int store_profile_get(struct store *s, const char *name, struct profile *ret,
 				 struct err *e);
 

@@ -12,7 +12,7 @@ struct sandbox_happening {
 	char event[32];
 	char from_state[16], to_state[16];
 	char reason[SANDBOX_REASON_SIZE];
-	uint64_t attempt; /* whose step it was; 0: nobody's */
+	uint64_t attempt; /* whose step it was; 0: none */
 };
 typedef void sandbox_happening_fn(const struct sandbox_happening *h, void *arg);
 

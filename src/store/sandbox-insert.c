@@ -30,7 +30,7 @@ static const struct statement insert_once = { "sandbox-insert-once",
 	"ON CONFLICT (owner, key) DO NOTHING RETURNING key), "
 	"made AS (" INSERT_FROM "named i, taken RETURNING *)" TELL_CREATED
 	"SELECT " SANDBOX_COLUMNS " FROM made" };
-/* Whoever counts holds the row until it has added its own: two never see the same room. */
+/* A create that counts holds the row until it has added its own: two never see the same room. */
 static const struct statement cap_lock = { "cap-lock",
 	"INSERT INTO cap (subject) VALUES ($1) "
 	"ON CONFLICT (subject) DO UPDATE SET locked_at = now()" };

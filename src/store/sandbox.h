@@ -1,7 +1,7 @@
 /*
  * The records of sandboxes: what should be, until it is proven gone.
  *
- * `owner` NULL means everybody's (an admin asks). A sandbox of somebody else is
+ * `owner` NULL means all owners (an admin asks). A sandbox of another owner is
  * ERR_NOT_FOUND, like one that never was.
  */
 #pragma once
@@ -85,7 +85,7 @@ struct sandbox_move {
 	uint64_t version; /* 0: any */
 	enum sandbox_state from, to;
 	const char *event;                       /* for the log; NULL: none that has a name */
-	uint64_t attempt;                        /* for the log: whose step this is; 0: nobody's */
+	uint64_t attempt;                        /* for the log: whose step this is; 0: none */
 	const char *reason;                      /* NULL: none */
 	const struct stop *stop;                 /* the ladder of a deletion; NULL: none */
 	uint64_t deadline_ms;                    /* from now; 0: none */

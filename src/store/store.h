@@ -2,7 +2,7 @@
  * The store: one connection to PostgreSQL.
  *
  * One function is one transaction. A store is used by one thread at a time and
- * blocks; whoever has many workers opens one each. It never logs. A connection
+ * blocks; a program with many workers opens one each. It never logs. A connection
  * that was lost is made again by the next call; a call during which it is lost
  * (or cannot be made) is ERR_BUSY and *unknown*: the transaction may or may not
  * have been committed, so it is never ERR_NOT_FOUND.

@@ -1,7 +1,7 @@
 /*
- * The leases of wrappers. They belong to a sandbox and go with it; who may see
- * the sandbox is decided before. What a lease becomes is core/lease's to say:
- * this only stores it, and only if nobody changed it meanwhile.
+ * The leases of wrappers. They belong to a sandbox and go with it; which owner
+ * may see the sandbox is decided before. What a lease becomes is core/lease's to say:
+ * this only stores it, and only if no other caller changed it meanwhile.
  */
 #pragma once
 
