@@ -51,7 +51,7 @@ static int decide_due(struct tend *t, const struct moment *now, struct err *e)
 	enum lease_event due;
 
 	if (!lease_due(&t->w.lease, &due) || lease_deadline_ms(&t->w.lease) > now->now_ms)
-		return 0; /* somebody was faster */
+		return 0; /* another writer was faster */
 	if (due == LEASE_TIMEOUT && t->w.lease.stop.state == STOP_NONE)
 		return decide_owned(t, now, e);
 	if (due == LEASE_TIMEOUT)
@@ -59,7 +59,7 @@ static int decide_due(struct tend *t, const struct moment *now, struct err *e)
 	return tend_attempt(t, due, now, e);
 }
 
-/* Whoever had begun the attempt is dead, and its answer with it. */
+/* The berthd that had begun the attempt is dead, and its answer with it. */
 static int decide_lost(struct tend *t, const struct moment *now, struct err *e)
 {
 	struct lease_input in = { .event = LEASE_UNKNOWN,

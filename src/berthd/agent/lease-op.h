@@ -58,10 +58,10 @@ void tend_free(struct tend *t);
 /* When its turn has come. */
 void tend_begin(struct tend *t, tend_decide_fn *decide, tend_fn *done);
 
-/* Only if nobody is at it. */
+/* Only if no other tend is at it. */
 must_check bool tend_try(struct tend *t, tend_decide_fn *decide, tend_fn *done);
 
-/* Beside whoever is at it: decides by the record alone, and acts on nothing. */
+/* Beside a tend that is at it: decides by the record alone, and acts on nothing. */
 void tend_beside(struct tend *t, tend_decide_fn *decide, tend_fn *done);
 
 /* From `spawn`: read, look and decide anew. */

@@ -1,7 +1,7 @@
 /*
- * One at a time: who tends a wrapper has its name to itself, on whatever loop, until
- * it gives the turn to the next. So nobody observes between a launch's record and its
- * exec.
+ * One at a time: a tend has the name of its wrapper to itself, on whatever loop, until
+ * it gives the turn to the next. So no other tend observes between a launch's record
+ * and its exec.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ void turns_done(struct turns *ts);
 /* `t->come` is called once, never from within. */
 void turn_take(struct turns *ts, struct turn *t);
 
-/* False, and nothing was done, if somebody has it. */
+/* False, and nothing was done, if another turn has the key. */
 must_check bool turn_try(struct turns *ts, struct turn *t);
 
 void turn_give(struct turns *ts, struct turn *t);

@@ -73,7 +73,7 @@ static enum wrapper_seen told_of(struct looking *l, const char *exec, bool *runs
 	return seen;
 }
 
-/* Present. Of one that nobody hears any more only its end is wanted: it counts as no instance. */
+/* Present. Of one that berthd hears no more only its end is wanted: it counts as no instance. */
 static void add_present(struct look *look, const char *exec, const struct instance *i, bool runs)
 {
 	struct wrapper_observation *o = &look->seen;

@@ -39,7 +39,7 @@ const char *host_keeper_word(const struct host_keeper *k); /* "live", "frozen", 
 bool host_keeper_runs(const struct host_keeper *k);
 
 /*
- * From any thread. Whoever means to start something remembers it when the wish was
- * written, and compares before each act: under another epoch it is not ours any more.
+ * From any thread. A caller that means to start something remembers it when the wish
+ * was written, and compares before each act: under another epoch it is not ours any more.
  */
 uint64_t host_keeper_epoch(const struct host_keeper *k); /* 0 for NULL */

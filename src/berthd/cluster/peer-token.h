@@ -6,7 +6,7 @@
  * second time, with another body or the same, is the receiver's to see to
  * (pass-seen.h).
  *
- * It stands in the header Berth-Peer, which nobody but a peer may send.
+ * It stands in the header Berth-Peer, which only a peer may send.
  */
 #pragma once
 

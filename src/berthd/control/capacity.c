@@ -79,7 +79,7 @@ void room_capacity(struct berthd *b, struct host_capacity *ret)
 	pthread_mutex_unlock(&b->capacity->lock);
 }
 
-/* One that lives and has room for anything, but whose disk nobody could look at. */
+/* One that lives and has room for anything, but whose disk is not known. */
 static struct placement_host unknown_room(void)
 {
 	struct placement_host h = { .lease = { .state = HOST_LIVE }, .sandboxes_max = UINT32_MAX };

@@ -1,14 +1,14 @@
 /*
- * A create that lost whoever was at it: its record says creating, and nothing of
- * this berthd is changing it. That happens when the database went away between
- * the two writes. Who asks for the sandbox again goes on where it was left, as
- * reconciling does after a restart.
+ * A create that lost the change that was at it: its record says creating, and
+ * nothing of this berthd is changing it. That happens when the database went away
+ * between the two writes. A request that asks for the sandbox again goes on where
+ * it was left, as reconciling does after a restart.
  */
 #pragma once
 
 #include "berthd/control/transition.h"
 
-/* This berthd could, nobody else of it does, and no other has for a while. */
+/* This berthd could, no change of it does, and no other berthd has for a while. */
 bool resume_possible(struct reactor *r, const struct sandbox *sb);
 
 /*

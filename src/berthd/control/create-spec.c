@@ -64,7 +64,7 @@ static int decide_session(struct change *c, struct store *s, const struct identi
 		return 0;
 	if (e->code != ERR_NOT_FOUND || choose(s, &caller, &decided.choice, e) < 0)
 		return -1;
-	/* Without a user there is nobody to share with. */
+	/* Without a user the sandbox cannot be shared. */
 	if (decided.choice.isolation == POLICY_SHARED &&
 	    identity_shared_key(id, decided.identity_key, &ignored) < 0)
 		decided.choice.isolation = POLICY_PER_SESSION;
@@ -108,7 +108,7 @@ static int apply_runtime(struct change *c, const char *runtime, struct err *e)
 	return 0;
 }
 
-/* An org's sandboxes count for the org, whoever of it asked. */
+/* An org's sandboxes count for the org, whichever of its users asked. */
 static void apply_cap(struct change *c)
 {
 	const struct intent_identity *who = &c->who;

@@ -328,7 +328,7 @@ static void act_done(struct change *c)
 static void (*const actions[STOP_ACTION_COUNT])(struct change *c) = {
 	[STOP_ACT_NONE]		= act_none,
 	[STOP_ACT_NOTE]		= act_note,
-	[STOP_ACT_TRY]		= act_none, /* whoever is told to try begins at once */
+	[STOP_ACT_TRY]		= act_none, /* the change that is told to try begins at once */
 	[STOP_ACT_END]		= act_end,
 	[STOP_ACT_OBSERVE]	= act_observe,
 	[STOP_ACT_ALERT]	= act_none,

@@ -9,11 +9,11 @@
 
 #include "berthd/control/transition.h"
 
-/* Somebody wants c->sb.id deleted: the first attempt, or that there is one already. */
+/* The caller wants c->sb.id deleted: the first attempt, or that there is one already. */
 void deletion_ask(struct change *c, change_fn *done);
 
 /* The time has come for c->sb, as it was read: the next attempt, or the end of one. */
 void deletion_go_on(struct change *c, change_fn *done);
 
-/* The attempt of c->sb, as it was read, has nobody left who could tell how it went. */
+/* No change is left that could tell how the attempt of c->sb, as it was read, went. */
 void deletion_lost(struct change *c, change_fn *done);

@@ -1,7 +1,7 @@
 /*
- * Which sandboxes this berthd is changing right now. Whoever wants to change
+ * Which sandboxes this berthd is changing right now. A caller that wants to change
  * one by itself (reconciling) keeps off those: what it saw of them is a moment
- * of somebody else's work. The same for keys whose request is under way.
+ * of another change's work. The same for keys whose request is under way.
  */
 #pragma once
 

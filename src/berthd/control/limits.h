@@ -1,7 +1,7 @@
 /*
  * Limits in requests and answers, and a change of those of a sandbox that runs:
- * written, then done by berth-node, then written that it is done. Whoever dies in
- * between leaves it pending, and the next look does it.
+ * written, then done by berth-node, then written that it is done. A berthd that
+ * dies in between leaves it pending, and the next look does it.
  */
 #pragma once
 
@@ -33,7 +33,8 @@ void limits_json(struct buf *out, const struct limits *l); /* as members of an o
 
 /*
  * Have berth-node do what the record says, write that it did, and tell berth-egress. `done` is
- * called once, from the loop; ERR_BUSY means that nobody knows, and it stays pending.
+ * called once, from the loop; ERR_BUSY means that berthd does not know the outcome, and it
+ * stays pending.
  */
 typedef void limits_fn(void *data, const struct sandbox *sb, const struct err *why);
 void limits_enforce(struct reactor *r, const char *request, const struct sandbox *sb,

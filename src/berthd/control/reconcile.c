@@ -20,7 +20,7 @@
 
 #define DUE_EVERY_MS   2000 /* divided like all times, but no more often than */
 #define DUE_LEAST_MS   20
-#define DUE_AGAIN_MS   30000 /* for whoever dies with it in hand */
+#define DUE_AGAIN_MS   30000 /* then it is due again, should berthd die with it in hand */
 #define SWEEP_LEAST_MS 3000
 #define AT_WORK_MAX    16 /* changes under way at once; the rest wait their turn */
 #define KNOWN_FORMAT   "%s.%" PRIu64
@@ -49,7 +49,7 @@ struct reconcile {
 	bool look_at_all;
 	bool reads_all;               /* the job under way does; fixed when it was submitted */
 	bool follow;                  /* a new link: berth-node has to tell what ends from now on */
-	_Atomic bool wanted, looking; /* somebody asked for a look at everything; it is under way */
+	_Atomic bool wanted, looking; /* a caller asked for a look at everything; it is under way */
 	uint64_t sweep_ms;            /* when the next sweep is due; 0: none was planned yet */
 	struct strv known;            /* all records when they were read: KNOWN_FORMAT; sorted */
 	struct strv read;             /* the next `known`, only the worker's until it is done */
@@ -249,7 +249,7 @@ static void climb(struct pending *p)
 	deletion_go_on(c, on_changed);
 }
 
-/* Whoever had begun an attempt and did not end it is gone, and its answer with it. */
+/* The change that had begun an attempt and did not end it is gone, and its answer with it. */
 static void give_up(struct pending *p)
 {
 	struct change *c = change_new(p->rc->reactor, "reconcile");
@@ -293,7 +293,7 @@ static int read_record(struct job *job, struct store *s, struct err *e)
 }
 
 /*
- * Only a tombstone, or a record of a later generation, proves that nobody wants
+ * Only a tombstone, or a record of a later generation, proves that no client wants
  * it. What is of the record is looked at by that; everything else is left alone.
  */
 static void on_record_read(struct job *job)
@@ -384,7 +384,7 @@ static const struct node_call_events list_events = {
 	.on_done = on_list_end,
 };
 
-/* The list of who follows is through with a part that names nobody; then come the news. */
+/* The list of a call that follows ends with a part that names no sandbox; then come the news. */
 static void on_followed(void *data, const union node_any *part)
 {
 	struct reconcile *rc = data;
@@ -421,7 +421,7 @@ static void next(struct reconcile *rc)
 		struct pending *p = take(&rc->todo);
 
 		if (p->begin != climb && changing_has(rc->reactor->berthd->changing, p->sb.id)) {
-			leave(p); /* whoever is at it also ends it */
+			leave(p); /* the change that is at it also ends it */
 			continue;
 		}
 		rc->at_work++;

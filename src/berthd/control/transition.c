@@ -121,7 +121,7 @@ void alert_tell(struct berthd *b, const struct alert *a, const char *request, co
 
 static int write_event(struct job *job, struct store *s, struct err *e);
 
-/* A fact nobody wrote down: whoever our mark turned away relied on us. Looked at again. */
+/* A fact was not written: a look that our mark turned away relied on us. Looked at again. */
 static void not_written(const struct change *c)
 {
 	if (c->job.run == write_event && sandbox_event_is_fact(c->ev) &&
@@ -203,7 +203,7 @@ static void end_wrappers(const struct change *c, struct store *s)
 		journals_mark_gone(b->journals, c->sb.id, &execs);
 }
 
-/* What the event means for the record as it is now; again if somebody else was faster. */
+/* What the event means for the record as it is now; again if another writer was faster. */
 static int write_event(struct job *job, struct store *s, struct err *e)
 {
 	struct change *c = container_of(job, struct change, job);
@@ -213,7 +213,7 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 	bool read_before = c->sb.version != 0;
 	struct sandbox_move move;
 
-	if (c->ev == EV_BROKEN && c->use.key[0]) { /* the same to whoever asks again */
+	if (c->ev == EV_BROKEN && c->use.key[0]) { /* the same to a request that repeats it */
 		error_json(c->request, &c->why, &told);
 		answer.status = err_http_status(c->why.code);
 		answer.response = buf_str(&told);
@@ -309,9 +309,9 @@ static void after_broken(struct change *c, const struct err *why)
 
 	if (!why && (c->sb.state == SANDBOX_DELETING || c->sb.state == SANDBOX_GONE)) {
 		err_set(&c->why, ERR_CONFLICT, "%s was deleted meanwhile", c->sb.id);
-		return c->done(c, &c->why); /* whoever deletes it also removes this */
+		return c->done(c, &c->why); /* its deletion also removes this */
 	}
-	if (why) /* it goes on elsewhere, or nobody knows: whoever asks again will hear */
+	if (why) /* it goes on elsewhere, or is not known: a client that asks again will hear */
 		err_set(&c->why, ERR_BUSY, "%s", why->msg);
 	if (c->woken)
 		return end_processes(c); /* its files stay */
@@ -386,8 +386,8 @@ static bool still_at_it(struct change *c, const struct err *why)
 }
 
 /*
- * Nobody knows what berth-node has done of it: no reason to call it broken, if
- * somebody comes back for it. The next look builds it again, or its deadline ends it.
+ * berthd does not know what berth-node has done of it: no reason to call it broken,
+ * if a client or a look comes back for it. The next look builds it again, or its deadline ends it.
  */
 static bool is_taken_up_later(const struct change *c, const struct err *why)
 {
@@ -489,7 +489,7 @@ void change_create(struct change *c, change_fn *done)
 	change_write(c, write_intent, build);
 }
 
-/* ---- events nobody asked for ---- */
+/* ---- events after the create ---- */
 
 static void after_node(void *data, const union node_any *record, int *fd, const struct err *why)
 {

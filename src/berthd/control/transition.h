@@ -2,7 +2,7 @@
  * One sandbox being changed: write, act, write. The record says what should be
  * before berth-node is asked for anything, and what was seen afterwards. The
  * decisions are core/lifecycle's; this carries them out, for a request or for
- * nobody (reconciling after a restart, a deadline that passed).
+ * berthd itself (reconciling after a restart, a deadline that passed).
  */
 #pragma once
 
@@ -56,11 +56,11 @@ struct change {
 	const char *owner;            /* whose it must be; NULL: anybody's */
 	bool woken;                   /* it is started again: its files must stay */
 	bool strict;                  /* the event was seen of this version of the record */
-	char marked[SANDBOX_ID_SIZE]; /* berthd->changing has it; empty: nobody */
+	char marked[SANDBOX_ID_SIZE]; /* berthd->changing has it; empty: none */
 	struct err why;               /* what goes into the record, and to the caller at last */
 	change_fn *next;              /* after the write that is under way */
 	change_fn *done;              /* the caller's; then the change is the caller's to free */
-	unsigned pauses;              /* how often berth-node was still at it for somebody else */
+	unsigned pauses;              /* how often berth-node was still at an earlier call */
 	void *data;
 };
 

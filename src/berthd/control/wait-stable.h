@@ -1,6 +1,6 @@
 /*
- * Waiting for a sandbox that somebody is at: being created, woken, or put to
- * sleep. If nobody of this berthd is, and it could be, the create is taken up
+ * Waiting for a sandbox that a change is at: being created, woken, or put to
+ * sleep. If no change of this berthd is, and one could be, the create is taken up
  * again. Ends with the record in a state that stays by itself, or with ERR_BUSY
  * after ten seconds.
  */

@@ -63,7 +63,7 @@ static void let_go(struct code_run *r)
 		run_free(r);
 }
 
-/* A call came back. True if nobody waits for it any more. */
+/* A call came back. True if the run has ended and waits for it no more. */
 static bool came_back_late(struct code_run *r)
 {
 	bool late = r->ended;
@@ -92,7 +92,7 @@ static void finish(struct code_run *r, const struct err *why)
 {
 	if (r->ended)
 		return;
-	r->pending++; /* whoever came back last has let go of it already */
+	r->pending++; /* the call that came back last has let go of it already */
 	run_close(r);
 	r->sink->finished(r, why);
 	let_go(r);
@@ -189,7 +189,7 @@ static void on_usage(void *data, const union node_any *record, int *fd, const st
 
 static const struct node_call_events usage_events = { .on_done = on_usage };
 
-/* Killed by nobody we know of, or gone without a word: was it the kernel, for memory? */
+/* Killed by a process we do not know, or gone without a word: was it the kernel, for memory? */
 static void settle(struct code_run *r)
 {
 	struct node_target t = { .generation = r->generation };

@@ -29,7 +29,7 @@ enum code_kind {
 	CODE_ERROR,     /* an exception, or the interpreter was told to exit */
 	CODE_TIMED_OUT, /* interrupted, and killed if it did not heed that */
 	CODE_KILLED,    /* by a signal, for memory, or because it was deleted */
-	CODE_LOST,      /* nobody saw how it ended */
+	CODE_LOST,      /* its end was not seen */
 	CODE_KIND_COUNT
 };
 const char *code_kind_name(enum code_kind kind);
@@ -105,7 +105,7 @@ struct code_begin {
 };
 void code_run_begin(const struct code_begin *b);
 void code_resume(struct code_run *r);
-void code_cancel(struct code_run *r); /* nobody listens: interrupt it, do not call finished() */
+void code_cancel(struct code_run *r); /* the client left: interrupt it, do not call finished() */
 void code_ask_done(struct code_ask *ask);
 
 /* The members all answers share, inside an object. */

@@ -15,11 +15,11 @@ typedef void (*errand_fn)(struct errand *e, const struct err *why);
 struct errand {
 	struct job job;
 	struct reactor *from;
-	struct journal *journal; /* held by whoever sends it, until it is done */
+	struct journal *journal; /* held by the sender, until it is done */
 	uint32_t signum;         /* 0: standard input */
 	struct buf input;
 	bool input_end;
-	errand_fn done; /* on the loop it came from, exactly once. NULL: nobody waits */
+	errand_fn done; /* on the loop it came from, exactly once. NULL: no caller waits */
 	void *data;
 	bool failed;
 	struct err e;

@@ -114,7 +114,7 @@ void exec_refuse(struct exec *x, const struct err *why)
 	exec_close(x);
 }
 
-/* Nobody has to be told any more. */
+/* init does not have to be told any more. */
 static void leave(struct exec *x)
 {
 	journal_settle(x->journal);
@@ -165,7 +165,7 @@ static void finish(struct exec *x)
 	take_leave(x);
 }
 
-/* Killed by nobody we know of, or gone without a word: was it the kernel, for memory? */
+/* Killed by a process we do not know, or gone without a word: was it the kernel, for memory? */
 static bool is_doubtful(const struct exec *x)
 {
 	return x->exit.kind == EXEC_LOST ||
@@ -403,7 +403,10 @@ static void on_init_error(struct exec *x, const struct frame *f)
 		return reach_again(x);
 	if (x->attaching || x->started) {
 		x->gone = true;
-		/* Nobody runs it: never did, or saw its end. Unless one was killed in doing so. */
+		/*
+		 * No process of init runs it: none ever did, or it saw the end. Unless it
+		 * was killed in doing so.
+		 */
 		x->absent = x->attaching && e.code == ERR_NOT_FOUND;
 		return lost(x);
 	}
@@ -513,7 +516,7 @@ static void on_retry(uv_timer_t *timer)
 	init_way_find(&way, on_way_again, x);
 }
 
-/* Whether init did what it had heard, nobody can say. To kill a second time does no harm. */
+/* We cannot tell whether init did what it had heard. To kill a second time does no harm. */
 static void signals_unsure(struct exec *x)
 {
 	struct errand *all = x->signals, *next;
@@ -742,7 +745,7 @@ void exec_go_on(struct reactor *r, struct journal *j)
 	memcpy(x->sandbox, j->head.sandbox, sizeof(x->sandbox));
 	x->generation = j->head.generation;
 	bind_journal(x, journal_ref(j));
-	x->alone = false; /* what was beside it, nobody knows any more */
+	x->alone = false; /* this berthd does not know what was beside it */
 	x->attaching = true;
 	x->telling = j->slot.state != JOURNAL_RUNNING;
 	x->measured = x->telling;

@@ -1,7 +1,7 @@
 /*
  * One command in a sandbox: its journal, the connection to its init, and the truth
- * about how it ended. Whoever wants to hear it reads the journal (tail.h); the one
- * on whose behalf it was begun is handed what comes in without the detour.
+ * about how it ended. Readers follow the journal (tail.h); the client on whose
+ * behalf it was begun is handed what comes in without the detour.
  *
  * An exec belongs to no client. berthd may be restarted at any time: it finds the
  * journals without a terminal record and goes on where they end.
@@ -19,7 +19,7 @@
 struct exec {
 	struct reactor *reactor;
 	char request[NODE_REQUEST_SIZE];
-	struct tail *client;      /* on whose behalf it runs; NULL: nobody's, or it left */
+	struct tail *client;      /* on whose behalf it runs; NULL: no client's, or it left */
 	struct journal_head head; /* until there is a journal */
 	struct journal *journal;
 	char sandbox[SANDBOX_ID_SIZE];
@@ -30,7 +30,7 @@ struct exec {
 	bool attaching;    /* init has it already, we think */
 	bool held, started, paused, ended;
 	bool busy;                              /* its sandbox is, because of this */
-	bool gone;                              /* there is nobody left to ask */
+	bool gone;                              /* no process is left to ask */
 	bool absent;                            /* and nothing left of what it started */
 	bool telling;                           /* its end is recorded; init is to hear that, */
 	bool leaving;                           /* and is being told */
@@ -47,7 +47,7 @@ struct exec {
 	uv_timer_t watch; /* over its CPU time */
 	int pending;      /* handles and calls that will still come back to us */
 	struct exec_exit exit;
-	bool measured; /* its use is known, or nobody waits for it any more */
+	bool measured; /* its use is known, or the exec waits for it no more */
 	struct exec_use use;
 	struct limits limits; /* as they were last */
 	uint64_t oom_told;    /* see places_oom(); as it began */
@@ -72,19 +72,19 @@ void exec_begin(const struct caller *by, struct exec_begin *b, struct tail *t);
 /* Go on with what another berthd began. */
 void exec_go_on(struct reactor *r, struct journal *j);
 
-/* The client is gone. What nobody wanted kept is killed, and its journal completed. */
+/* The client is gone. A command without `keep` is killed, and its journal completed. */
 void exec_abandon(struct tail *t);
 
 /* All of these on the exec's own loop. */
 void exec_refuse(struct exec *x, const struct err *why); /* it never began: nothing is kept */
 void exec_send(struct exec *x, enum frame_type type, const void *data, size_t len);
 size_t exec_send_backlog(const struct exec *x);
-void exec_signal(struct exec *x, uint32_t signum, struct errand *e); /* NULL: nobody waits */
+void exec_signal(struct exec *x, uint32_t signum, struct errand *e); /* NULL: no caller waits */
 void exec_caught_up(struct exec *x);                                 /* its client did */
 
 /* A call to berth-node that counts as pending; exec_came_back() first thing in its callback. */
 void exec_ask_usage(struct exec *x, const struct node_call_events *events);
-must_check bool exec_came_back(struct exec *x); /* true: nobody waits for it any more */
+must_check bool exec_came_back(struct exec *x); /* true: the exec waits for it no more */
 
 /* The members of the record that all answers share. */
 void exec_exit_json(struct buf *out, struct journal *j, const struct exec_exit *exit);

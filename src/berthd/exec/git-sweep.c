@@ -30,7 +30,7 @@ static void on_opened(void *data)
 	init_link_expect(s->link);
 }
 
-/* Done, or failed: there is nobody it would matter to. */
+/* Done, or failed: to the caller it does not matter which. */
 static void on_frame(void *data, const struct frame *f)
 {
 	(void)f;

@@ -1,9 +1,9 @@
 /*
  * A connection to a sandbox's init that carries one exec: frames in and out.
  *
- * Whoever holds the guest's end may send anything, in any order: only whole,
- * known frames of a sane length come out of here, and whether they are due is
- * for the owner to say. Output is passed on as it comes, in whatever pieces.
+ * The process that holds the guest's end may send anything, in any order: only
+ * whole, known frames of a sane length come out of here, and whether they are due
+ * is for the owner to say. Output is passed on as it comes, in whatever pieces.
  */
 #pragma once
 

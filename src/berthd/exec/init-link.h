@@ -2,8 +2,8 @@
  * A connection to a sandbox's init, in frames, for one operation.
  *
  * DATA frames are passed on as they come, in whatever pieces; all others come
- * whole. Back-pressure goes both ways. Whoever holds the guest's end may send
- * anything: a frame that is none, or too long, ends the link.
+ * whole. Back-pressure goes both ways. The process that holds the guest's end may
+ * send anything: a frame that is none, or too long, ends the link.
  */
 #pragma once
 

@@ -58,7 +58,7 @@ static bool on_bytes(void *data, const uint8_t *bytes, size_t len)
 	(void)data;
 	(void)bytes;
 	(void)len;
-	return false; /* nobody asked for any */
+	return false; /* this call asks for no bytes */
 }
 
 static void on_failed(void *data, const struct err *why)

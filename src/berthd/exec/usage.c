@@ -42,7 +42,7 @@ static unsigned divisor(const struct exec *x)
 	return (unsigned)x->reactor->berthd->settings.timer_divisor;
 }
 
-/* As they are now; as they were last, if nobody knows any more. */
+/* As they are now; as they were last, if `places` does not have the sandbox any more. */
 static const struct limits *limits_now(struct exec *x)
 {
 	places_limits(x->reactor->berthd->places, x->sandbox, &x->limits);

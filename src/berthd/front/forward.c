@@ -43,7 +43,7 @@ static void forward_free(struct forward *f)
 	free(f);
 }
 
-/* The request is somebody else's again, as it was. */
+/* The request is the caller's again, as it was. */
 static void give_back(struct forward *f)
 {
 	struct request *rq = f->rq;
@@ -155,7 +155,7 @@ static void copy_fields(struct forward *f)
 
 static void on_failed(void *data, enum http_call_reach reach, const struct err *why);
 
-/* Every berthd answers with the id of the request: this was somebody on the way to it. */
+/* Every berthd answers with the id of the request: this was a proxy on the way to it. */
 static bool is_of_a_proxy(const struct forward *f, const struct http_call *call)
 {
 	const char *id = http_call_find(call, "X-Request-Id");
@@ -226,7 +226,7 @@ static void on_drain(void *data)
 		http_body_resume(f->rq->x);
 }
 
-/* In its own words, to be told if nobody takes it. */
+/* In the host's own words, to be told if no host takes it. */
 static void refused(struct forward *f)
 {
 	cleanup(json_free) struct json *said = NULL;

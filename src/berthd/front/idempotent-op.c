@@ -83,7 +83,7 @@ static int run_take(struct job *job, struct store *s, struct err *e)
 	struct changing *at_work = o->rq->reactor->berthd->keys_at_work;
 	int n;
 
-	changing_add(at_work, o->name); /* before it is taken: whoever is second sees the first */
+	changing_add(at_work, o->name); /* before it is taken: the second request sees the first */
 	n = take(o, s, e);
 	if (!o->taken)
 		changing_remove(at_work, o->name);

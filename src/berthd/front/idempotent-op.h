@@ -5,7 +5,7 @@
  * The key is taken before anything is done (for a write: when all of the body
  * is there, before it takes its place), the answer is stored before it is told.
  * An operation that failed has changed nothing, and gives its key back. One
- * whose end nobody saw keeps it: what may be done twice (a write of the same
+ * whose end was not seen keeps it: what may be done twice (a write of the same
  * bytes, a KILL) is then simply done again; of anything else we say that we do
  * not know (504).
  */

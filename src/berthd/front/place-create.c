@@ -30,7 +30,7 @@ struct placing {
 	char tried[PLACING_TRIES][SANDBOX_HOST_SIZE];
 	size_t tries;
 	struct err why; /* what the last of them said */
-	bool nowhere;   /* nobody was asked: none takes it, and that is why */
+	bool nowhere;   /* no host was asked: none takes it, and that is why */
 
 	/* One draw. */
 	struct placement_host rooms[DRAWN_MAX];

@@ -1,7 +1,7 @@
 /*
  * One request on its way through berthd: which route it took, whose key it
  * came with, and the answer. It outlives its client: work that was begun is
- * finished, and only the answer is then told to nobody.
+ * finished, and only the answer is then dropped.
  */
 #pragma once
 

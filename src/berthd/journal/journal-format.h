@@ -27,7 +27,7 @@
 enum journal_state {
 	JOURNAL_RUNNING,
 	JOURNAL_ENDED,   /* the terminal record stands */
-	JOURNAL_SETTLED, /* and init was told so: nobody is to be asked again */
+	JOURNAL_SETTLED, /* and init was told so: it is not to be asked again */
 	JOURNAL_STATE_COUNT
 };
 

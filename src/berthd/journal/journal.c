@@ -57,7 +57,7 @@ void journals_close(struct journals *js)
 	js->dir = -1;
 }
 
-/* ---- those that somebody holds ---- */
+/* ---- those that are held ---- */
 
 static struct journal **bucket(struct journals *js, const char *sandbox, const char *id)
 {
@@ -169,7 +169,7 @@ void journal_unref(struct journal *j)
 
 /* ---- the file ---- */
 
-/* Under its name, whole: whoever finds it finds all of its head. */
+/* Under its name, whole: a reader that finds it finds all of its head. */
 static int give_name(struct journals *js, int fd, const char *name)
 {
 	char self[64];

@@ -26,7 +26,7 @@ struct journals {
 	int dir;
 	struct spares spares;
 	uint64_t cap;                              /* of one exec's output, in bytes */
-	struct journal *buckets[JOURNALS_BUCKETS]; /* those that somebody holds */
+	struct journal *buckets[JOURNALS_BUCKETS]; /* those that are held */
 	uint64_t removed;                          /* so far: their files have such names */
 };
 
@@ -41,7 +41,7 @@ struct journal {
 	uint64_t written;         /* where the next frame will be */
 	bool full;                /* no more is recorded: over the cap, or the disk is full */
 	struct reactor *reactor;  /* whose loop `exec` lives on */
-	struct exec *exec;        /* NULL: it is over, or nobody attached yet */
+	struct exec *exec;        /* NULL: it is over, or no exec attached yet */
 	_Atomic size_t readers;   /* tails that read the file */
 	_Atomic size_t viewers;   /* of a terminal */
 	_Atomic uint32_t waiting; /* a bit for each reactor that wants to hear of more */
@@ -87,8 +87,8 @@ must_check struct reactor *journal_loop(struct journal *j);
 
 /*
  * Bytes of a stream, in whatever pieces of at most FRAME_PAYLOAD_MAX. Past the cap
- * they are only counted, and so are all that follow, unless somebody is `late` who
- * must still be able to read them. False if they were not recorded.
+ * they are only counted, and so are all that follow, unless the client is `late`
+ * and must still be able to read them. False if they were not recorded.
  */
 bool journal_append(struct journal *j, int stream, const void *data, size_t len, bool late);
 must_check bool journal_is_full(struct journal *j);
@@ -124,6 +124,6 @@ void journal_remove(struct journal *j);
 typedef int (*journal_fn)(void *data, const char *sandbox, const char *id);
 int journals_each(struct journals *js, const char *sandbox, journal_fn fn, void *data);
 
-/* Those of a sandbox that run now: held by somebody. The callback may hold them, too. */
+/* Those of a sandbox that are held now: all that run are. The callback may hold them, too. */
 void journals_running(struct journals *js, const char *sandbox,
 		      void (*fn)(void *data, struct journal *j), void *data);

@@ -1,6 +1,6 @@
 /*
- * Somebody who reads a journal from a position on, and goes on as it grows. Any
- * number of them, on any loop, each at its own pace: they read the file.
+ * A reader of a journal: it begins at a position, and goes on as the journal grows.
+ * Any number of them, on any loop, each at its own pace: they read the file.
  *
  * The one on whose behalf the command was begun is handed what comes in directly
  * as long as it keeps up; see exec.c.

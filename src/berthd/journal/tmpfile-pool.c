@@ -5,7 +5,7 @@
 
 #include "lib/base.h"
 
-/* What is made while nobody holds the lock, and nobody is kept by it. */
+/* The file is made without the lock: no thread that takes one waits for that. */
 static bool make_one(struct spares *s)
 {
 	int fd;

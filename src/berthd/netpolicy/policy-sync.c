@@ -45,7 +45,7 @@ struct telling {
 	uint32_t address;
 	struct wire wire;
 	uint64_t deadline_ms;
-	struct reactor *from; /* NULL: nobody waits */
+	struct reactor *from; /* NULL: no caller waits */
 	egress_told_fn *done;
 	void *data;
 	struct telling *next;

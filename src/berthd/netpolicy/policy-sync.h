@@ -3,9 +3,9 @@
  *
  * The rows say what a sandbox may reach. Here is remembered at which address each
  * sandbox of this host is, which version of its policy was told, and which is in
- * force: the one thing a status may call so. Whoever is told of a change is told
- * the row as it is then; berth-egress takes no older version. When it was away, or
- * we were, all of it is told again.
+ * force: the one thing a status may call so. Told of a change, berth-egress is told
+ * the row as it is then; it takes no older version. When it was away, or we were,
+ * all of it is told again.
  *
  * One link, on the first reactor; the rest may be called from any thread.
  */

@@ -15,7 +15,7 @@
 
 #define ABOUT_SIZE (sizeof(((struct secret *)0)->owner) + NETWORK_SECRET_NAME + NETWORK_HOST_SIZE)
 
-/* Never over one that is there: whoever was first has sealed with it. */
+/* Never over one that is there: the process that was first has sealed with it. */
 static int make(const char *path, struct err *e)
 {
 	uint8_t fresh[SEAL_KEY_SIZE];

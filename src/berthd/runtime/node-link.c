@@ -195,7 +195,7 @@ static void on_readable(struct node_link *link)
 	if (n <= 0)
 		return drop(link, n ? strerror(errno) : "it closed the connection");
 	take_packet(link, (struct bytes){ data, (size_t)n }, &fd);
-	close_fd(&fd); /* unless somebody took it */
+	close_fd(&fd); /* unless the call took it */
 }
 
 static void on_event(uv_poll_t *poll, int status, int events);

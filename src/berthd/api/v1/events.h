@@ -1,4 +1,4 @@
-/* GET /v1/events: whoever follows is told of every change of state of what is theirs. */
+/* GET /v1/events: a follower is told of every change of state of what it owns. */
 #pragma once
 
 #include "berthd/front/request.h"

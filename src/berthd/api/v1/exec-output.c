@@ -126,7 +126,7 @@ static int read_query(const struct request *rq, struct exec_replay *r, struct er
 	    http_query(rq->query, "follow", follow, sizeof(follow), &found, e) < 0 ||
 	    http_query(rq->query, "stream", stream, sizeof(stream), &found, e) < 0)
 		return -1;
-	/* Whoever comes back knows better than the address it came with. */
+	/* A client that comes back knows better than the address it came with. */
 	if (again && str_u64(again, &r->from, e) < 0)
 		return -1;
 	if (!again && given && str_u64(from, &r->from, e) < 0)

@@ -80,7 +80,7 @@ static void tell_failure(struct file_call *c)
 
 static void on_key_given_back(void *data, const struct err *why)
 {
-	(void)why; /* then it stays taken, and the next one is told that nobody knows */
+	(void)why; /* then it stays taken; the next request is told that the end is unknown */
 	tell_failure(data);
 }
 
@@ -96,7 +96,7 @@ void file_call_fail(struct file_call *c, const struct err *why)
 	tell_failure(c);
 }
 
-/* With a key it is done whether somebody waits or not: its answer is for who asks again. */
+/* With a key it is done whether the client waits or not: a request that repeats it is answered. */
 static void on_gone(struct request *rq)
 {
 	struct file_call *c = rq->data;

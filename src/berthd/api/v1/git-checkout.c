@@ -245,7 +245,7 @@ static void on_finished(struct tail *t, const struct exec_exit *exit, const stru
 
 static const struct tail_events sink = { on_started, on_output, on_gap, NULL, on_finished };
 
-/* Nobody waits for it: it is killed, as any command is. */
+/* The client is gone: the checkout is killed, as any command is. */
 static void on_gone(struct request *rq)
 {
 	struct checkout *k = rq->data;

@@ -142,7 +142,7 @@ int hosts_undrain(struct request *rq, struct store *s, struct buf *reply, struct
 	return set_draining(rq, s, false, reply, e);
 }
 
-/* Nobody looked, and the receipt says so: whose word it is, and since when. */
+/* berthd did not look, and the receipt says so: whose word it is, and since when. */
 static void write_receipt(const struct request *rq, struct buf *out)
 {
 	static const char *const parts[] = { "process", "cgroup", "disk", "runtime" };

@@ -28,7 +28,7 @@ struct image_work {
 	uint64_t received;
 	bool making;    /* it is counted in berthd->image_works */
 	bool streaming; /* the answer is a stream of events, and it has begun */
-	bool unused;    /* nobody else needs the digest: the node may forget it */
+	bool unused;    /* no other record needs the digest: the node may forget it */
 };
 
 static void image_json(struct buf *out, const struct image *i)

@@ -80,7 +80,7 @@ int keys_create(struct request *rq, struct store *s, struct buf *reply, struct e
 		return err_set(e, ERR_INVALID, "name must not be empty");
 	if (check_name("name", body.name, e) < 0 || check_name("owner", body.owner, e) < 0)
 		return -1;
-	/* Who nobody is named for owns what its key's name says. */
+	/* If the body names no owner, the key's name is the owner. */
 	memcpy(k.name, body.name, sizeof(k.name));
 	memcpy(k.owner, body.owner[0] ? body.owner : body.name, sizeof(k.owner));
 	if (key_make(s, &k, secret, e) < 0)

@@ -10,7 +10,7 @@ void network_put(struct request *rq);
 void network_lock(struct request *rq);
 
 /*
- * What somebody with this key may ask for: an address in a rule is an admin's to
+ * What a caller with this key may ask for: an address in a rule is an admin's to
  * allow.
  */
 must_check int network_check(const struct key *key, const char *text, size_t len, struct err *e);

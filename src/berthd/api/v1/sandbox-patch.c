@@ -274,7 +274,8 @@ static void on_in_force(void *data, const struct sandbox *sb, const struct err *
 		return answer(p, NULL);
 	}
 	p->refusal = *why;
-	if (why->code == ERR_BUSY) { /* nobody was asked, or nobody knows: it stays pending */
+	if (why->code == ERR_BUSY) {
+		/* berth-node was not asked, or we do not know what it did: it stays pending. */
 		err_wrap(&p->refusal, "the limits are recorded and not in force yet");
 		return answer(p, &p->refusal);
 	}

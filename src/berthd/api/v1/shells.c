@@ -284,7 +284,7 @@ static void on_begun(void *data, const struct shell_state *state, const struct e
 {
 	struct shells *s = data;
 
-	if (why && s->made) { /* it is not there, and nobody was told that it is */
+	if (why && s->made) { /* it is not there, and no client was told that it is */
 		s->why = *why;
 		return submit(s, run_remove, on_unmade);
 	}
@@ -487,7 +487,7 @@ static void on_begun_again(void *data, const struct shell_state *state, const st
 	struct shells *s = data;
 
 	(void)state;
-	if (why && why->code != ERR_CONFLICT) /* somebody else was quicker */
+	if (why && why->code != ERR_CONFLICT) /* another request was quicker */
 		return fail(s, why);
 	go_on(s);
 }

@@ -3,7 +3,7 @@
  * execs do (exec/route.c).
  *
  * The record of a shell is written before the shell is begun. If the sandbox was
- * started anew meanwhile, the shell is begun again from its record when somebody
+ * started anew meanwhile, the shell is begun again from its record when a request
  * next uses it.
  */
 #pragma once

@@ -36,7 +36,7 @@ static void on_slept(struct change *c, const struct err *why)
 		change_free(c);
 		return request_fail(rq, &e);
 	}
-	settle_begin(&how); /* at once, unless somebody else is putting it to sleep */
+	settle_begin(&how); /* at once, unless another change is putting it to sleep */
 	change_free(c);
 }
 
@@ -55,7 +55,7 @@ void sleep_route(struct request *rq)
 	idempotency_claim(rq, begin_sleep);
 }
 
-/* Whose it is was asked by nobody yet. */
+/* No earlier step has asked whose sandbox it is. */
 struct owned {
 	struct job job;
 	struct request *rq;

@@ -1,7 +1,7 @@
 /*
  * A viewer of a terminal: a WebSocket. Binary messages are bytes both ways, text
- * messages are words about it. Whoever is slow reads the journal more slowly, and
- * nobody else notices.
+ * messages are words about it. A slow viewer reads the journal more slowly, and no
+ * other viewer notices.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ struct viewer {
 static void viewer_free(struct viewer *v)
 {
 	if (v->socket || v->tail || v->telling > 0)
-		return; /* somebody will still come back to us */
+		return; /* one of these will still call us back */
 	atomic_fetch_sub(&v->journal->viewers, 1);
 	journal_unref(v->journal);
 	request_end(v->rq, 101);

@@ -18,6 +18,6 @@ void wrappers_stop(struct request *rq);     /* POST .../stop */
 /* GET /v1/sandboxes/{}/wrappers, on a worker */
 int wrappers_list(struct request *rq, struct store *s, struct buf *reply, struct err *e);
 
-/* `look` NULL: nobody looked. */
+/* `look` NULL: the wrapper was not looked at. */
 void wrapper_json(struct buf *out, const struct wrapper *w, const struct look *look);
 void wrapper_time_json(struct buf *out, const char *name, uint64_t ms); /* 0, NEVER: null */

@@ -11,7 +11,7 @@
 #include "store/image.h"
 
 #define AGAIN_MS 300
-#define LATE_MS  30000 /* past its deadline: nobody is at it */
+#define LATE_MS  30000 /* past its deadline: no berthd is at it */
 #define NODE_MS  10000 /* for berth-node to say what it has */
 
 struct fact {
@@ -134,7 +134,7 @@ static void compare_row(const struct sandbox *sb, void *arg)
 	if (sb->state == SANDBOX_READY)
 		compare_wrappers(w, sb);
 	if (kind == CHECK_NONE || changing_has(l->reactor->berthd->changing, sb->id))
-		return; /* whoever changes it now also brings it to its end */
+		return; /* the change under way also brings it to its end */
 	f = add(l, kind, sb->id);
 	f->version = sb->version;
 	check_record_text(sb, f->record, sizeof(f->record));

@@ -42,7 +42,7 @@ enum check_repair {
 	REPAIR_NOTHING,
 	REPAIR_LOOK,   /* compare again, as after a restart: that settles it */
 	REPAIR_DELETE, /* the next attempt of the deletion, now */
-	REPAIR_FORGET, /* remove files that nobody has a name for */
+	REPAIR_FORGET, /* remove files that no name refers to */
 	REPAIR_COUNT
 };
 
