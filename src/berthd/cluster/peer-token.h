@@ -4,7 +4,7 @@
  * host: its method, its whole target, both hosts' names, the time and a nonce are
  * part of the proof. A body may be a stream and is not: that no pass is taken a
  * second time, with another body or the same, is the receiver's to see to
- * (pass-seen.h).
+ * (peer-token-seen.h).
  *
  * It stands in the header Berth-Peer, which only a peer may send.
  */

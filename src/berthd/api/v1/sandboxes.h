@@ -11,5 +11,5 @@ void sandbox_gone_json(struct buf *out, const struct tombstone *t);
 void sandboxes_create(struct request *rq);
 int sandboxes_list(struct request *rq, struct store *s, struct buf *reply, struct err *e);
 int sandboxes_get(struct request *rq, struct store *s, struct buf *reply, struct err *e);
-void sandboxes_patch(struct request *rq); /* patch.c */
+void sandboxes_patch(struct request *rq); /* sandbox-patch.c */
 void sandboxes_delete(struct request *rq);

@@ -1,6 +1,6 @@
 /*
  * Persistent shells: begun, looked at and ended here; commands go to them as
- * execs do (exec/route.c).
+ * execs do (route-exec.c).
  *
  * The record of a shell is written before the shell is begun. If the sandbox was
  * started anew meanwhile, the shell is begun again from its record when a request

@@ -1,6 +1,6 @@
 /*
  * Wrappers: an agent's own process tree in a sandbox, at most one of a name alive,
- * under a durable lease. core/lease says what a lease means; tend.h carries it out.
+ * under a durable lease. core/lease says what a lease means; agent/lease-op.h carries it out.
  */
 #pragma once
 
