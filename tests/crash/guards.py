@@ -109,7 +109,7 @@ GUARDS = {
     "not-under-way-for-ever": (
         "of a key whose request died with berthd it is told that nobody knows, not that it is under way",
         ["files:life.once-taken"], "src/berthd/front/idempotent-op.c",
-        "	if (changing_has(at_work, o->name))\n", "	if (changing_has(at_work, o->name) || true)\n"),
+        "	if (inflight_has(at_work, o->name))\n", "	if (inflight_has(at_work, o->name) || true)\n"),
     "shell-with-everything": (
         "a shell is told as ended when all that it began is gone",
         ["shell"], "src/berthd/api/v1/shells.c",

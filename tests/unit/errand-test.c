@@ -53,7 +53,7 @@ static struct journal *make(const char *id)
 static void end(struct journal *j)
 {
 	struct exec_exit exit = { .kind = EXEC_EXITED };
-	struct exec_use use = { 0 };
+	struct exec_usage use = { 0 };
 	struct err e;
 
 	CHECK_OK(journal_end(j, &exit, &use, true, &e), &e);
@@ -98,9 +98,9 @@ static void check_not_reached(const struct heard *h, const char *reason)
 
 static void strike(struct journal *j, uint32_t signum, struct heard *h)
 {
-	struct exec_blow blow = { .signum = signum };
+	struct kill_spec blow = { .signum = signum };
 
-	exec_strike(&r, j, &blow, hear, h);
+	exec_kill(&r, j, &blow, hear, h);
 	run_jobs();
 	(void)uv_run(&r.loop, UV_RUN_NOWAIT); /* its timer is closed */
 }

@@ -72,7 +72,7 @@ TEST(what_was_appended_is_there_after_a_restart)
 	struct journal_view v;
 	struct journal *j;
 	const struct exec_exit ended = { .kind = EXEC_EXITED, .code = 3 };
-	struct exec_use use = {
+	struct exec_usage use = {
 		.known = true,
 		.cpu_us = 7,
 		.hit = true,
@@ -268,7 +268,7 @@ TEST(a_journal_that_cannot_be_written_is_an_error_of_the_host)
 	struct err e = { 0 };
 
 	open_all(100);
-	spares_close(&js.spares);
+	tmpfile_pool_close(&js.spares);
 	CHECK(str_copy(h.ask.id, sizeof(h.ask.id), "never"));
 	strv_add(&h.ask.argv, "true");
 	signal(SIGXFSZ, SIG_IGN);
@@ -318,8 +318,8 @@ TEST(an_id_is_used_once)
 		usleep(1000);
 	CHECK_INT(spares(), SPARES_MAX);
 	once();
-	spares_close(&js.spares); /* and the same without */
-	CHECK_INT(spares_take(&js.spares), -1);
+	tmpfile_pool_close(&js.spares); /* and the same without */
+	CHECK_INT(tmpfile_pool_take(&js.spares), -1);
 	once();
 	journals_close(&js);
 }
@@ -338,7 +338,7 @@ TEST(the_oldest_that_have_ended_go_first)
 		if (i != 1) {
 			struct exec_exit end = { .kind = EXEC_EXITED };
 
-			CHECK_OK(journal_end(j, &end, &(struct exec_use){ 0 }, true, &e), &e);
+			CHECK_OK(journal_end(j, &end, &(struct exec_usage){ 0 }, true, &e), &e);
 			journal_settle(j);
 		}
 		times[1].tv_sec = i == 2 ? 3000 : 1000 + (time_t)i;
@@ -526,7 +526,7 @@ TEST(an_end_that_was_seen_is_not_taken_back_by_a_stale_write)
 {
 	static struct race r;
 	const struct exec_exit ended = { .kind = EXEC_EXITED };
-	struct exec_use use = { 0 };
+	struct exec_usage use = { 0 };
 	pthread_t thread;
 	struct err e;
 	int lost = 0;
@@ -562,7 +562,7 @@ static void add_ended(const char *owner, const char *sandbox, const char *id, in
 
 	for (int i = 0; i < blocks; i++)
 		CHECK(journal_append(j, 0, block, sizeof(block), false));
-	CHECK_OK(journal_end(j, &end, &(struct exec_use){ 0 }, true, &e), &e);
+	CHECK_OK(journal_end(j, &end, &(struct exec_usage){ 0 }, true, &e), &e);
 	journal_settle(j);
 	CHECK(futimens(j->fd, times) == 0);
 	journal_unref(j);

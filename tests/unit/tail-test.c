@@ -72,7 +72,7 @@ TEST(who_waits_looks_when_something_has_changed_and_not_before)
 {
 	struct journal *j = make("ex_many"), *other = make("ex_other");
 	struct exec_exit exit = { .kind = EXEC_EXITED };
-	struct exec_use use = { 0 };
+	struct exec_usage use = { 0 };
 	struct reactor *r = &b.reactors[0];
 	struct err e;
 

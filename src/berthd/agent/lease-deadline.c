@@ -26,7 +26,7 @@ struct wrapper_alarm {
  * What was said of its work is on this host even if the lease could not be written: then
  * one that is not busy, as far as the lease knows, works; and one that is busy does not.
  */
-static bool is_working(const struct tend *t)
+static bool is_working(const struct lease_operation *t)
 {
 	if (t->w.lease.state == LEASE_BUSY)
 		return t->look.work != JOURNAL_WORK_SETTLED;
@@ -34,19 +34,19 @@ static bool is_working(const struct tend *t)
 }
 
 /* Of an instance: seen gone, or its time is up. One that works is looked at again later. */
-static int decide_owned(struct tend *t, const struct moment *now, struct err *e)
+static int decide_owned(struct lease_operation *t, const struct moment *now, struct err *e)
 {
 	struct lease_input gone = { .event = LEASE_OWNED_ABSENT, .instance = t->w.lease.instance };
 	struct lease_input late = { .event = LEASE_TIMEOUT,
 				    .working = is_working(t),
 				    .silent_ms = t->look.silent_ms };
 
-	if (tend_apply(t, t->look.seen.seen == WRAPPER_ABSENT ? &gone : &late, now, e) < 0)
+	if (lease_op_apply(t, t->look.seen.seen == WRAPPER_ABSENT ? &gone : &late, now, e) < 0)
 		return -1;
-	return t->action == LEASE_ACT_TRY ? tend_attempt(t, LEASE_BEGIN, now, e) : 1;
+	return t->action == LEASE_ACT_TRY ? lease_op_attempt(t, LEASE_BEGIN, now, e) : 1;
 }
 
-static int decide_due(struct tend *t, const struct moment *now, struct err *e)
+static int decide_due(struct lease_operation *t, const struct moment *now, struct err *e)
 {
 	enum lease_event due;
 
@@ -55,38 +55,39 @@ static int decide_due(struct tend *t, const struct moment *now, struct err *e)
 	if (due == LEASE_TIMEOUT && t->w.lease.stop.state == STOP_NONE)
 		return decide_owned(t, now, e);
 	if (due == LEASE_TIMEOUT)
-		return tend_apply(t, &(struct lease_input){ .event = due }, now, e);
-	return tend_attempt(t, due, now, e);
+		return lease_op_apply(t, &(struct lease_input){ .event = due }, now, e);
+	return lease_op_attempt(t, due, now, e);
 }
 
 /* The berthd that had begun the attempt is dead, and its answer with it. */
-static int decide_lost(struct tend *t, const struct moment *now, struct err *e)
+static int decide_lost(struct lease_operation *t, const struct moment *now, struct err *e)
 {
 	struct lease_input in = { .event = LEASE_UNKNOWN,
 				  .attempt = t->w.lease.stop.attempt,
 				  .text = "berthd ended during the attempt" };
 
-	return t->w.lease.state == LEASE_STOPPING ? tend_apply(t, &in, now, e) : 0;
+	return t->w.lease.state == LEASE_STOPPING ? lease_op_apply(t, &in, now, e) : 0;
 }
 
-static void on_tended(struct tend *t, const struct err *why)
+static void on_tended(struct lease_operation *t, const struct err *why)
 {
 	if (why)
 		log_event(LOG_WARN, "a wrapper's time has come", "sandbox", t->w.sandbox,
 			  "wrapper", t->w.name, "why", why->msg, NULL);
-	tend_free(t);
+	lease_op_free(t);
 }
 
 /* An attempt has a deadline also while it is under way; all else waits for who is at it. */
 static void tend_due(struct wrapper_alarm *a, const struct wrapper *w, bool first)
 {
-	struct tend *t = tend_new(a->reactor, "alarm", NULL);
+	struct lease_operation *t = lease_op_new(a->reactor, "alarm", NULL);
 
-	tend_name(t, w->sandbox, w->name);
+	lease_op_name(t, w->sandbox, w->name);
 	if (w->lease.state == LEASE_STOPPING && !first)
-		return tend_beside(t, decide_due, on_tended);
-	if (!tend_try(t, w->lease.state == LEASE_STOPPING ? decide_lost : decide_due, on_tended))
-		tend_free(t);
+		return lease_op_beside(t, decide_due, on_tended);
+	if (!lease_op_try(t, w->lease.state == LEASE_STOPPING ? decide_lost : decide_due,
+			  on_tended))
+		lease_op_free(t);
 }
 
 static void add_due(const struct wrapper *w, void *arg)
@@ -125,7 +126,7 @@ static void on_timer(uv_timer_t *timer)
 {
 	struct wrapper_alarm *a = timer->data;
 
-	if (a->asking || !a->reactor->node.up || !host_keeper_runs(a->reactor->berthd->keeper))
+	if (a->asking || !a->reactor->node.up || !lease_agent_runs(a->reactor->berthd->lease_agent))
 		return;
 	a->asking = true;
 	a->job = (struct job){ .reactor = a->reactor, .run = read_due, .done = on_due };

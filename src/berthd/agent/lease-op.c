@@ -19,9 +19,9 @@
 #define TRIES_MAX  4
 #define SEEN_SHARE 8 /* of an attempt's time, for init to say that what it killed is gone */
 
-struct tend *tend_new(struct reactor *r, const char *request, const char *owner)
+struct lease_operation *lease_op_new(struct reactor *r, const char *request, const char *owner)
 {
-	struct tend *t = xcalloc(1, sizeof(*t));
+	struct lease_operation *t = xcalloc(1, sizeof(*t));
 
 	t->reactor = r;
 	t->all = !owner;
@@ -30,16 +30,16 @@ struct tend *tend_new(struct reactor *r, const char *request, const char *owner)
 	return t;
 }
 
-void tend_name(struct tend *t, const char *sandbox, const char *name)
+void lease_op_name(struct lease_operation *t, const char *sandbox, const char *name)
 {
 	(void)!str_copy(t->w.sandbox, sizeof(t->w.sandbox), sandbox);
 	(void)!str_copy(t->w.name, sizeof(t->w.name), name);
 }
 
-void tend_free(struct tend *t)
+void lease_op_free(struct lease_operation *t)
 {
 	if (t->in_turn)
-		turn_give(t->reactor->berthd->turns, &t->turn);
+		turn_give(t->reactor->berthd->name_locks, &t->turn);
 	look_done(&t->look);
 	look_groups_done(&t->groups);
 	free(t);
@@ -48,7 +48,7 @@ void tend_free(struct tend *t)
 /* ---- deciding ---- */
 
 /* The database's clock, carried on from when the record was read. */
-static struct moment moment_now(const struct tend *t)
+static struct moment moment_now(const struct lease_operation *t)
 {
 	return (struct moment){
 		.now_ms = t->w.read_ms + (time_mono_ms() - t->read_mono_ms),
@@ -57,8 +57,9 @@ static struct moment moment_now(const struct tend *t)
 	};
 }
 
-int tend_apply(struct tend *t, const struct lease_input *in, const struct moment *now,
-	       struct err *e)
+int lease_op_apply(struct lease_operation *t, const struct lease_input *in,
+		   const struct moment *now,
+		   struct err *e)
 {
 	if (lease_apply(&t->w.lease, in, now, &t->action, e) < 0)
 		return -1;
@@ -70,24 +71,26 @@ int tend_apply(struct tend *t, const struct lease_input *in, const struct moment
 	return 1;
 }
 
-int tend_attempt(struct tend *t, enum lease_event ev, const struct moment *now, struct err *e)
+int lease_op_attempt(struct lease_operation *t, enum lease_event ev, const struct moment *now,
+		     struct err *e)
 {
 	struct lease_input in = { .event = ev, .attempt = id_number() };
 
 	t->attempt = in.attempt;
-	return tend_apply(t, &in, now, e);
+	return lease_op_apply(t, &in, now, e);
 }
 
-int tend_stop(struct tend *t, enum lease_reason reason, const struct moment *now, struct err *e)
+int lease_op_stop(struct lease_operation *t, enum lease_reason reason, const struct moment *now,
+		  struct err *e)
 {
 	struct lease_input in = { .event = LEASE_FORCE, .reason = reason };
 
-	if (tend_apply(t, &in, now, e) < 0)
+	if (lease_op_apply(t, &in, now, e) < 0)
 		return -1;
-	return t->action == LEASE_ACT_TRY ? tend_attempt(t, LEASE_BEGIN, now, e) : 1;
+	return t->action == LEASE_ACT_TRY ? lease_op_attempt(t, LEASE_BEGIN, now, e) : 1;
 }
 
-int tend_only_look(struct tend *t, const struct moment *now, struct err *e)
+int lease_op_only_look(struct lease_operation *t, const struct moment *now, struct err *e)
 {
 	(void)t, (void)now, (void)e;
 	return 0;
@@ -102,7 +105,7 @@ static bool has_other(const struct strv *execs, const char *own)
 }
 
 /* The instance is not among them: another one is. */
-static bool is_foreign(const struct tend *t)
+static bool is_foreign(const struct lease_operation *t)
 {
 	char own[WRAPPER_EXEC_SIZE];
 
@@ -111,7 +114,7 @@ static bool is_foreign(const struct tend *t)
 }
 
 /* What an attempt or a look saw, told under its id. */
-static int decide_seen(struct tend *t, const struct moment *now, struct err *e)
+static int decide_seen(struct lease_operation *t, const struct moment *now, struct err *e)
 {
 	static const struct {
 		enum lease_event ev;
@@ -133,14 +136,14 @@ static int decide_seen(struct tend *t, const struct moment *now, struct err *e)
 		.text = facts[t->look.seen.seen].text,
 	};
 
-	if (is_foreign(t) && tend_apply(t, &widen, now, e) < 0)
+	if (is_foreign(t) && lease_op_apply(t, &widen, now, e) < 0)
 		return -1;
-	return tend_apply(t, &fact, now, e);
+	return lease_op_apply(t, &fact, now, e);
 }
 
 /* ---- writing ---- */
 
-static void write_receipt(struct tend *t)
+static void write_receipt(struct lease_operation *t)
 {
 	cleanup(buf_done) struct buf out = buf_make(WRAPPER_RECEIPT_SIZE);
 	const struct instance *i = &t->before.instance;
@@ -167,7 +170,7 @@ static void write_receipt(struct tend *t)
 }
 
 /* What the host saw gone, the journals need not doubt: its cgroup is to be removed. */
-static void write_gone(struct tend *t)
+static void write_gone(struct lease_operation *t)
 {
 	bool other = strcmp(t->before.instance.id, t->w.lease.instance.id) != 0;
 
@@ -176,7 +179,7 @@ static void write_gone(struct tend *t)
 		journals_mark_gone(t->reactor->berthd->journals, t->w.sandbox, &t->look.all);
 }
 
-static struct alert alert_of(const struct tend *t)
+static struct alert alert_of(const struct lease_operation *t)
 {
 	struct alert a = { .kind = "wrapper_quarantined" };
 
@@ -188,7 +191,7 @@ static struct alert alert_of(const struct tend *t)
 	return a;
 }
 
-static void tell_alert(const struct tend *t)
+static void tell_alert(const struct lease_operation *t)
 {
 	struct alert a = alert_of(t);
 
@@ -197,7 +200,7 @@ static void tell_alert(const struct tend *t)
 }
 
 /* Before the lease is written: one too many may stay, never one too few. */
-static int write_alert(struct tend *t, struct store *s, struct err *e)
+static int write_alert(struct lease_operation *t, struct store *s, struct err *e)
 {
 	struct alert a = alert_of(t);
 
@@ -209,7 +212,7 @@ static int write_alert(struct tend *t, struct store *s, struct err *e)
 }
 
 /* On this host first: should the database not take it, its deadline finds it here. */
-static void note_work(struct tend *t)
+static void note_work(struct lease_operation *t)
 {
 	char exec[WRAPPER_EXEC_SIZE];
 
@@ -222,7 +225,7 @@ static void note_work(struct tend *t)
 
 static int write_lease(struct job *job, struct store *s, struct err *e)
 {
-	struct tend *t = container_of(job, struct tend, job);
+	struct lease_operation *t = container_of(job, struct lease_operation, job);
 
 	if (t->before.state != LEASE_NONE && t->w.lease.state == LEASE_NONE)
 		write_receipt(t);
@@ -239,7 +242,7 @@ static int write_lease(struct job *job, struct store *s, struct err *e)
 
 static int read_all(struct job *job, struct store *s, struct err *e)
 {
-	struct tend *t = container_of(job, struct tend, job);
+	struct lease_operation *t = container_of(job, struct lease_operation, job);
 	struct berthd *b = t->reactor->berthd;
 	int (*read)(struct store *, const char *, const char *, struct wrapper *, struct err *) =
 		t->open ? store_wrapper_open : store_wrapper_get;
@@ -264,31 +267,31 @@ static int read_all(struct job *job, struct store *s, struct err *e)
 
 static void on_read(struct job *job);
 
-void tend_again(struct tend *t, tend_decide_fn *decide)
+void lease_op_again(struct lease_operation *t, lease_op_decide_fn *decide)
 {
 	t->decide = decide;
 	t->job = (struct job){ .reactor = t->reactor, .run = read_all, .done = on_read };
 	worker_submit(&t->reactor->berthd->workers, &t->job);
 }
 
-static void over(struct tend *t, const struct err *why)
+static void over(struct lease_operation *t, const struct err *why)
 {
 	t->done(t, t->failed ? &t->why : why);
 }
 
-static void finished(struct tend *t)
+static void finished(struct lease_operation *t)
 {
-	tend_decide_fn *then = t->then;
+	lease_op_decide_fn *then = t->then;
 
 	t->then = NULL;
 	if (then)
-		return tend_again(t, then);
+		return lease_op_again(t, then);
 	over(t, NULL);
 }
 
 /* ---- acting ---- */
 
-static void ask_group(struct tend *t, enum group_op op, const char *name,
+static void ask_group(struct lease_operation *t, enum group_op op, const char *name,
 		      const struct node_call_events *events)
 {
 	struct node_group ask = { .generation = t->sb.generation, .op = op };
@@ -299,7 +302,7 @@ static void ask_group(struct tend *t, enum group_op op, const char *name,
 	node_call(&t->reactor->node, NODE_GROUP, &ask, -1, events, t);
 }
 
-static bool is_meant(const struct tend *t, const char *exec)
+static bool is_meant(const struct lease_operation *t, const char *exec)
 {
 	char own[WRAPPER_EXEC_SIZE];
 
@@ -307,7 +310,7 @@ static bool is_meant(const struct tend *t, const char *exec)
 	return t->w.lease.session_wide || strcmp(exec, own) == 0;
 }
 
-static void kill_groups(struct tend *t);
+static void kill_groups(struct lease_operation *t);
 
 static void on_group_killed(void *data, const union node_any *record, int *fd,
 			    const struct err *why)
@@ -319,7 +322,7 @@ static void on_group_killed(void *data, const union node_any *record, int *fd,
 static const struct node_call_events killed_events = { .on_done = on_group_killed };
 
 /* Init was asked first, so that it can tell how it ended. The last word is the host's. */
-static void kill_groups(struct tend *t)
+static void kill_groups(struct lease_operation *t)
 {
 	while (t->killed < t->look.groups.len) {
 		const char *exec = t->look.groups.items[t->killed++];
@@ -328,12 +331,12 @@ static void kill_groups(struct tend *t)
 			return ask_group(t, GROUP_KILL, exec, &killed_events);
 	}
 	crash_point("wrapper.struck");
-	tend_again(t, decide_seen);
+	lease_op_again(t, decide_seen);
 }
 
 static void on_struck(void *data, const struct err *why)
 {
-	struct tend *t = data;
+	struct lease_operation *t = data;
 
 	(void)why; /* what counts is what is seen now */
 	if (--t->struck == 0)
@@ -341,11 +344,11 @@ static void on_struck(void *data, const struct err *why)
 }
 
 /* TERM, the looks, then KILL. What was not begun as a wrapper may leave things behind: KILL. */
-static void strike(struct tend *t, const char *exec)
+static void strike(struct lease_operation *t, const char *exec)
 {
 	static const enum constant looks[] = { CONSTANT_OBSERVE_1, CONSTANT_OBSERVE_2,
 					       CONSTANT_OBSERVE_3 };
-	struct exec_blow blow = { .signum = SIGKILL };
+	struct kill_spec blow = { .signum = SIGKILL };
 	struct journal *j;
 	struct err ignored;
 
@@ -360,11 +363,11 @@ static void strike(struct tend *t, const char *exec)
 		blow.seen_ms =
 			constant_ms(CONSTANT_STOP_ATTEMPT, moment_now(t).divisor) / SEEN_SHARE + 1;
 	t->struck++;
-	exec_strike(t->reactor, j, &blow, on_struck, t);
+	exec_kill(t->reactor, j, &blow, on_struck, t);
 	journal_unref(j);
 }
 
-static void act_end(struct tend *t)
+static void act_end(struct lease_operation *t)
 {
 	crash_point("wrapper.stop-begun");
 	t->struck = 1; /* until all are struck */
@@ -375,14 +378,14 @@ static void act_end(struct tend *t)
 	on_struck(t, NULL);
 }
 
-static void act_observe(struct tend *t)
+static void act_observe(struct lease_operation *t)
 {
-	tend_again(t, decide_seen);
+	lease_op_again(t, decide_seen);
 }
 
 static void on_tidied(void *data, const union node_any *record, int *fd, const struct err *why)
 {
-	struct tend *t = data;
+	struct lease_operation *t = data;
 
 	(void)record, (void)fd, (void)why; /* an empty one does no harm: it goes with the next */
 	if (t->action == LEASE_ACT_SPAWN)
@@ -393,7 +396,7 @@ static void on_tidied(void *data, const union node_any *record, int *fd, const s
 static const struct node_call_events tidied_events = { .on_done = on_tidied };
 
 /* The cgroups of instances that were. */
-static void tidy(struct tend *t)
+static void tidy(struct lease_operation *t)
 {
 	char prefix[WRAPPER_EXEC_SIZE];
 
@@ -403,13 +406,13 @@ static void tidy(struct tend *t)
 	ask_group(t, GROUP_REMOVE, prefix, &tidied_events);
 }
 
-static void act_spawn(struct tend *t)
+static void act_spawn(struct lease_operation *t)
 {
 	crash_point("wrapper.authorised");
 	tidy(t);
 }
 
-static void act_note(struct tend *t)
+static void act_note(struct lease_operation *t)
 {
 	char attempts[16];
 
@@ -421,14 +424,14 @@ static void act_note(struct tend *t)
 	finished(t);
 }
 
-static void act_alert(struct tend *t)
+static void act_alert(struct lease_operation *t)
 {
 	tell_alert(t);
 	finished(t);
 }
 
 /* clang-format off */
-static void (*const actions[LEASE_ACTION_COUNT])(struct tend *t) = {
+static void (*const actions[LEASE_ACTION_COUNT])(struct lease_operation *t) = {
 	[LEASE_ACT_NONE]	= finished,
 	[LEASE_ACT_NOTE]	= act_note,
 	[LEASE_ACT_SPAWN]	= act_spawn,
@@ -444,10 +447,10 @@ static void (*const actions[LEASE_ACTION_COUNT])(struct tend *t) = {
 
 static void on_written(struct job *job)
 {
-	struct tend *t = container_of(job, struct tend, job);
+	struct lease_operation *t = container_of(job, struct lease_operation, job);
 
 	if (job->failed && job->e.code == ERR_CONFLICT && ++t->tries < TRIES_MAX)
-		return tend_again(t, t->decide);
+		return lease_op_again(t, t->decide);
 	if (job->failed && job->e.code == ERR_CONFLICT)
 		err_set(&job->e, ERR_BUSY, "wrapper %s is being changed by others", t->w.name);
 	if (job->failed)
@@ -458,7 +461,7 @@ static void on_written(struct job *job)
 	actions[t->action](t);
 }
 
-static void judge(struct tend *t)
+static void judge(struct lease_operation *t)
 {
 	struct moment now = moment_now(t);
 	struct err e;
@@ -474,7 +477,7 @@ static void judge(struct tend *t)
 
 static void on_observed(void *data, const union node_any *record, int *fd, const struct err *why)
 {
-	struct tend *t = data;
+	struct lease_operation *t = data;
 	static const struct node_observation nothing = { .process = PRESENCE_UNKNOWN };
 
 	(void)fd;
@@ -486,7 +489,7 @@ static const struct node_call_events observed_events = { .on_done = on_observed 
 
 static int read_journals(struct job *job, struct store *s, struct err *e)
 {
-	struct tend *t = container_of(job, struct tend, job);
+	struct lease_operation *t = container_of(job, struct lease_operation, job);
 	char exec[WRAPPER_EXEC_SIZE];
 
 	(void)s, (void)e;
@@ -499,12 +502,12 @@ static int read_journals(struct job *job, struct store *s, struct err *e)
 
 static void on_looked(struct job *job)
 {
-	judge(container_of(job, struct tend, job));
+	judge(container_of(job, struct lease_operation, job));
 }
 
 static void on_group(void *data, const union node_any *record)
 {
-	struct tend *t = data;
+	struct lease_operation *t = data;
 	const struct node_group_seen *g = &record->group_seen;
 
 	if (g->process == PRESENCE_UNKNOWN)
@@ -516,7 +519,7 @@ static void on_group(void *data, const union node_any *record)
 
 static void on_groups(void *data, const union node_any *record, int *fd, const struct err *why)
 {
-	struct tend *t = data;
+	struct lease_operation *t = data;
 
 	(void)record, (void)fd;
 	if (why)
@@ -530,7 +533,7 @@ static const struct node_call_events groups_events = { on_group, on_groups };
 /* After the lease was read, and never before. */
 static void on_read(struct job *job)
 {
-	struct tend *t = container_of(job, struct tend, job);
+	struct lease_operation *t = container_of(job, struct lease_operation, job);
 	struct node_target target = { .generation = t->sb.generation };
 
 	if (job->failed)
@@ -551,12 +554,12 @@ static void on_read(struct job *job)
 
 static void on_turn(struct turn *turn)
 {
-	struct tend *t = container_of(turn, struct tend, turn);
+	struct lease_operation *t = container_of(turn, struct lease_operation, turn);
 
-	tend_again(t, t->decide);
+	lease_op_again(t, t->decide);
 }
 
-static void prepare(struct tend *t, tend_decide_fn *decide, tend_fn *done)
+static void prepare(struct lease_operation *t, lease_op_decide_fn *decide, lease_op_fn *done)
 {
 	t->decide = decide;
 	t->done = done;
@@ -565,21 +568,21 @@ static void prepare(struct tend *t, tend_decide_fn *decide, tend_fn *done)
 	snprintf(t->turn.key, sizeof(t->turn.key), "%s %s", t->w.sandbox, t->w.name);
 }
 
-void tend_begin(struct tend *t, tend_decide_fn *decide, tend_fn *done)
+void lease_op_begin(struct lease_operation *t, lease_op_decide_fn *decide, lease_op_fn *done)
 {
 	prepare(t, decide, done);
-	turn_take(t->reactor->berthd->turns, &t->turn);
+	turn_take(t->reactor->berthd->name_locks, &t->turn);
 }
 
-bool tend_try(struct tend *t, tend_decide_fn *decide, tend_fn *done)
+bool lease_op_try(struct lease_operation *t, lease_op_decide_fn *decide, lease_op_fn *done)
 {
 	prepare(t, decide, done);
-	t->in_turn = turn_try(t->reactor->berthd->turns, &t->turn);
+	t->in_turn = turn_try(t->reactor->berthd->name_locks, &t->turn);
 	return t->in_turn;
 }
 
-void tend_beside(struct tend *t, tend_decide_fn *decide, tend_fn *done)
+void lease_op_beside(struct lease_operation *t, lease_op_decide_fn *decide, lease_op_fn *done)
 {
 	t->done = done;
-	tend_again(t, decide);
+	lease_op_again(t, decide);
 }

@@ -11,16 +11,16 @@
 #include "store/sandbox.h"
 #include "store/wrapper.h"
 
-struct tend;
-typedef void tend_fn(struct tend *t, const struct err *why);
+struct lease_operation;
+typedef void lease_op_fn(struct lease_operation *t, const struct err *why);
 
 /*
  * By what was read and seen: apply events to t->w.lease. 1: write it, then do t->action.
  * 0: there is nothing to write. -1: refused.
  */
-typedef int tend_decide_fn(struct tend *t, const struct moment *now, struct err *e);
+typedef int lease_op_decide_fn(struct lease_operation *t, const struct moment *now, struct err *e);
 
-struct tend {
+struct lease_operation {
 	struct reactor *reactor;
 	char request[NODE_REQUEST_SIZE];
 	char owner[SANDBOX_OWNER_SIZE];
@@ -40,44 +40,48 @@ struct tend {
 	enum journal_work work; /* to be noted before the lease is written */
 	uint64_t attempt;       /* to stop it, that this carries out */
 	unsigned tries;
-	size_t struck;                 /* execs whose end is waited for */
-	size_t killed;                 /* of look.groups */
-	tend_decide_fn *decide, *then; /* now; and when that is done */
-	void (*spawn)(struct tend *t);
+	size_t struck;                     /* execs whose end is waited for */
+	size_t killed;                     /* of look.groups */
+	lease_op_decide_fn *decide, *then; /* now; and when that is done */
+	void (*spawn)(struct lease_operation *t);
 	bool failed; /* the answer is `why`, whatever else is still done */
 	struct err why;
-	tend_fn *done; /* the caller's; then it is the caller's to free */
+	lease_op_fn *done; /* the caller's; then it is the caller's to free */
 	void *data;
 };
 
 /* `owner` NULL: anybody's. */
-struct tend *tend_new(struct reactor *r, const char *request, const char *owner);
-void tend_name(struct tend *t, const char *sandbox, const char *name);
-void tend_free(struct tend *t);
+struct lease_operation *lease_op_new(struct reactor *r, const char *request, const char *owner);
+void lease_op_name(struct lease_operation *t, const char *sandbox, const char *name);
+void lease_op_free(struct lease_operation *t);
 
 /* When its turn has come. */
-void tend_begin(struct tend *t, tend_decide_fn *decide, tend_fn *done);
+void lease_op_begin(struct lease_operation *t, lease_op_decide_fn *decide, lease_op_fn *done);
 
 /* Only if no other tend is at it. */
-must_check bool tend_try(struct tend *t, tend_decide_fn *decide, tend_fn *done);
+must_check bool lease_op_try(struct lease_operation *t, lease_op_decide_fn *decide,
+			     lease_op_fn *done);
 
 /* Beside a tend that is at it: decides by the record alone, and acts on nothing. */
-void tend_beside(struct tend *t, tend_decide_fn *decide, tend_fn *done);
+void lease_op_beside(struct lease_operation *t, lease_op_decide_fn *decide, lease_op_fn *done);
 
 /* From `spawn`: read, look and decide anew. */
-void tend_again(struct tend *t, tend_decide_fn *decide);
+void lease_op_again(struct lease_operation *t, lease_op_decide_fn *decide);
 
 /* ---- for those who decide ---- */
 
-must_check int tend_apply(struct tend *t, const struct lease_input *in, const struct moment *now,
-			  struct err *e);
+must_check int lease_op_apply(struct lease_operation *t, const struct lease_input *in,
+			      const struct moment *now,
+			      struct err *e);
 
 /* Ask for its end, and begin the first attempt in the same breath. */
-must_check int tend_stop(struct tend *t, enum lease_reason reason, const struct moment *now,
-			 struct err *e);
+must_check int lease_op_stop(struct lease_operation *t, enum lease_reason reason,
+			     const struct moment *now,
+			     struct err *e);
 
 /* Begin the attempt, or the look, that is due. */
-must_check int tend_attempt(struct tend *t, enum lease_event ev, const struct moment *now,
-			    struct err *e);
+must_check int lease_op_attempt(struct lease_operation *t, enum lease_event ev,
+				const struct moment *now,
+				struct err *e);
 
-int tend_only_look(struct tend *t, const struct moment *now, struct err *e);
+int lease_op_only_look(struct lease_operation *t, const struct moment *now, struct err *e);

@@ -4,18 +4,18 @@
 
 #include "berthd/runtime/reactor.h"
 
-void turns_init(struct turns *ts)
+void name_locks_init(struct name_locks *ts)
 {
 	pthread_mutex_init(&ts->lock, NULL);
 	ts->last = &ts->first;
 }
 
-void turns_done(struct turns *ts)
+void name_locks_done(struct name_locks *ts)
 {
 	pthread_mutex_destroy(&ts->lock);
 }
 
-static struct turn *first_of(const struct turns *ts, const char *key)
+static struct turn *first_of(const struct name_locks *ts, const char *key)
 {
 	struct turn *t = ts->first;
 
@@ -37,7 +37,7 @@ static void come(struct turn *t)
 	reactor_post(t->reactor, &t->job);
 }
 
-static bool join(struct turns *ts, struct turn *t, bool wait)
+static bool join(struct name_locks *ts, struct turn *t, bool wait)
 {
 	bool free;
 
@@ -54,17 +54,17 @@ static bool join(struct turns *ts, struct turn *t, bool wait)
 	return free;
 }
 
-void turn_take(struct turns *ts, struct turn *t)
+void turn_take(struct name_locks *ts, struct turn *t)
 {
 	(void)join(ts, t, true);
 }
 
-bool turn_try(struct turns *ts, struct turn *t)
+bool turn_try(struct name_locks *ts, struct turn *t)
 {
 	return join(ts, t, false);
 }
 
-void turn_give(struct turns *ts, struct turn *t)
+void turn_give(struct name_locks *ts, struct turn *t)
 {
 	struct turn **at, *next;
 

@@ -21,18 +21,18 @@ struct turn {
 	struct turn *next;
 };
 
-struct turns {
+struct name_locks {
 	pthread_mutex_t lock;
 	struct turn *first, **last; /* in the order they came; the first of a key has it */
 };
 
-void turns_init(struct turns *ts);
-void turns_done(struct turns *ts);
+void name_locks_init(struct name_locks *ts);
+void name_locks_done(struct name_locks *ts);
 
 /* `t->come` is called once, never from within. */
-void turn_take(struct turns *ts, struct turn *t);
+void turn_take(struct name_locks *ts, struct turn *t);
 
 /* False, and nothing was done, if another turn has the key. */
-must_check bool turn_try(struct turns *ts, struct turn *t);
+must_check bool turn_try(struct name_locks *ts, struct turn *t);
 
-void turn_give(struct turns *ts, struct turn *t);
+void turn_give(struct name_locks *ts, struct turn *t);

@@ -19,7 +19,7 @@
 #define TICK_LEAST_MS     10
 #define AFTER_FAILURE     5 /* a renewal that failed is tried again after a fifth of the time */
 
-struct host_keeper {
+struct lease_agent {
 	struct reactor *reactor;
 	struct workers workers; /* one, for renewals alone */
 	char database[1200];
@@ -48,12 +48,12 @@ struct host_keeper {
 	const struct host_lease_events *events;
 };
 
-static struct moment moment_now(const struct host_keeper *k)
+static struct moment moment_now(const struct lease_agent *k)
 {
 	return (struct moment){ .now_ms = time_boot_ms(), .divisor = k->divisor };
 }
 
-static const char *host_of(const struct host_keeper *k)
+static const char *host_of(const struct lease_agent *k)
 {
 	return k->reactor->berthd->settings.host;
 }
@@ -72,7 +72,7 @@ static const struct node_call_events op_events[LEASE_OP_COUNT] = {
 	[LEASE_KILL] = { .on_done = on_killed },
 };
 
-static void tell(struct host_keeper *k, enum lease_op op)
+static void tell(struct lease_agent *k, enum lease_op op)
 {
 	struct node_lease l = { .request = "lease", .op = op, .epoch = k->lease.epoch };
 
@@ -81,7 +81,7 @@ static void tell(struct host_keeper *k, enum lease_op op)
 	node_call(&k->reactor->node, NODE_LEASE, &l, -1, &op_events[op], k);
 }
 
-static void act(struct host_keeper *k, enum host_lease_action action)
+static void act(struct lease_agent *k, enum host_lease_action action)
 {
 	if (action == HOST_ACT_FREEZE)
 		tell(k, LEASE_FREEZE);
@@ -92,7 +92,7 @@ static void act(struct host_keeper *k, enum host_lease_action action)
 }
 
 /* The one place where the state changes. */
-static void apply(struct host_keeper *k, const struct host_lease_input *in)
+static void apply(struct lease_agent *k, const struct host_lease_input *in)
 {
 	enum host_lease_state was = k->lease.state;
 	enum host_lease_action action;
@@ -118,14 +118,14 @@ static void apply(struct host_keeper *k, const struct host_lease_input *in)
 	act(k, action);
 }
 
-static void apply_event(struct host_keeper *k, enum host_lease_event ev)
+static void apply_event(struct lease_agent *k, enum host_lease_event ev)
 {
 	apply(k, &(struct host_lease_input){ .event = ev });
 }
 
 static void on_capacity(void *data, const union node_any *record, int *fd, const struct err *why)
 {
-	struct host_keeper *k = data;
+	struct lease_agent *k = data;
 
 	(void)fd;
 	if (!why)
@@ -136,7 +136,7 @@ static const struct node_call_events capacity_events = { .on_done = on_capacity 
 
 static void on_held(void *data, const union node_any *record, int *fd, const struct err *why)
 {
-	struct host_keeper *k = data;
+	struct lease_agent *k = data;
 	struct node_cursor ask = { .request = "lease" };
 
 	(void)record, (void)fd;
@@ -158,7 +158,7 @@ static void on_frozen(void *data, const union node_any *record, int *fd, const s
 
 static void on_killed(void *data, const union node_any *record, int *fd, const struct err *why)
 {
-	struct host_keeper *k = data;
+	struct lease_agent *k = data;
 
 	(void)fd;
 	k->killing = false;
@@ -176,7 +176,7 @@ static void on_killed(void *data, const union node_any *record, int *fd, const s
 /* What berth-node holds is what this host holds, whatever berthd knew. */
 static void on_asked(void *data, const union node_any *record, int *fd, const struct err *why)
 {
-	struct host_keeper *k = data;
+	struct lease_agent *k = data;
 	const struct node_fence *f = &record->fence;
 
 	(void)fd;
@@ -200,7 +200,7 @@ static void on_asked(void *data, const union node_any *record, int *fd, const st
 
 /* ---- what the database says ---- */
 
-static struct host_claim claim_of(const struct host_keeper *k)
+static struct host_claim claim_of(const struct lease_agent *k)
 {
 	return (struct host_claim){
 		.id = host_of(k),
@@ -214,7 +214,7 @@ static struct host_claim claim_of(const struct host_keeper *k)
 
 static int run_renew(struct job *job, struct store *s, struct err *e)
 {
-	struct host_keeper *k = container_of(job, struct host_keeper, job);
+	struct lease_agent *k = container_of(job, struct lease_agent, job);
 	struct host_claim claim = claim_of(k);
 
 	k->renewed = store_host_renew(s, &claim, &k->row, e);
@@ -224,7 +224,7 @@ static int run_renew(struct job *job, struct store *s, struct err *e)
 
 static int run_register(struct job *job, struct store *s, struct err *e)
 {
-	struct host_keeper *k = container_of(job, struct host_keeper, job);
+	struct lease_agent *k = container_of(job, struct lease_agent, job);
 	struct host_claim claim = claim_of(k);
 
 	k->renewed = store_host_register(s, &claim, &k->row, e) < 0 ? -1 : 1;
@@ -232,7 +232,7 @@ static int run_register(struct job *job, struct store *s, struct err *e)
 	return k->renewed < 0 ? -1 : 0;
 }
 
-static void good_news(struct host_keeper *k)
+static void good_news(struct lease_agent *k)
 {
 	struct host_lease_input in = {
 		.event = k->lease.state == HOST_FROZEN ? HOST_CAME_BACK_SAME : HOST_RENEWED,
@@ -251,7 +251,7 @@ static void good_news(struct host_keeper *k)
 		k->events->begun(k->reactor->berthd);
 }
 
-static void bad_news(struct host_keeper *k)
+static void bad_news(struct lease_agent *k)
 {
 	if (k->row.removed_ms)
 		apply_event(k, HOST_REMOVED);
@@ -263,7 +263,7 @@ static void bad_news(struct host_keeper *k)
 
 static void on_word(struct job *job)
 {
-	struct host_keeper *k = container_of(job, struct host_keeper, job);
+	struct lease_agent *k = container_of(job, struct lease_agent, job);
 	uint64_t again = constant_ms(CONSTANT_HOST_RENEW, k->divisor) / AFTER_FAILURE;
 
 	k->under_way = false;
@@ -278,7 +278,7 @@ static void on_word(struct job *job)
 }
 
 /* Renew what berth-node holds, if it holds anything; otherwise begin anew. */
-static void speak(struct host_keeper *k)
+static void speak(struct lease_agent *k)
 {
 	bool registers = k->lease.state == HOST_UNREGISTERED && k->lease.clear;
 
@@ -297,7 +297,7 @@ static void speak(struct host_keeper *k)
 
 static void on_tick(uv_timer_t *timer)
 {
-	struct host_keeper *k = timer->data;
+	struct lease_agent *k = timer->data;
 	uint64_t now = time_boot_ms();
 	enum host_lease_event due;
 
@@ -311,7 +311,7 @@ static void on_tick(uv_timer_t *timer)
 	if (k->asked && !k->under_way && now >= k->next_ms && k->lease.state != HOST_LOST &&
 	    k->lease.state != HOST_GONE)
 		speak(k);
-	if (host_keeper_runs(k) && now >= k->look_ms) {
+	if (lease_agent_runs(k) && now >= k->look_ms) {
 		k->look_ms = now + constant_ms(CONSTANT_HOST_RENEW, k->divisor) / 2;
 		k->events->held(k->reactor->berthd, k->lease.epoch);
 	}
@@ -320,7 +320,7 @@ static void on_tick(uv_timer_t *timer)
 /* ---- begin and end ---- */
 
 /* A peer that vanished is noticed within a renewal, not within libpq's patience. */
-static void conninfo(const struct host_keeper *k, const char *database, char *out, size_t size)
+static void conninfo(const struct lease_agent *k, const char *database, char *out, size_t size)
 {
 	bool uri = strstr(database, "://");
 	const char *more = !uri ? " " : strchr(database, '?') ? "&"
@@ -330,7 +330,7 @@ static void conninfo(const struct host_keeper *k, const char *database, char *ou
 		 uri ? "&" : " ", constant_ms(CONSTANT_HOST_RENEW, k->divisor) / 2);
 }
 
-static int read_boot_id(struct host_keeper *k, struct err *e)
+static int read_boot_id(struct lease_agent *k, struct err *e)
 {
 	cleanup(buf_done) struct buf text = buf_make(64);
 
@@ -340,11 +340,11 @@ static int read_boot_id(struct host_keeper *k, struct err *e)
 	return 0;
 }
 
-int host_keeper_begin(struct reactor *r, const struct host_lease_events *events,
-		      struct host_keeper **ret, struct err *e)
+int lease_agent_begin(struct reactor *r, const struct host_lease_events *events,
+		      struct lease_agent **ret, struct err *e)
 {
 	const struct berthd_settings *s = &r->berthd->settings;
-	struct host_keeper *k = xcalloc(1, sizeof(*k));
+	struct lease_agent *k = xcalloc(1, sizeof(*k));
 	uint64_t tick;
 
 	k->reactor = r;
@@ -366,12 +366,12 @@ int host_keeper_begin(struct reactor *r, const struct host_lease_events *events,
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-	struct host_keeper *k = handle->data;
+	struct lease_agent *k = handle->data;
 
 	free(k);
 }
 
-void host_keeper_end(struct host_keeper *k)
+void lease_agent_end(struct lease_agent *k)
 {
 	if (!k)
 		return;
@@ -388,27 +388,27 @@ static void on_released(void *data, const union node_any *record, int *fd, const
 
 static const struct node_call_events release_events = { .on_done = on_released };
 
-void host_keeper_node_up(struct reactor *r)
+void lease_agent_node_up(struct reactor *r)
 {
 	struct node_lease l = { .request = "lease", .op = LEASE_RELEASE };
 
-	if (!r->berthd->keeper)
+	if (!r->berthd->lease_agent)
 		node_call(&r->node, NODE_LEASE, &l, -1, &release_events, NULL);
 }
 
-bool host_keeper_runs(const struct host_keeper *k)
+bool lease_agent_runs(const struct lease_agent *k)
 {
 	return !k || atomic_load(&k->told);
 }
 
-const char *host_keeper_word(const struct host_keeper *k)
+const char *lease_agent_word(const struct lease_agent *k)
 {
 	if (!k)
 		return "off";
 	return host_lease_state_name((enum host_lease_state)atomic_load(&k->state));
 }
 
-int host_keeper_cut_off(const struct host_keeper *k, struct err *e)
+int lease_agent_cut_off(const struct lease_agent *k, struct err *e)
 {
 	if (!k || atomic_load(&k->state) != HOST_FROZEN)
 		return 0;
@@ -417,11 +417,11 @@ int host_keeper_cut_off(const struct host_keeper *k, struct err *e)
 			  "in time, and begin anew elsewhere if not.");
 }
 
-int host_keeper_check(const struct host_keeper *k, struct err *e)
+int lease_agent_check(const struct lease_agent *k, struct err *e)
 {
 	enum host_lease_state state;
 
-	if (host_keeper_runs(k))
+	if (lease_agent_runs(k))
 		return 0;
 	state = (enum host_lease_state)atomic_load(&k->state);
 	err_set(e, ERR_BUSY, "this host may not run sandboxes now: its lease is %s",
@@ -431,7 +431,7 @@ int host_keeper_check(const struct host_keeper *k, struct err *e)
 				  : "Try again, or use another host; 'berth host ls' lists them.");
 }
 
-uint64_t host_keeper_epoch(const struct host_keeper *k)
+uint64_t lease_agent_epoch(const struct lease_agent *k)
 {
 	return k ? atomic_load(&k->current) : 0;
 }

@@ -12,7 +12,7 @@
 #include "berthd/runtime/reactor.h"
 #include "core/host-lease.h"
 
-struct host_keeper;
+struct lease_agent;
 
 /* What follows from a good lease; all on the first reactor. */
 struct host_lease_events {
@@ -23,23 +23,23 @@ struct host_lease_events {
 };
 
 /* NULL and no error: leases are off, and this host may always run what it has. */
-must_check int host_keeper_begin(struct reactor *r, const struct host_lease_events *events,
-				 struct host_keeper **ret, struct err *e);
-void host_keeper_end(struct host_keeper *k); /* NULL is fine; then its reactor may be closed */
+must_check int lease_agent_begin(struct reactor *r, const struct host_lease_events *events,
+				 struct lease_agent **ret, struct err *e);
+void lease_agent_end(struct lease_agent *k); /* NULL is fine; then its reactor may be closed */
 
 /* berth-node was reached: without leases it is told so, whatever it was told before. */
-void host_keeper_node_up(struct reactor *r);
+void lease_agent_node_up(struct reactor *r);
 
 /* From any thread. May sandboxes run here now; ERR_BUSY says why not. NULL is fine. */
-must_check int host_keeper_check(const struct host_keeper *k, struct err *e);
+must_check int lease_agent_check(const struct lease_agent *k, struct err *e);
 
 /* ERR_BUSY once the database has not answered for so long that all is frozen. */
-must_check int host_keeper_cut_off(const struct host_keeper *k, struct err *e);
-const char *host_keeper_word(const struct host_keeper *k); /* "live", "frozen", ..., "off" */
-bool host_keeper_runs(const struct host_keeper *k);
+must_check int lease_agent_cut_off(const struct lease_agent *k, struct err *e);
+const char *lease_agent_word(const struct lease_agent *k); /* "live", "frozen", ..., "off" */
+bool lease_agent_runs(const struct lease_agent *k);
 
 /*
  * From any thread. A caller that means to start something remembers it when the wish
  * was written, and compares before each act: under another epoch it is not ours any more.
  */
-uint64_t host_keeper_epoch(const struct host_keeper *k); /* 0 for NULL */
+uint64_t lease_agent_epoch(const struct lease_agent *k); /* 0 for NULL */

@@ -6,13 +6,13 @@
 
 #define SIZE_FIRST 1024
 
-void pass_seen_init(struct pass_seen *s)
+void peer_token_seen_init(struct peer_token_seen *s)
 {
-	*s = (struct pass_seen){ 0 };
+	*s = (struct peer_token_seen){ 0 };
 	pthread_mutex_init(&s->lock, NULL);
 }
 
-void pass_seen_done(struct pass_seen *s)
+void peer_token_seen_done(struct peer_token_seen *s)
 {
 	free(s->now.slots);
 	free(s->before.slots);
@@ -20,7 +20,7 @@ void pass_seen_done(struct pass_seen *s)
 }
 
 /* A nonce is random: its low bits are as good as any hash. */
-static uint64_t *slot(const struct pass_set *set, uint64_t nonce)
+static uint64_t *slot(const struct peer_token_set *set, uint64_t nonce)
 {
 	size_t at = (size_t)nonce & (set->size - 1);
 
@@ -29,14 +29,14 @@ static uint64_t *slot(const struct pass_set *set, uint64_t nonce)
 	return &set->slots[at];
 }
 
-static bool has(const struct pass_set *set, uint64_t nonce)
+static bool has(const struct peer_token_set *set, uint64_t nonce)
 {
 	return set->count > 0 && *slot(set, nonce);
 }
 
-static void grow(struct pass_set *set)
+static void grow(struct peer_token_set *set)
 {
-	struct pass_set more = { .size = set->size ? 2 * set->size : SIZE_FIRST };
+	struct peer_token_set more = { .size = set->size ? 2 * set->size : SIZE_FIRST };
 
 	more.slots = xcalloc(more.size, sizeof(*more.slots));
 	for (size_t i = 0; i < set->size; i++)
@@ -47,7 +47,7 @@ static void grow(struct pass_set *set)
 	*set = more;
 }
 
-static void add(struct pass_set *set, uint64_t nonce)
+static void add(struct peer_token_set *set, uint64_t nonce)
 {
 	if (2 * set->count >= set->size)
 		grow(set);
@@ -56,13 +56,13 @@ static void add(struct pass_set *set, uint64_t nonce)
 }
 
 /* One that is ahead by the whole time is good for twice the time. */
-static void rotate(struct pass_seen *s, uint64_t now_ms)
+static void rotate(struct peer_token_seen *s, uint64_t now_ms)
 {
 	if (now_ms - s->since_ms < UINT64_C(2) * PASS_VALID_MS)
 		return;
 	free(s->before.slots);
 	s->before = s->now;
-	s->now = (struct pass_set){ 0 };
+	s->now = (struct peer_token_set){ 0 };
 	s->since_ms = now_ms;
 }
 
@@ -72,7 +72,7 @@ static int replayed(struct err *e)
 	return err_reason(e, REASON_REPLAYED_PASS, 0);
 }
 
-static int take(struct pass_seen *s, uint64_t nonce, uint64_t now_ms, struct err *e)
+static int take(struct peer_token_seen *s, uint64_t nonce, uint64_t now_ms, struct err *e)
 {
 	if (now_ms > s->since_ms)
 		rotate(s, now_ms);
@@ -84,7 +84,8 @@ static int take(struct pass_seen *s, uint64_t nonce, uint64_t now_ms, struct err
 	return 0;
 }
 
-int pass_seen_take(struct pass_seen *s, const struct pass *p, uint64_t now_ms, struct err *e)
+int peer_token_seen_take(struct peer_token_seen *s, const struct peer_token *p, uint64_t now_ms,
+			 struct err *e)
 {
 	uint64_t apart = p->at_ms > now_ms ? p->at_ms - now_ms : now_ms - p->at_ms;
 	int n;

@@ -14,20 +14,21 @@
 #define PASS_VALID_MS 60000       /* older, or so far ahead: refused */
 #define PASS_SEEN_MAX (1UL << 20) /* nonces of two minutes; beyond: busy */
 
-struct pass_set {
+struct peer_token_set {
 	uint64_t *slots; /* open addressing; 0: empty */
 	size_t size, count;
 };
 
-struct pass_seen {
+struct peer_token_seen {
 	pthread_mutex_t lock;
-	struct pass_set now, before;
+	struct peer_token_set now, before;
 	uint64_t since_ms;
 };
 
-void pass_seen_init(struct pass_seen *s);
-void pass_seen_done(struct pass_seen *s);
+void peer_token_seen_init(struct peer_token_seen *s);
+void peer_token_seen_done(struct peer_token_seen *s);
 
 /* ERR_DENIED: it is too old, or was shown before. ERR_BUSY: too many at once. */
-must_check int pass_seen_take(struct pass_seen *s, const struct pass *p, uint64_t now_ms,
-			      struct err *e);
+must_check int peer_token_seen_take(struct peer_token_seen *s, const struct peer_token *p,
+				    uint64_t now_ms,
+				    struct err *e);

@@ -21,7 +21,7 @@ enum pass_part {
 	PROVEN
 };
 
-static void prove(const char *text, size_t len, const struct pass_request *rq,
+static void prove(const char *text, size_t len, const struct peer_token_request *rq,
 		  char out[HASH_HEX_SIZE])
 {
 	cleanup(buf_done) struct buf all = buf_make(64UL * 1024);
@@ -31,7 +31,8 @@ static void prove(const char *text, size_t len, const struct pass_request *rq,
 	hash_mac_hex(rq->secret, strlen(rq->secret), all.data, all.len, out);
 }
 
-void pass_write(const struct pass *p, const struct pass_request *rq, struct buf *out)
+void peer_token_write(const struct peer_token *p, const struct peer_token_request *rq,
+		      struct buf *out)
 {
 	size_t from = out->len;
 	char owner[2 * PASS_ID_SIZE + 1], mac[HASH_HEX_SIZE];
@@ -62,9 +63,9 @@ static bool unhex(char *to, size_t size, const char *hex, size_t len)
 	return strlen(to) == len / 2;
 }
 
-static bool split(const char *text, size_t len, struct pass *p)
+static bool split(const char *text, size_t len, struct peer_token *p)
 {
-	struct pass got = { 0 };
+	struct peer_token got = { 0 };
 	const char *at = text;
 	char role[16] = "", version[4] = "", at_ms[24] = "", nonce[24] = "";
 	struct err ignored;
@@ -107,7 +108,8 @@ static int forged(struct err *e, const char *why)
 	return err_reason(e, REASON_FORGED_PASS, 0);
 }
 
-int pass_read(const char *text, const struct pass_request *rq, struct pass *ret, struct err *e)
+int peer_token_read(const char *text, const struct peer_token_request *rq, struct peer_token *ret,
+		    struct err *e)
 {
 	const char *mac = strrchr(text, ';');
 	char want[HASH_HEX_SIZE];

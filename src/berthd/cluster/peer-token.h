@@ -18,7 +18,7 @@
 #define PASS_TEXT_MAX 1024
 #define PASS_ID_SIZE  64
 
-struct pass {
+struct peer_token {
 	char from[PASS_ID_SIZE], to[PASS_ID_SIZE]; /* hosts */
 	char request[96];                          /* the id it has had from the start */
 	char key[PASS_ID_SIZE];                    /* of whom; never the secret */
@@ -28,13 +28,15 @@ struct pass {
 	uint64_t nonce; /* random, never 0 */
 };
 
-struct pass_request {
+struct peer_token_request {
 	const char *secret; /* the cell's */
 	const char *method, *path, *query;
 };
 
-void pass_write(const struct pass *p, const struct pass_request *rq, struct buf *out);
+void peer_token_write(const struct peer_token *p, const struct peer_token_request *rq,
+		      struct buf *out);
 
 /* ERR_DENIED if it was not written with this secret, for this request. */
-must_check int pass_read(const char *text, const struct pass_request *rq, struct pass *ret,
-			 struct err *e);
+must_check int peer_token_read(const char *text, const struct peer_token_request *rq,
+			       struct peer_token *ret,
+			       struct err *e);

@@ -10,14 +10,14 @@
 void peers_init(struct peers *p)
 {
 	pthread_mutex_init(&p->lock, NULL);
-	pass_seen_init(&p->seen);
+	peer_token_seen_init(&p->seen);
 }
 
 void peers_done(struct peers *p)
 {
 	free(p->list);
 	free(p->found);
-	pass_seen_done(&p->seen);
+	peer_token_seen_done(&p->seen);
 }
 
 /* Not our own wall clock: one that is wrong would cut this host off from its cell. */

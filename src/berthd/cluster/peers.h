@@ -31,7 +31,7 @@ struct peers {
 	size_t count;
 	char secret[CELL_SECRET_SIZE]; /* "": this host is no part of a cell */
 	_Atomic uint64_t ahead_ms;     /* the database's clock, ahead of CLOCK_BOOTTIME */
-	struct pass_seen seen;
+	struct peer_token_seen seen;
 
 	/* The first loop's own. */
 	struct reactor *reactor;

@@ -22,9 +22,9 @@
 struct measuring {
 	struct reactor *reactor;
 	char request[NODE_REQUEST_SIZE];
-	room_fn *done;
+	capacity_fn *done;
 	void *data;
-	uv_timer_t timer; /* of room_clear() */
+	uv_timer_t timer; /* of capacity_clear() */
 	uint64_t until_ms;
 	struct reconcile_counts before, *counts; /* when it began, and since */
 };
@@ -72,7 +72,7 @@ static struct placement_host room_of(const struct berthd *b, const struct node_c
 	return h;
 }
 
-void room_capacity(struct berthd *b, struct host_capacity *ret)
+void capacity_figures(struct berthd *b, struct host_capacity *ret)
 {
 	pthread_mutex_lock(&b->capacity->lock);
 	*ret = b->capacity->capacity;
@@ -123,7 +123,7 @@ static void measure_now(struct measuring *m)
 	node_call(&m->reactor->node, NODE_CAPACITY, &ask, -1, &capacity_events, m);
 }
 
-static struct measuring *measuring_new(struct reactor *r, const char *request, room_fn *done,
+static struct measuring *measuring_new(struct reactor *r, const char *request, capacity_fn *done,
 				       void *data)
 {
 	struct measuring *m = xcalloc(1, sizeof(*m));
@@ -150,19 +150,19 @@ static void on_tick(uv_timer_t *timer)
 		measure_now(measuring_new(r, "room", on_tick_measured, NULL));
 }
 
-void room_begin(struct reactor *r)
+void capacity_begin(struct reactor *r)
 {
 	uv_timer_init(&r->loop, &r->berthd->capacity->timer);
 	r->berthd->capacity->timer.data = r;
 	uv_timer_start(&r->berthd->capacity->timer, on_tick, 0, EVERY_MS);
 }
 
-void room_end(struct reactor *r)
+void capacity_end(struct reactor *r)
 {
 	uv_close((uv_handle_t *)&r->berthd->capacity->timer, NULL);
 }
 
-void room_measure(struct reactor *r, const char *request, room_fn *done, void *data)
+void capacity_measure(struct reactor *r, const char *request, capacity_fn *done, void *data)
 {
 	struct berthd *b = r->berthd;
 	struct placement_host room;
@@ -203,8 +203,8 @@ static void on_look(uv_timer_t *timer)
 	uv_close((uv_handle_t *)timer, on_timer_closed);
 }
 
-void room_clear(struct reactor *r, const char *request, struct reconcile_counts *counts,
-		room_fn *done, void *data)
+void capacity_clear(struct reactor *r, const char *request, struct reconcile_counts *counts,
+		    capacity_fn *done, void *data)
 {
 	struct measuring *m = measuring_new(r, request, done, data);
 

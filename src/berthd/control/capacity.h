@@ -23,28 +23,28 @@ struct capacity {
 	uv_timer_t timer;
 };
 
-typedef void room_fn(void *data, const struct placement_host *room, const struct err *why);
+typedef void capacity_fn(void *data, const struct placement_host *room, const struct err *why);
 
-/* Measure every second from now on, until room_end(). */
-void room_begin(struct reactor *r);
-void room_end(struct reactor *r);
+/* Measure every second from now on, until capacity_end(). */
+void capacity_begin(struct reactor *r);
+void capacity_end(struct reactor *r);
 
 /*
  * What the host has, as measured last; if berth-node has not answered for a
  * while, a room of which nothing is known, which takes nothing. Waits only for
  * the first measure of all. `done` may be called from within.
  */
-void room_measure(struct reactor *r, const char *request, room_fn *done, void *data);
+void capacity_measure(struct reactor *r, const char *request, capacity_fn *done, void *data);
 
 /* The same as figures for people, from any thread; as it was measured last. */
-void room_capacity(struct berthd *b, struct host_capacity *ret);
+void capacity_figures(struct berthd *b, struct host_capacity *ret);
 
 /*
  * Have leftovers looked for and removed, then measure again. Before that is done `counts` says
  * how many were removed, and how many are still there.
  */
-void room_clear(struct reactor *r, const char *request, struct reconcile_counts *counts,
-		room_fn *done, void *data);
+void capacity_clear(struct reactor *r, const char *request, struct reconcile_counts *counts,
+		    capacity_fn *done, void *data);
 
 /* How often what a host has may be promised: the settings, as the records take them. */
 struct host_share capacity_share(const struct berthd *b);

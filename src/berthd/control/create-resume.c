@@ -12,7 +12,7 @@
 
 /* The change carries all of it; `data` of the change is this. */
 struct resuming {
-	struct change *c;
+	struct transition *c;
 	void (*done)(void *data);
 	void *data;
 };
@@ -36,7 +36,7 @@ bool resume_possible(struct reactor *r, const struct sandbox *sb)
 
 	return waits && r->node.up && age_ms(r, sb) >= RESUME_MS &&
 	       strcmp(sb->host, r->berthd->settings.host) == 0 &&
-	       !changing_has(r->berthd->changing, sb->id);
+	       !inflight_has(r->berthd->inflight, sb->id);
 }
 
 static void finish(struct resuming *r)
@@ -44,12 +44,12 @@ static void finish(struct resuming *r)
 	void (*done)(void *data) = r->done;
 	void *data = r->data;
 
-	change_free(r->c);
+	transition_free(r->c);
 	free(r);
 	done(data);
 }
 
-static void on_changed(struct change *c, const struct err *why)
+static void on_changed(struct transition *c, const struct err *why)
 {
 	log_event(why ? LOG_WARN : LOG_INFO, "a create was taken up again", "sandbox", c->sb.id,
 		  "request_id", c->request, "why", why ? why->msg : NULL, NULL);
@@ -66,7 +66,8 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 	crash_point("life.create-found");
 	if (why || o->process == PRESENCE_UNKNOWN)
 		return finish(r);
-	change_event(r->c, o->process == PRESENCE_PRESENT ? EV_SEEN : EV_ABSENT, NULL, on_changed);
+	transition_event(r->c, o->process == PRESENCE_PRESENT ? EV_SEEN : EV_ABSENT, NULL,
+			 on_changed);
 }
 
 static const struct node_call_events observed_events = { .on_done = on_observed };
@@ -76,7 +77,7 @@ void resume_create(const struct resume *how)
 	struct resuming *r = xcalloc(1, sizeof(*r));
 	struct node_target t = { .generation = how->sb->generation };
 
-	r->c = change_new(how->reactor, how->request);
+	r->c = transition_new(how->reactor, how->request);
 	r->c->sb = *how->sb;
 	r->c->use = *how->use;
 	r->c->data = r;

@@ -27,7 +27,7 @@ static int map_text(const char *what, const struct strv *map, char *out, size_t 
 	return 0;
 }
 
-int intent_labels(const struct strv *labels, char out[SANDBOX_LABELS_SIZE], struct err *e)
+int create_spec_labels(const struct strv *labels, char out[SANDBOX_LABELS_SIZE], struct err *e)
 {
 	if (labels_check(labels, e) < 0)
 		return -1;
@@ -35,7 +35,7 @@ int intent_labels(const struct strv *labels, char out[SANDBOX_LABELS_SIZE], stru
 	return map_text("labels", labels, out, SANDBOX_LABELS_SIZE - 2 * LABELS_MAX, e);
 }
 
-int intent_env(const struct strv *env, char out[SANDBOX_ENV_SIZE], struct err *e)
+int create_spec_env(const struct strv *env, char out[SANDBOX_ENV_SIZE], struct err *e)
 {
 	return env_check(env, e) < 0 ? -1 : map_text("env", env, out, SANDBOX_ENV_SIZE, e);
 }
@@ -53,7 +53,7 @@ static int choose(struct store *s, const struct policy_caller *caller, struct po
 }
 
 /* What holds for this session: as it was decided, or as it is decided now and stored. */
-static int decide_session(struct change *c, struct store *s, const struct identity *id,
+static int decide_session(struct transition *c, struct store *s, const struct identity *id,
 			  struct agent_session *ret, struct err *e)
 {
 	struct policy_caller caller = { id->org, id->user, id->session };
@@ -94,7 +94,7 @@ static int decide_shared(struct store *s, const struct identity *id, struct agen
 }
 
 /* A policy that names an engine is not talked out of it. */
-static int apply_runtime(struct change *c, const char *runtime, struct err *e)
+static int apply_runtime(struct transition *c, const char *runtime, struct err *e)
 {
 	struct sandbox_spec *spec = &c->spec;
 	const char *usual = c->reactor->berthd->settings.default_runtime;
@@ -109,9 +109,9 @@ static int apply_runtime(struct change *c, const char *runtime, struct err *e)
 }
 
 /* An org's sandboxes count for the org, whichever of its users asked. */
-static void apply_cap(struct change *c)
+static void apply_cap(struct transition *c)
 {
-	const struct intent_identity *who = &c->who;
+	const struct create_identity *who = &c->who;
 	const struct berthd_settings *set = &c->reactor->berthd->settings;
 	struct sandbox_spec *spec = &c->spec;
 
@@ -135,7 +135,7 @@ static int fill_limits(struct sandbox_spec *spec, struct store *s, struct err *e
 }
 
 /* Nothing ends by its age unless asked for: by the request, or by this server's operator. */
-static void fill_lifetime(struct change *c)
+static void fill_lifetime(struct transition *c)
 {
 	const struct berthd_settings *set = &c->reactor->berthd->settings;
 	struct sandbox_spec *spec = &c->spec;
@@ -147,9 +147,9 @@ static void fill_lifetime(struct change *c)
 		spec->lifetime_ms = (int64_t)(set->max_age_s * 1000 / set->timer_divisor);
 }
 
-static int decide(struct change *c, struct store *s, struct err *e)
+static int decide(struct transition *c, struct store *s, struct err *e)
 {
-	const struct intent_identity *who = &c->who;
+	const struct create_identity *who = &c->who;
 	struct identity id = { who->org, who->user, who->bot, who->session, 0 };
 	struct policy_caller nobody = { 0 };
 	struct agent_session got = { 0 };
@@ -183,9 +183,9 @@ static int decide(struct change *c, struct store *s, struct err *e)
 }
 
 /* 1: there is one, and it is c->sb; 0: there is none. */
-static int find(struct change *c, struct store *s, struct err *e)
+static int find(struct transition *c, struct store *s, struct err *e)
 {
-	const struct intent_identity *who = &c->who;
+	const struct create_identity *who = &c->who;
 	struct identity id = { who->org, who->user, who->bot, who->session, 0 };
 	char legacy[IDENTITY_LEGACY_SIZE] = "";
 	struct sandbox_search q = {
@@ -209,7 +209,7 @@ static int find(struct change *c, struct store *s, struct err *e)
 }
 
 /* What was said and is not so is told, and not left out in silence. */
-static int check_found(struct change *c, struct store *s, struct err *e)
+static int check_found(struct transition *c, struct store *s, struct err *e)
 {
 	cleanup(free_ptr) struct network_row *row = NULL;
 
@@ -222,13 +222,13 @@ static int check_found(struct change *c, struct store *s, struct err *e)
 }
 
 /* The key, if there is one, is from here on that of the sandbox that was found. */
-static int take_key(struct change *c, struct store *s, struct err *e)
+static int take_key(struct transition *c, struct store *s, struct err *e)
 {
 	return c->use.key[0] ? store_idempotency_found(s, &c->use, c->sb.id, e) : 0;
 }
 
 /* The answer to a key that was used is the first one's, not the one of who is found. */
-static int used_before(struct change *c, struct store *s, struct err *e)
+static int used_before(struct transition *c, struct store *s, struct err *e)
 {
 	struct idempotency first;
 
@@ -240,7 +240,7 @@ static int used_before(struct change *c, struct store *s, struct err *e)
 	return err_set(e, ERR_CONFLICT, "this Idempotency-Key was used before");
 }
 
-int intent_write(struct change *c, struct store *s, struct err *e)
+int create_spec_write(struct transition *c, struct store *s, struct err *e)
 {
 	struct sandbox_intent intent = {
 		.id = c->sb.id,

@@ -11,9 +11,9 @@
  * On a worker: decide, find or insert. c->sb is the record; c->found: it was there before.
  * One that is there and has other options than were asked for is ERR_CONFLICT.
  */
-must_check int intent_write(struct change *c, struct store *s, struct err *e);
+must_check int create_spec_write(struct transition *c, struct store *s, struct err *e);
 
 /* Labels or variables as the record has them. */
-must_check int intent_labels(const struct strv *labels, char out[SANDBOX_LABELS_SIZE],
-			     struct err *e);
-must_check int intent_env(const struct strv *env, char out[SANDBOX_ENV_SIZE], struct err *e);
+must_check int create_spec_labels(const struct strv *labels, char out[SANDBOX_LABELS_SIZE],
+				  struct err *e);
+must_check int create_spec_env(const struct strv *env, char out[SANDBOX_ENV_SIZE], struct err *e);

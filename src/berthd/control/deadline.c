@@ -9,7 +9,7 @@
 #include "lib/log.h"
 #include "lib/time.h"
 
-struct alarm_rules alarm_rules_of(const struct berthd *b)
+struct alarm_rules deadline_rules_of(const struct berthd *b)
 {
 	unsigned divisor = (unsigned)b->settings.timer_divisor;
 
@@ -19,17 +19,17 @@ struct alarm_rules alarm_rules_of(const struct berthd *b)
 	};
 }
 
-static uint64_t now_ms(const struct change *c)
+static uint64_t now_ms(const struct transition *c)
 {
 	return c->sb.read_ms + (time_mono_ms() - c->read_mono_ms);
 }
 
 /* What this berthd knows of its use, and the record does not yet. */
-static void add_what_is_known(struct change *c)
+static void add_what_is_known(struct transition *c)
 {
 	uint64_t mono = time_mono_ms(), now = now_ms(c), last, busy;
 
-	places_used(c->reactor->berthd->places, c->sb.id, &last, &busy);
+	sandbox_cache_used(c->reactor->berthd->sandboxes, c->sb.id, &last, &busy);
 	if (last && last <= mono && now - (mono - last) > c->sb.last_used_ms)
 		c->sb.last_used_ms = now - (mono - last);
 	if (busy && busy <= mono) {
@@ -40,34 +40,35 @@ static void add_what_is_known(struct change *c)
 
 static int set_anew(struct job *job, struct store *s, struct err *e)
 {
-	struct change *c = container_of(job, struct change, job);
+	struct transition *c = container_of(job, struct transition, job);
 
 	return store_sandbox_rearm(s, c->sb.id, c->sb.version,
-				   change_deadline_ms(c, c->sb.state), e);
+				   transition_deadline_ms(c, c->sb.state), e);
 }
 
-static void on_set(struct change *c, const struct err *why)
+static void on_set(struct transition *c, const struct err *why)
 {
 	c->done(c, why);
 }
 
-void alarm_ring(struct change *c, change_fn *done)
+void deadline_fire(struct transition *c, transition_fn *done)
 {
-	struct alarm_rules rules = alarm_rules_of(c->reactor->berthd);
+	struct alarm_rules rules = deadline_rules_of(c->reactor->berthd);
 	struct alarm due;
 
 	c->done = done;
 	add_what_is_known(c);
 	due = alarm_of(&c->sb, &rules, now_ms(c));
 	if (due.kind == ALARM_NONE || due.at_ms > now_ms(c))
-		return change_write(c, set_anew, on_set);
+		return transition_write(c, set_anew, on_set);
 	log_event(LOG_INFO, "alarm", "sandbox", c->sb.id, "why", alarm_name(due.kind), NULL);
 	crash_point("life.alarm-rang");
 	if (due.kind == ALARM_AGE) {
 		err_set(&c->why, ERR_TIMEOUT, "its lifetime is over");
 		return deletion_ask(c, done);
 	}
-	change_event(c, EV_SLEEP,
-		     due.kind == ALARM_IDLE ? "not used for so long" : "busy for so long: stuck",
-		     done);
+	transition_event(c, EV_SLEEP,
+			 due.kind == ALARM_IDLE ? "not used for so long"
+						: "busy for so long: stuck",
+			 done);
 }

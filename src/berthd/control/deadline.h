@@ -7,6 +7,6 @@
 #include "berthd/control/transition.h"
 
 /* c->sb as it was read; of another version nothing is done. */
-void alarm_ring(struct change *c, change_fn *done);
+void deadline_fire(struct transition *c, transition_fn *done);
 
-struct alarm_rules alarm_rules_of(const struct berthd *b);
+struct alarm_rules deadline_rules_of(const struct berthd *b);

@@ -16,7 +16,7 @@
 #define ASK_TRIES 4
 
 /* The database's clock, carried on from when the record was read. */
-static struct moment moment_now(const struct change *c)
+static struct moment moment_now(const struct transition *c)
 {
 	return (struct moment){
 		.now_ms = c->sb.read_ms + (time_mono_ms() - c->read_mono_ms),
@@ -28,7 +28,7 @@ static struct moment moment_now(const struct change *c)
 /* ---- writing ---- */
 
 /* One step of the ladder; the change remembers what is to be done, and under which attempt. */
-static int step(struct change *c, struct stop *stop, enum stop_event ev, struct err *e)
+static int step(struct transition *c, struct stop *stop, enum stop_event ev, struct err *e)
 {
 	struct moment now = moment_now(c);
 	struct stop_input in = { .event = ev, .attempt = c->attempt, .text = c->why.msg };
@@ -41,7 +41,7 @@ static int step(struct change *c, struct stop *stop, enum stop_event ev, struct 
 	return 0;
 }
 
-static struct alert alert_of(const struct change *c, const char *why)
+static struct alert alert_of(const struct transition *c, const char *why)
 {
 	struct alert a = { .kind = "deletion_quarantined" };
 
@@ -53,7 +53,7 @@ static struct alert alert_of(const struct change *c, const char *why)
 }
 
 /* Only from the version that was read: who was faster has begun another step. */
-static int store_step(struct change *c, struct store *s, const struct stop *stop, struct err *e)
+static int store_step(struct transition *c, struct store *s, const struct stop *stop, struct err *e)
 {
 	uint64_t now = moment_now(c).now_ms, then = stop_deadline_ms(stop);
 	struct sandbox_move move = {
@@ -83,7 +83,7 @@ static int store_step(struct change *c, struct store *s, const struct stop *stop
 }
 
 /* The first attempt is begun with the wish itself: one transaction. */
-static int ask_once(struct change *c, struct store *s, struct err *e)
+static int ask_once(struct transition *c, struct store *s, struct err *e)
 {
 	struct stop stop = c->sb.stop;
 
@@ -104,7 +104,7 @@ static int ask_once(struct change *c, struct store *s, struct err *e)
 
 static int write_wish(struct job *job, struct store *s, struct err *e)
 {
-	struct change *c = container_of(job, struct change, job);
+	struct transition *c = container_of(job, struct transition, job);
 
 	for (int i = 0; i < ASK_TRIES; i++) {
 		if (store_sandbox_get(s, c->owner, c->sb.id, &c->sb, e) < 0)
@@ -121,7 +121,7 @@ static int write_wish(struct job *job, struct store *s, struct err *e)
 
 static int write_due(struct job *job, struct store *s, struct err *e)
 {
-	struct change *c = container_of(job, struct change, job);
+	struct transition *c = container_of(job, struct transition, job);
 	struct stop stop = c->sb.stop;
 	enum stop_event due;
 
@@ -138,7 +138,7 @@ static int write_due(struct job *job, struct store *s, struct err *e)
 	return 0;
 }
 
-static int write_fact(struct change *c, struct store *s, enum stop_event ev, struct err *e)
+static int write_fact(struct transition *c, struct store *s, enum stop_event ev, struct err *e)
 {
 	struct stop stop = c->sb.stop;
 
@@ -152,15 +152,15 @@ static int write_fact(struct change *c, struct store *s, enum stop_event ev, str
 
 static int write_present(struct job *job, struct store *s, struct err *e)
 {
-	return write_fact(container_of(job, struct change, job), s, STOP_PRESENT, e);
+	return write_fact(container_of(job, struct transition, job), s, STOP_PRESENT, e);
 }
 
 static int write_unknown(struct job *job, struct store *s, struct err *e)
 {
-	return write_fact(container_of(job, struct change, job), s, STOP_UNKNOWN, e);
+	return write_fact(container_of(job, struct transition, job), s, STOP_UNKNOWN, e);
 }
 
-static void write_receipt(const struct change *c, struct buf *out)
+static void write_receipt(const struct transition *c, struct buf *out)
 {
 	const struct node_observation *o = &c->seen;
 	char when[TIME_TEXT_SIZE];
@@ -180,7 +180,7 @@ static void write_receipt(const struct change *c, struct buf *out)
 
 static int erase(struct job *job, struct store *s, struct err *e)
 {
-	struct change *c = container_of(job, struct change, job);
+	struct transition *c = container_of(job, struct transition, job);
 	cleanup(buf_done) struct buf receipt = buf_make(STORE_RECEIPT_MAX);
 	cleanup(strv_done) struct strv execs = { 0 };
 	struct sandbox_end end = {
@@ -190,7 +190,7 @@ static int erase(struct job *job, struct store *s, struct err *e)
 	};
 
 	if (c->seen.used.since_ms > 0) { /* its last look, as long as the record is there */
-		struct usage_look last = meter_look(c->sb.id, &c->seen.used);
+		struct usage_look last = usage_sampler_look(c->sb.id, &c->seen.used);
 
 		if (store_usage_put(s, &last, 1, e) < 0)
 			return -1;
@@ -211,19 +211,19 @@ static int erase(struct job *job, struct store *s, struct err *e)
 
 static int read_tombstone(struct job *job, struct store *s, struct err *e)
 {
-	struct change *c = container_of(job, struct change, job);
+	struct transition *c = container_of(job, struct transition, job);
 
 	return store_tombstone_get(s, c->owner, c->sb.id, &c->tomb, e);
 }
 
 /* ---- carrying out ---- */
 
-static void after_erased(struct change *c, const struct err *why)
+static void after_erased(struct transition *c, const struct err *why)
 {
 	c->done(c, why);
 }
 
-static void pending(struct change *c)
+static void pending(struct transition *c)
 {
 	struct err e;
 
@@ -231,7 +231,7 @@ static void pending(struct change *c)
 	c->done(c, &e);
 }
 
-static void on_fact_written(struct change *c, const struct err *why)
+static void on_fact_written(struct transition *c, const struct err *why)
 {
 	if (why)
 		return c->done(c, why);
@@ -245,11 +245,11 @@ static void on_fact_written(struct change *c, const struct err *why)
 }
 
 /* What an attempt or a look saw; false: everything is gone. */
-static bool is_left(struct change *c, const union node_any *record, const struct err *why)
+static bool is_left(struct transition *c, const union node_any *record, const struct err *why)
 {
 	if (why) {
 		err_set(&c->why, ERR_BUSY, "not proven gone yet: %s", why->msg);
-		change_write(c, write_unknown, on_fact_written);
+		transition_write(c, write_unknown, on_fact_written);
 		return true;
 	}
 	c->seen = record->observation;
@@ -258,30 +258,30 @@ static bool is_left(struct change *c, const union node_any *record, const struct
 	err_set(&c->why, ERR_BUSY, "not proven gone yet: process %s, cgroup %s, disk %s",
 		presence_name(c->seen.process), presence_name(c->seen.cgroup),
 		presence_name(c->seen.disk));
-	change_write(c, c->seen.presence == PRESENCE_PRESENT ? write_present : write_unknown,
-		     on_fact_written);
+	transition_write(c, c->seen.presence == PRESENCE_PRESENT ? write_present : write_unknown,
+			 on_fact_written);
 	return true;
 }
 
 static void on_destroyed(void *data, const union node_any *record, int *fd, const struct err *why)
 {
-	struct change *c = data;
+	struct transition *c = data;
 
 	(void)fd;
 	crash_point("life.destroyed");
 	if (is_left(c, record, why))
 		return;
 	c->event = sandbox_event_name(EV_REMOVED);
-	change_write(c, erase, after_erased);
+	transition_write(c, erase, after_erased);
 }
 
 static const struct node_call_events destroyed_events = { .on_done = on_destroyed };
 
-static void act_end(struct change *c)
+static void act_end(struct transition *c)
 {
 	struct node_target t;
 
-	change_target(c, &t);
+	transition_target(c, &t);
 	node_call(&c->reactor->node, NODE_DESTROY, &t, -1, &destroyed_events, c);
 }
 
@@ -294,20 +294,20 @@ static void on_looked(void *data, const union node_any *record, int *fd, const s
 
 static const struct node_call_events looked_events = { .on_done = on_looked };
 
-static void act_observe(struct change *c)
+static void act_observe(struct transition *c)
 {
 	struct node_target t;
 
-	change_target(c, &t);
+	transition_target(c, &t);
 	node_call(&c->reactor->node, NODE_OBSERVE, &t, -1, &looked_events, c);
 }
 
-static void act_none(struct change *c)
+static void act_none(struct transition *c)
 {
 	on_fact_written(c, NULL);
 }
 
-static void act_note(struct change *c)
+static void act_note(struct transition *c)
 {
 	char attempts[16];
 
@@ -319,13 +319,13 @@ static void act_note(struct change *c)
 }
 
 /* It was gone before: the same receipt again. */
-static void act_done(struct change *c)
+static void act_done(struct transition *c)
 {
-	change_write(c, read_tombstone, after_erased);
+	transition_write(c, read_tombstone, after_erased);
 }
 
 /* clang-format off */
-static void (*const actions[STOP_ACTION_COUNT])(struct change *c) = {
+static void (*const actions[STOP_ACTION_COUNT])(struct transition *c) = {
 	[STOP_ACT_NONE]		= act_none,
 	[STOP_ACT_NOTE]		= act_note,
 	[STOP_ACT_TRY]		= act_none, /* the change that is told to try begins at once */
@@ -337,7 +337,7 @@ static void (*const actions[STOP_ACTION_COUNT])(struct change *c) = {
 /* clang-format on */
 
 /* What is on another host is seen by that host alone, and not here: not even as absent. */
-static bool elsewhere(struct change *c)
+static bool elsewhere(struct transition *c)
 {
 	struct err e;
 
@@ -349,7 +349,7 @@ static bool elsewhere(struct change *c)
 	return true;
 }
 
-static void act(struct change *c, const struct err *why)
+static void act(struct transition *c, const struct err *why)
 {
 	if (why)
 		return c->done(c, why);
@@ -358,25 +358,25 @@ static void act(struct change *c, const struct err *why)
 	actions[c->action](c);
 }
 
-void deletion_ask(struct change *c, change_fn *done)
+void deletion_ask(struct transition *c, transition_fn *done)
 {
 	c->done = done;
-	change_mark(c);
-	change_write(c, write_wish, act);
+	transition_mark(c);
+	transition_write(c, write_wish, act);
 }
 
-void deletion_go_on(struct change *c, change_fn *done)
+void deletion_go_on(struct transition *c, transition_fn *done)
 {
 	c->done = done;
-	change_mark(c);
-	change_write(c, write_due, act);
+	transition_mark(c);
+	transition_write(c, write_due, act);
 }
 
-void deletion_lost(struct change *c, change_fn *done)
+void deletion_lost(struct transition *c, transition_fn *done)
 {
 	c->done = done;
-	change_mark(c);
+	transition_mark(c);
 	c->attempt = c->sb.stop.attempt;
 	err_set(&c->why, ERR_BUSY, "not proven gone yet: berthd ended during the attempt");
-	change_write(c, write_unknown, act);
+	transition_write(c, write_unknown, act);
 }

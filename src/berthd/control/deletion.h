@@ -10,10 +10,10 @@
 #include "berthd/control/transition.h"
 
 /* The caller wants c->sb.id deleted: the first attempt, or that there is one already. */
-void deletion_ask(struct change *c, change_fn *done);
+void deletion_ask(struct transition *c, transition_fn *done);
 
 /* The time has come for c->sb, as it was read: the next attempt, or the end of one. */
-void deletion_go_on(struct change *c, change_fn *done);
+void deletion_go_on(struct transition *c, transition_fn *done);
 
 /* No change is left that could tell how the attempt of c->sb, as it was read, went. */
-void deletion_lost(struct change *c, change_fn *done);
+void deletion_lost(struct transition *c, transition_fn *done);

@@ -11,12 +11,12 @@ struct changing_entry {
 	char id[];
 };
 
-void changing_init(struct changing *c)
+void inflight_init(struct inflight *c)
 {
 	pthread_mutex_init(&c->lock, NULL);
 }
 
-static struct changing_entry **find(struct changing *c, const char *id)
+static struct changing_entry **find(struct inflight *c, const char *id)
 {
 	struct changing_entry **at = &c->buckets[str_hash(id) % CHANGING_BUCKETS];
 
@@ -25,7 +25,7 @@ static struct changing_entry **find(struct changing *c, const char *id)
 	return at;
 }
 
-void changing_add(struct changing *c, const char *id)
+void inflight_add(struct inflight *c, const char *id)
 {
 	struct changing_entry **at;
 
@@ -39,7 +39,7 @@ void changing_add(struct changing *c, const char *id)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void changing_remove(struct changing *c, const char *id)
+void inflight_remove(struct inflight *c, const char *id)
 {
 	struct changing_entry **at, *entry;
 
@@ -53,7 +53,7 @@ void changing_remove(struct changing *c, const char *id)
 	pthread_mutex_unlock(&c->lock);
 }
 
-bool changing_has(struct changing *c, const char *id)
+bool inflight_has(struct inflight *c, const char *id)
 {
 	bool found;
 

@@ -11,12 +11,12 @@
 
 #define CHANGING_BUCKETS 1024
 
-struct changing {
+struct inflight {
 	pthread_mutex_t lock;
 	struct changing_entry *buckets[CHANGING_BUCKETS];
 };
 
-void changing_init(struct changing *c);
-void changing_add(struct changing *c, const char *id); /* counts: one may be added twice */
-void changing_remove(struct changing *c, const char *id);
-bool changing_has(struct changing *c, const char *id);
+void inflight_init(struct inflight *c);
+void inflight_add(struct inflight *c, const char *id); /* counts: one may be added twice */
+void inflight_remove(struct inflight *c, const char *id);
+bool inflight_has(struct inflight *c, const char *id);

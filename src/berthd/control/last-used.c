@@ -12,7 +12,7 @@
 #define AT_ONCE  5000
 #define LEAST_MS 50
 
-struct uses {
+struct last_used {
 	struct reactor *reactor;
 	uv_timer_t timer;
 	struct job job;
@@ -23,7 +23,7 @@ struct uses {
 
 static int write_used(struct job *job, struct store *s, struct err *e)
 {
-	struct uses *u = container_of(job, struct uses, job);
+	struct last_used *u = container_of(job, struct last_used, job);
 
 	return store_sandboxes_used(s, u->used, u->count, e);
 }
@@ -31,7 +31,7 @@ static int write_used(struct job *job, struct store *s, struct err *e)
 /* What could not be written is tried again before anything newer is. */
 static void on_written(struct job *job)
 {
-	struct uses *u = container_of(job, struct uses, job);
+	struct last_used *u = container_of(job, struct last_used, job);
 
 	u->writing = false;
 	if (job->failed)
@@ -43,13 +43,13 @@ static void on_written(struct job *job)
 
 static void on_timer(uv_timer_t *timer)
 {
-	struct uses *u = timer->data;
+	struct last_used *u = timer->data;
 	struct berthd *b = u->reactor->berthd;
 
 	if (u->writing)
 		return;
 	if (u->count == 0)
-		u->count = places_take_used(b->places, time_mono_ms(), u->used, AT_ONCE);
+		u->count = sandbox_cache_take_used(b->sandboxes, time_mono_ms(), u->used, AT_ONCE);
 	if (u->count == 0)
 		return;
 	u->writing = true;
@@ -57,9 +57,9 @@ static void on_timer(uv_timer_t *timer)
 	worker_submit(&b->workers, &u->job);
 }
 
-struct uses *uses_begin(struct reactor *r)
+struct last_used *last_used_begin(struct reactor *r)
 {
-	struct uses *u = xcalloc(1, sizeof(*u));
+	struct last_used *u = xcalloc(1, sizeof(*u));
 	uint64_t every = constant_ms(CONSTANT_USED_FLUSH,
 				     (unsigned)r->berthd->settings.timer_divisor);
 
@@ -76,7 +76,7 @@ static void on_closed(uv_handle_t *handle)
 	free(handle->data);
 }
 
-void uses_end(struct uses *u)
+void last_used_end(struct last_used *u)
 {
 	uv_close((uv_handle_t *)&u->timer, on_closed);
 }

@@ -7,7 +7,7 @@
 
 #include "berthd/runtime/reactor.h"
 
-struct uses;
+struct last_used;
 
-struct uses *uses_begin(struct reactor *r);
-void uses_end(struct uses *u);
+struct last_used *last_used_begin(struct reactor *r);
+void last_used_end(struct last_used *u);

@@ -128,7 +128,7 @@ static void not_now(struct pending *p)
 	next(rc);
 }
 
-static void on_changed(struct change *c, const struct err *why)
+static void on_changed(struct transition *c, const struct err *why)
 {
 	struct pending *p = c->data;
 
@@ -136,18 +136,18 @@ static void on_changed(struct change *c, const struct err *why)
 		log_event(LOG_WARN, "reconcile", "sandbox", c->sb.id, "why", why->msg, NULL);
 	if (c->sb.state == SANDBOX_GONE)
 		p->rc->cleaned++;
-	change_free(c);
+	transition_free(c);
 	finished(p);
 }
 
 static void change(struct pending *p, enum sandbox_event ev, const char *reason)
 {
-	struct change *c = change_new(p->rc->reactor, "reconcile");
+	struct transition *c = transition_new(p->rc->reactor, "reconcile");
 
 	c->sb = p->sb;
 	c->seen = p->seen;
 	c->data = p;
-	change_event(c, ev, reason, on_changed);
+	transition_event(c, ev, reason, on_changed);
 }
 
 static void on_limited(void *data, const struct sandbox *sb, const struct err *why)
@@ -196,7 +196,7 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 		return not_now(p);
 	p->seen = *o;
 	if (p->sb.state == SANDBOX_READY && o->ready) {
-		places_put(p->rc->reactor->berthd->places, &p->sb);
+		sandbox_cache_put(p->rc->reactor->berthd->sandboxes, &p->sb);
 		if (p->sb.limits_pending)
 			return limits_enforce(p->rc->reactor, "reconcile", &p->sb, on_limited, p);
 		return finished(p);
@@ -232,17 +232,17 @@ static void time_out(struct pending *p)
 /* It rests, and its time may have come. */
 static void ring(struct pending *p)
 {
-	struct change *c = change_new(p->rc->reactor, "alarm");
+	struct transition *c = transition_new(p->rc->reactor, "alarm");
 
 	c->sb = p->sb;
 	c->data = p;
-	alarm_ring(c, on_changed);
+	deadline_fire(c, on_changed);
 }
 
 /* A deletion whose time has come. Also while its attempt is under way: that has a deadline. */
 static void climb(struct pending *p)
 {
-	struct change *c = change_new(p->rc->reactor, "reconcile");
+	struct transition *c = transition_new(p->rc->reactor, "reconcile");
 
 	c->sb = p->sb;
 	c->data = p;
@@ -252,7 +252,7 @@ static void climb(struct pending *p)
 /* The change that had begun an attempt and did not end it is gone, and its answer with it. */
 static void give_up(struct pending *p)
 {
-	struct change *c = change_new(p->rc->reactor, "reconcile");
+	struct transition *c = transition_new(p->rc->reactor, "reconcile");
 
 	c->sb = p->sb;
 	c->data = p;
@@ -420,7 +420,7 @@ static void next(struct reconcile *rc)
 	while (rc->todo.first && rc->at_work < AT_WORK_MAX) {
 		struct pending *p = take(&rc->todo);
 
-		if (p->begin != climb && changing_has(rc->reactor->berthd->changing, p->sb.id)) {
+		if (p->begin != climb && inflight_has(rc->reactor->berthd->inflight, p->sb.id)) {
 			leave(p); /* the change that is at it also ends it */
 			continue;
 		}
@@ -439,7 +439,7 @@ static void take_row(const struct sandbox *sb, void *arg)
 		.divisor = (unsigned)rc->reactor->berthd->settings.timer_divisor,
 	};
 
-	places_put(rc->reactor->berthd->places, sb);
+	sandbox_cache_put(rc->reactor->berthd->sandboxes, sb);
 	/* They come in the order of strcmp(), and the dot is before all that is in an id. */
 	strv_addf(&rc->read, KNOWN_FORMAT, sb->id, sb->generation);
 	rc->skipped += sb->state == SANDBOX_DELETING; /* it waits for its next attempt */
@@ -533,7 +533,7 @@ static void on_timer(uv_timer_t *timer)
 	move_all(&rc->todo, &rc->later);
 	next(rc);
 	if (rc->asking || rc->todo.first || !rc->reactor->node.up ||
-	    !host_keeper_runs(rc->reactor->berthd->keeper))
+	    !lease_agent_runs(rc->reactor->berthd->lease_agent))
 		return;
 	if (rc->wanted) {
 		rc->look_at_all = true;
@@ -553,7 +553,7 @@ static void on_node_up(struct node_link *link, void *data)
 	struct reconcile *rc = data;
 
 	(void)link;
-	host_keeper_node_up(rc->reactor);
+	lease_agent_node_up(rc->reactor);
 	rc->look_at_all = rc->follow = true;
 	on_timer(&rc->timer);
 }

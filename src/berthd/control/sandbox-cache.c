@@ -7,7 +7,7 @@
 #include "lib/str.h"
 
 struct place_entry {
-	struct place place;
+	struct cached_sandbox place;
 	char *env;                 /* JSON; NULL: none */
 	uint64_t version;          /* of the record this is from */
 	uint64_t used_ms, busy_ms; /* monotonic; 0: not */
@@ -26,12 +26,12 @@ static void entry_free(struct place_entry *entry)
 	free(entry);
 }
 
-void places_init(struct places *p)
+void sandbox_cache_init(struct sandbox_cache *p)
 {
 	pthread_mutex_init(&p->lock, NULL);
 }
 
-void places_done(struct places *p)
+void sandbox_cache_done(struct sandbox_cache *p)
 {
 	for (size_t i = 0; i < PLACES_BUCKETS; i++)
 		while (p->buckets[i]) {
@@ -42,7 +42,7 @@ void places_done(struct places *p)
 		}
 }
 
-static struct place_entry **find(struct places *p, const char *id)
+static struct place_entry **find(struct sandbox_cache *p, const char *id)
 {
 	struct place_entry **at = &p->buckets[str_hash(id) % PLACES_BUCKETS];
 
@@ -51,7 +51,7 @@ static struct place_entry **find(struct places *p, const char *id)
 	return at;
 }
 
-static void remove_entry(struct places *p, struct place_entry **at)
+static void remove_entry(struct sandbox_cache *p, struct place_entry **at)
 {
 	struct place_entry *entry = *at;
 
@@ -60,7 +60,7 @@ static void remove_entry(struct places *p, struct place_entry **at)
 	p->count--;
 }
 
-bool places_get(struct places *p, const char *id, struct place *ret)
+bool sandbox_cache_get(struct sandbox_cache *p, const char *id, struct cached_sandbox *ret)
 {
 	struct place_entry *entry;
 
@@ -79,7 +79,7 @@ bool places_get(struct places *p, const char *id, struct place *ret)
  * something runs, or whose last use is not written yet: it would be put to sleep
  * as if it were idle. If all are such, there is one more than the maximum.
  */
-static void make_room(struct places *p)
+static void make_room(struct sandbox_cache *p)
 {
 	for (size_t i = 0; i < PLACES_BUCKETS && p->count >= PLACES_MAX; i++) {
 		struct place_entry **at = &p->buckets[i];
@@ -91,7 +91,7 @@ static void make_room(struct places *p)
 	}
 }
 
-void places_put(struct places *p, const struct sandbox *sb)
+void sandbox_cache_put(struct sandbox_cache *p, const struct sandbox *sb)
 {
 	struct place_entry **at;
 
@@ -120,7 +120,7 @@ void places_put(struct places *p, const struct sandbox *sb)
 	pthread_mutex_unlock(&p->lock);
 }
 
-void places_forget(struct places *p, const char *id)
+void sandbox_cache_forget(struct sandbox_cache *p, const char *id)
 {
 	struct place_entry **at;
 
@@ -133,7 +133,7 @@ void places_forget(struct places *p, const char *id)
 	pthread_mutex_unlock(&p->lock);
 }
 
-uint64_t places_oom_told(struct places *p, const char *id)
+uint64_t sandbox_cache_oom_told(struct sandbox_cache *p, const char *id)
 {
 	struct place_entry *entry;
 	uint64_t told;
@@ -145,7 +145,7 @@ uint64_t places_oom_told(struct places *p, const char *id)
 	return told;
 }
 
-bool places_oom(struct places *p, const char *id, uint64_t kills, uint64_t told)
+bool sandbox_cache_oom(struct sandbox_cache *p, const char *id, uint64_t kills, uint64_t told)
 {
 	struct place_entry *entry;
 	uint64_t others;
@@ -177,7 +177,7 @@ struct env_text {
 
 static const struct json_field env_fields[] = { JSON_FIELD_MAP(env_text, env), JSON_FIELD_END };
 
-void places_env(struct places *p, const char *id, struct strv *env)
+void sandbox_cache_env(struct sandbox_cache *p, const char *id, struct strv *env)
 {
 	cleanup(buf_done) struct buf text = buf_make(SANDBOX_ENV_SIZE + 16);
 	struct env_text own = { 0 };
@@ -197,12 +197,12 @@ void places_env(struct places *p, const char *id, struct strv *env)
 	strv_done(&own.env);
 }
 
-void places_use(struct places *p, const char *id, uint64_t now_ms)
+void sandbox_cache_use(struct sandbox_cache *p, const char *id, uint64_t now_ms)
 {
-	(void)places_busy(p, id, now_ms, 0);
+	(void)sandbox_cache_busy(p, id, now_ms, 0);
 }
 
-bool places_busy(struct places *p, const char *id, uint64_t now_ms, int more)
+bool sandbox_cache_busy(struct sandbox_cache *p, const char *id, uint64_t now_ms, int more)
 {
 	struct place_entry *entry;
 
@@ -223,7 +223,7 @@ bool places_busy(struct places *p, const char *id, uint64_t now_ms, int more)
 	return entry;
 }
 
-void places_beside(struct places *p, const char *id, int more)
+void sandbox_cache_beside(struct sandbox_cache *p, const char *id, int more)
 {
 	struct place_entry *entry;
 
@@ -238,7 +238,7 @@ void places_beside(struct places *p, const char *id, int more)
 	pthread_mutex_unlock(&p->lock);
 }
 
-uint64_t places_begun(struct places *p, const char *id, bool *alone)
+uint64_t sandbox_cache_begun(struct sandbox_cache *p, const char *id, bool *alone)
 {
 	struct place_entry *entry;
 	uint64_t begun;
@@ -252,7 +252,7 @@ uint64_t places_begun(struct places *p, const char *id, bool *alone)
 	return begun;
 }
 
-void places_limits(struct places *p, const char *id, struct limits *ret)
+void sandbox_cache_limits(struct sandbox_cache *p, const char *id, struct limits *ret)
 {
 	struct place_entry *entry;
 
@@ -263,7 +263,7 @@ void places_limits(struct places *p, const char *id, struct limits *ret)
 	pthread_mutex_unlock(&p->lock);
 }
 
-static bool next_ready(const struct places *p, struct place_cursor *c)
+static bool next_ready(const struct sandbox_cache *p, struct sandbox_cache_cursor *c)
 {
 	for (; c->bucket < PLACES_BUCKETS; c->bucket++, c->at = 0) {
 		const struct place_entry *entry = p->buckets[c->bucket];
@@ -283,7 +283,7 @@ static bool next_ready(const struct places *p, struct place_cursor *c)
 }
 
 /* Who comes or goes meanwhile may be missed, or told twice. */
-bool places_next_ready(struct places *p, struct place_cursor *c)
+bool sandbox_cache_next_ready(struct sandbox_cache *p, struct sandbox_cache_cursor *c)
 {
 	bool found;
 
@@ -293,7 +293,8 @@ bool places_next_ready(struct places *p, struct place_cursor *c)
 	return found;
 }
 
-void places_used(struct places *p, const char *id, uint64_t *last_ms, uint64_t *busy_ms)
+void sandbox_cache_used(struct sandbox_cache *p, const char *id, uint64_t *last_ms,
+			uint64_t *busy_ms)
 {
 	struct place_entry *entry;
 
@@ -314,7 +315,8 @@ static void take_used(struct place_entry *entry, uint64_t now_ms, struct sandbox
 	entry->dirty = entry->busy; /* who is busy is used all the time */
 }
 
-size_t places_take_used(struct places *p, uint64_t now_ms, struct sandbox_used *ret, size_t max)
+size_t sandbox_cache_take_used(struct sandbox_cache *p, uint64_t now_ms, struct sandbox_used *ret,
+			       size_t max)
 {
 	size_t n = 0;
 

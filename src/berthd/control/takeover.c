@@ -164,24 +164,24 @@ static int run(struct job *job, struct store *s, struct err *e)
 	return 0;
 }
 
-static void on_built(struct change *c, const struct err *why)
+static void on_built(struct transition *c, const struct err *why)
 {
 	struct takeover *t = c->data;
 
 	log_event(why ? LOG_WARN : LOG_INFO, "came from a lost host", "sandbox", c->sb.id, "state",
 		  sandbox_state_name(c->sb.state), "why", why ? why->msg : NULL, NULL);
-	change_free(c);
+	transition_free(c);
 	if (--t->at_work == 0)
 		takeover_look(t, t->epoch); /* there may be more */
 }
 
 static void build(struct takeover *t, const struct sandbox *sb)
 {
-	struct change *c = change_new(t->reactor, "takeover");
+	struct transition *c = transition_new(t->reactor, "takeover");
 
 	c->sb = *sb;
 	c->data = t;
-	change_event(c, EV_ABSENT, sb->reason, on_built);
+	transition_event(c, EV_ABSENT, sb->reason, on_built);
 }
 
 /* What could not be read now comes by its deadline, or at the next start. */

@@ -29,9 +29,9 @@
 #define PAUSE_MS   100
 #define PAUSES_MAX 300
 
-struct change *change_new(struct reactor *r, const char *request)
+struct transition *transition_new(struct reactor *r, const char *request)
 {
-	struct change *c = xcalloc(1, sizeof(*c));
+	struct transition *c = xcalloc(1, sizeof(*c));
 
 	c->reactor = r;
 	c->read_mono_ms = time_mono_ms();
@@ -39,14 +39,14 @@ struct change *change_new(struct reactor *r, const char *request)
 	return c;
 }
 
-static void unmark(struct change *c)
+static void unmark(struct transition *c)
 {
 	if (c->marked[0])
-		changing_remove(c->reactor->berthd->changing, c->marked);
+		inflight_remove(c->reactor->berthd->inflight, c->marked);
 	c->marked[0] = '\0';
 }
 
-void change_free(struct change *c)
+void transition_free(struct transition *c)
 {
 	unmark(c);
 	free(c->asked);
@@ -54,11 +54,11 @@ void change_free(struct change *c)
 	free(c);
 }
 
-void change_mark(struct change *c)
+void transition_mark(struct transition *c)
 {
 	unmark(c); /* tried again, or it was found to be another's */
 	memcpy(c->marked, c->sb.id, sizeof(c->marked));
-	changing_add(c->reactor->berthd->changing, c->marked);
+	inflight_add(c->reactor->berthd->inflight, c->marked);
 }
 
 static void publish(struct berthd *b, const struct sandbox *sb)
@@ -79,14 +79,14 @@ static void publish(struct berthd *b, const struct sandbox *sb)
 }
 
 /* Every change of state passes here: remembered, told to followers, one line in the log. */
-static void announce(struct change *c)
+static void announce(struct transition *c)
 {
 	struct berthd *b = c->reactor->berthd;
 
 	if (c->sb.state == SANDBOX_GONE)
-		places_forget(b->places, c->sb.id);
+		sandbox_cache_forget(b->sandboxes, c->sb.id);
 	else
-		places_put(b->places, &c->sb);
+		sandbox_cache_put(b->sandboxes, &c->sb);
 	if (c->sb.state != SANDBOX_READY && c->sb.state != SANDBOX_CREATING &&
 	    c->sb.state != SANDBOX_WAKING)
 		egress_drop(b->egress, c->sb.id, c->sb.generation);
@@ -122,7 +122,7 @@ void alert_tell(struct berthd *b, const struct alert *a, const char *request, co
 static int write_event(struct job *job, struct store *s, struct err *e);
 
 /* A fact was not written: a look that our mark turned away relied on us. Looked at again. */
-static void not_written(const struct change *c)
+static void not_written(const struct transition *c)
 {
 	if (c->job.run == write_event && sandbox_event_is_fact(c->ev) &&
 	    (c->job.e.code == ERR_BUSY || c->job.e.code == ERR_CONFLICT))
@@ -131,7 +131,7 @@ static void not_written(const struct change *c)
 
 static void on_written(struct job *job)
 {
-	struct change *c = container_of(job, struct change, job);
+	struct transition *c = container_of(job, struct transition, job);
 
 	if (job->failed) {
 		not_written(c);
@@ -140,12 +140,12 @@ static void on_written(struct job *job)
 	if (c->wrote)
 		announce(c);
 	else if (c->sb.state == SANDBOX_GONE)
-		places_forget(c->reactor->berthd->places, c->sb.id);
+		sandbox_cache_forget(c->reactor->berthd->sandboxes, c->sb.id);
 	c->next(c, NULL);
 }
 
-void change_write(struct change *c, int (*run)(struct job *, struct store *, struct err *),
-		  change_fn *next)
+void transition_write(struct transition *c, int (*run)(struct job *, struct store *, struct err *),
+		      transition_fn *next)
 {
 	c->next = next;
 	c->wrote = false;
@@ -155,12 +155,12 @@ void change_write(struct change *c, int (*run)(struct job *, struct store *, str
 
 static int write_intent(struct job *job, struct store *s, struct err *e)
 {
-	return intent_write(container_of(job, struct change, job), s, e);
+	return create_spec_write(container_of(job, struct transition, job), s, e);
 }
 
-uint64_t change_deadline_ms(const struct change *c, enum sandbox_state to)
+uint64_t transition_deadline_ms(const struct transition *c, enum sandbox_state to)
 {
-	struct alarm_rules rules = alarm_rules_of(c->reactor->berthd);
+	struct alarm_rules rules = deadline_rules_of(c->reactor->berthd);
 	uint64_t ms = lifecycle_deadline_ms(to, rules.divisor);
 	uint64_t now = c->sb.read_ms + (time_mono_ms() - c->read_mono_ms);
 	struct sandbox sb = c->sb;
@@ -180,7 +180,7 @@ uint64_t change_deadline_ms(const struct change *c, enum sandbox_state to)
 }
 
 /* What this host sees of a sandbox of another one says nothing about it. */
-static bool is_elsewhere(const struct change *c)
+static bool is_elsewhere(const struct transition *c)
 {
 	return c->sb.state != SANDBOX_GONE &&
 	       strcmp(c->sb.host, c->reactor->berthd->settings.host) != 0;
@@ -190,7 +190,7 @@ static bool is_elsewhere(const struct change *c)
  * Its wrappers ended with it: those that were there, if the record is still the one that
  * it was seen of. In another life they would have other execs.
  */
-static void end_wrappers(const struct change *c, struct store *s)
+static void end_wrappers(const struct transition *c, struct store *s)
 {
 	cleanup(strv_done) struct strv execs = { 0 };
 	struct berthd *b = c->reactor->berthd;
@@ -206,7 +206,7 @@ static void end_wrappers(const struct change *c, struct store *s)
 /* What the event means for the record as it is now; again if another writer was faster. */
 static int write_event(struct job *job, struct store *s, struct err *e)
 {
-	struct change *c = container_of(job, struct change, job);
+	struct transition *c = container_of(job, struct transition, job);
 	cleanup(buf_done) struct buf told = buf_make(IDEMPOTENCY_RESPONSE_MAX);
 	struct idempotency_answer answer = { .use = &c->use };
 	uint64_t seen_of = c->sb.generation; /* 0: whichever it is */
@@ -248,7 +248,7 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 			.to = c->step.to,
 			.event = c->event,
 			.reason = c->why.msg[0] ? c->why.msg : NULL,
-			.deadline_ms = change_deadline_ms(c, c->step.to),
+			.deadline_ms = transition_deadline_ms(c, c->step.to),
 			.answer = answer.response && c->step.to == SANDBOX_FAILED ? &answer : NULL,
 		};
 		c->wrote = store_sandbox_move(s, &move, &c->sb, e) == 0;
@@ -263,14 +263,14 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 	return err_set(e, ERR_BUSY, "%s is being changed by other requests", c->sb.id);
 }
 
-static void record_event(struct change *c, enum sandbox_event ev, change_fn *next)
+static void record_event(struct transition *c, enum sandbox_event ev, transition_fn *next)
 {
 	c->ev = ev;
 	c->event = sandbox_event_name(ev);
-	change_write(c, write_event, next);
+	transition_write(c, write_event, next);
 }
 
-void change_target(const struct change *c, struct node_target *t)
+void transition_target(const struct transition *c, struct node_target *t)
 {
 	*t = (struct node_target){ .generation = c->sb.generation, .epoch = c->epoch };
 	memcpy(t->request, c->request, sizeof(t->request));
@@ -282,7 +282,7 @@ void change_target(const struct change *c, struct node_target *t)
 static void after_destroyed(void *data, const union node_any *record, int *fd,
 			    const struct err *why)
 {
-	struct change *c = data;
+	struct transition *c = data;
 
 	(void)record, (void)fd;
 	crash_point("life.half-destroyed");
@@ -294,7 +294,7 @@ static void after_destroyed(void *data, const union node_any *record, int *fd,
 
 static const struct node_call_events destroyed_events = { .on_done = after_destroyed };
 
-static void end_processes(struct change *c)
+static void end_processes(struct transition *c)
 {
 	struct node_stop stop = { .generation = c->sb.generation };
 
@@ -303,7 +303,7 @@ static void end_processes(struct change *c)
 	node_call(&c->reactor->node, NODE_STOP, &stop, -1, &destroyed_events, c);
 }
 
-static void after_broken(struct change *c, const struct err *why)
+static void after_broken(struct transition *c, const struct err *why)
 {
 	struct node_target t;
 
@@ -315,18 +315,18 @@ static void after_broken(struct change *c, const struct err *why)
 		err_set(&c->why, ERR_BUSY, "%s", why->msg);
 	if (c->woken)
 		return end_processes(c); /* its files stay */
-	change_target(c, &t);            /* written or not: what is there is of no use */
+	transition_target(c, &t);        /* written or not: what is there is of no use */
 	node_call(&c->reactor->node, NODE_DESTROY, &t, -1, &destroyed_events, c);
 }
 
 static const struct node_call_events started_events;
 
 /* Stopped for long enough, this host was taken over: what it meant to start runs elsewhere. */
-static bool is_overtaken(struct change *c)
+static bool is_overtaken(struct transition *c)
 {
 	struct err e;
 
-	if (host_keeper_epoch(c->reactor->berthd->keeper) == c->epoch)
+	if (lease_agent_epoch(c->reactor->berthd->lease_agent) == c->epoch)
 		return false;
 	err_set(&e, ERR_BUSY, "this host was taken over by another meanwhile");
 	err_fix(&e, "Try again: what was begun here goes on on another host.");
@@ -334,19 +334,19 @@ static bool is_overtaken(struct change *c)
 	return true;
 }
 
-static void start(struct change *c)
+static void start(struct transition *c)
 {
 	struct node_target t;
 
 	if (is_overtaken(c))
 		return;
-	change_target(c, &t);
+	transition_target(c, &t);
 	node_call(&c->reactor->node, NODE_START, &t, -1, &started_events, c);
 }
 
 struct pause {
 	uv_timer_t timer;
-	struct change *c;
+	struct transition *c;
 };
 
 static void on_pause_closed(uv_handle_t *handle)
@@ -357,7 +357,7 @@ static void on_pause_closed(uv_handle_t *handle)
 static void on_pause_over(uv_timer_t *timer)
 {
 	struct pause *p = timer->data;
-	struct change *c = p->c;
+	struct transition *c = p->c;
 
 	uv_close((uv_handle_t *)timer, on_pause_closed);
 	start(c);
@@ -369,7 +369,7 @@ static void on_pause_over(uv_timer_t *timer)
  * sandbox up. It is asked to start it, never to build it:
  * that could bring back one that was deleted meanwhile.
  */
-static bool still_at_it(struct change *c, const struct err *why)
+static bool still_at_it(struct transition *c, const struct err *why)
 {
 	struct pause *p;
 
@@ -389,13 +389,13 @@ static bool still_at_it(struct change *c, const struct err *why)
  * berthd does not know what berth-node has done of it: no reason to call it broken,
  * if a client or a look comes back for it. The next look builds it again, or its deadline ends it.
  */
-static bool is_taken_up_later(const struct change *c, const struct err *why)
+static bool is_taken_up_later(const struct transition *c, const struct err *why)
 {
 	return why->code == ERR_BUSY &&
 	       (c->use.key[0] || c->step.action == ACT_BUILD || c->step.action == ACT_WAKE);
 }
 
-static void broken(struct change *c, const struct err *why)
+static void broken(struct transition *c, const struct err *why)
 {
 	if (still_at_it(c, why))
 		return;
@@ -410,7 +410,7 @@ static void broken(struct change *c, const struct err *why)
 	record_event(c, EV_BROKEN, after_broken);
 }
 
-static void act(struct change *c, const struct err *why);
+static void act(struct transition *c, const struct err *why);
 
 /* Whether it is in force or not: until it is, nothing leaves the sandbox. */
 static void on_egress_told(void *data)
@@ -420,7 +420,7 @@ static void on_egress_told(void *data)
 
 static void on_started(void *data, const union node_any *record, int *fd, const struct err *why)
 {
-	struct change *c = data;
+	struct transition *c = data;
 	struct berthd *b = c->reactor->berthd;
 	uint32_t address;
 
@@ -438,7 +438,7 @@ static const struct node_call_events started_events = { .on_done = on_started };
 
 static void on_built(void *data, const union node_any *record, int *fd, const struct err *why)
 {
-	struct change *c = data;
+	struct transition *c = data;
 
 	(void)record, (void)fd;
 	if (why)
@@ -449,7 +449,7 @@ static void on_built(void *data, const union node_any *record, int *fd, const st
 
 static const struct node_call_events built_events = { .on_done = on_built };
 
-static void build(struct change *c, const struct err *why)
+static void build(struct transition *c, const struct err *why)
 {
 	struct node_create ask = {
 		.generation = c->sb.generation,
@@ -476,24 +476,24 @@ static void build(struct change *c, const struct err *why)
 	node_call(&c->reactor->node, NODE_CREATE, &ask, -1, &built_events, c);
 }
 
-void change_create(struct change *c, change_fn *done)
+void transition_create(struct transition *c, transition_fn *done)
 {
 	struct err e;
 
 	c->done = done;
-	if (host_keeper_check(c->reactor->berthd->keeper, &e) < 0)
+	if (lease_agent_check(c->reactor->berthd->lease_agent, &e) < 0)
 		return done(c, &e);
-	c->epoch = host_keeper_epoch(c->reactor->berthd->keeper);
-	change_mark(c);
+	c->epoch = lease_agent_epoch(c->reactor->berthd->lease_agent);
+	transition_mark(c);
 	c->event = "create";
-	change_write(c, write_intent, build);
+	transition_write(c, write_intent, build);
 }
 
 /* ---- events after the create ---- */
 
 static void after_node(void *data, const union node_any *record, int *fd, const struct err *why)
 {
-	struct change *c = data;
+	struct transition *c = data;
 
 	(void)record, (void)fd;
 	c->done(c, why);
@@ -501,23 +501,23 @@ static void after_node(void *data, const union node_any *record, int *fd, const 
 
 static const struct node_call_events after_events = { .on_done = after_node };
 
-static void act_none(struct change *c)
+static void act_none(struct transition *c)
 {
 	c->done(c, NULL);
 }
 
-static void act_build(struct change *c)
+static void act_build(struct transition *c)
 {
 	build(c, NULL);
 }
 
-static void act_wake(struct change *c)
+static void act_wake(struct transition *c)
 {
 	c->woken = true;
 	build(c, NULL);
 }
 
-static void on_sleep_written(struct change *c, const struct err *why)
+static void on_sleep_written(struct transition *c, const struct err *why)
 {
 	c->done(c, why);
 }
@@ -526,7 +526,7 @@ static void on_sleep_written(struct change *c, const struct err *why)
 static void on_put_to_sleep(void *data, const union node_any *record, int *fd,
 			    const struct err *why)
 {
-	struct change *c = data;
+	struct transition *c = data;
 	struct err e;
 
 	(void)fd;
@@ -545,7 +545,7 @@ static void on_put_to_sleep(void *data, const union node_any *record, int *fd,
 static const struct node_call_events sleep_events = { .on_done = on_put_to_sleep };
 
 /* TERM; looked at all the while; KILL when the last of the three times has passed. */
-static void act_sleep(struct change *c)
+static void act_sleep(struct transition *c)
 {
 	unsigned divisor = (unsigned)c->reactor->berthd->settings.timer_divisor;
 	struct node_stop stop = {
@@ -561,7 +561,7 @@ static void act_sleep(struct change *c)
 	node_call(&c->reactor->node, NODE_STOP, &stop, -1, &sleep_events, c);
 }
 
-static void act_stop(struct change *c)
+static void act_stop(struct transition *c)
 {
 	struct node_stop stop = { .generation = c->sb.generation, .life = c->seen.life };
 
@@ -570,16 +570,16 @@ static void act_stop(struct change *c)
 	node_call(&c->reactor->node, NODE_STOP, &stop, -1, &after_events, c);
 }
 
-static void act_destroy(struct change *c)
+static void act_destroy(struct transition *c)
 {
 	struct node_target t;
 
-	change_target(c, &t);
+	transition_target(c, &t);
 	node_call(&c->reactor->node, NODE_DESTROY, &t, -1, &after_events, c);
 }
 
 /* clang-format off */
-static void (*const actions[SANDBOX_ACTION_COUNT])(struct change *c) = {
+static void (*const actions[SANDBOX_ACTION_COUNT])(struct transition *c) = {
 	[ACT_NONE]	= act_none,
 	[ACT_BUILD]	= act_build,
 	[ACT_SLEEP]	= act_sleep,
@@ -590,18 +590,19 @@ static void (*const actions[SANDBOX_ACTION_COUNT])(struct change *c) = {
 };
 /* clang-format on */
 
-static void act(struct change *c, const struct err *why)
+static void act(struct transition *c, const struct err *why)
 {
 	if (why)
 		return c->done(c, why);
 	actions[c->step.action](c);
 }
 
-void change_event(struct change *c, enum sandbox_event ev, const char *reason, change_fn *done)
+void transition_event(struct transition *c, enum sandbox_event ev, const char *reason,
+		      transition_fn *done)
 {
 	c->done = done;
-	c->epoch = host_keeper_epoch(c->reactor->berthd->keeper);
-	change_mark(c);
+	c->epoch = lease_agent_epoch(c->reactor->berthd->lease_agent);
+	transition_mark(c);
 	c->strict = c->sb.version != 0;
 	c->why.msg[0] = '\0';
 	if (reason)

@@ -15,7 +15,7 @@
 #include "store/sandbox.h"
 
 /* Who asks for a sandbox, as the body says. */
-struct intent_identity {
+struct create_identity {
 	char org[IDENTITY_PART_MAX + 1];
 	char user[IDENTITY_PART_MAX + 1];
 	char bot[IDENTITY_PART_MAX + 1];
@@ -23,10 +23,10 @@ struct intent_identity {
 	bool given;
 };
 
-struct change;
-typedef void change_fn(struct change *c, const struct err *why);
+struct transition;
+typedef void transition_fn(struct transition *c, const struct err *why);
 
-struct change {
+struct transition {
 	struct reactor *reactor;
 	struct job job;
 	char request[NODE_REQUEST_SIZE];  /* whose, for the logs of both daemons */
@@ -35,7 +35,7 @@ struct change {
 	struct tombstone tomb;            /* when it is gone */
 	struct node_observation seen;     /* by berth-node, last */
 	struct sandbox_spec spec;         /* of a new one */
-	struct intent_identity who;       /* of a new one */
+	struct create_identity who;       /* of a new one */
 	char *network;                    /* of a new one: what it may reach; NULL: nothing */
 	struct sandbox_asked *asked;      /* of a new one: what was said, and nothing else */
 	struct placement_host room;       /* of a new one: what its host has */
@@ -56,38 +56,39 @@ struct change {
 	const char *owner;            /* whose it must be; NULL: anybody's */
 	bool woken;                   /* it is started again: its files must stay */
 	bool strict;                  /* the event was seen of this version of the record */
-	char marked[SANDBOX_ID_SIZE]; /* berthd->changing has it; empty: none */
+	char marked[SANDBOX_ID_SIZE]; /* berthd->inflight has it; empty: none */
 	struct err why;               /* what goes into the record, and to the caller at last */
-	change_fn *next;              /* after the write that is under way */
-	change_fn *done;              /* the caller's; then the change is the caller's to free */
+	transition_fn *next;          /* after the write that is under way */
+	transition_fn *done;          /* the caller's; then the change is the caller's to free */
 	unsigned pauses;              /* how often berth-node was still at an earlier call */
 	void *data;
 };
 
-struct change *change_new(struct reactor *r, const char *request);
-void change_free(struct change *c);
+struct transition *transition_new(struct reactor *r, const char *request);
+void transition_free(struct transition *c);
 
 /*
  * Insert c->sb as spec says, build it, bring it up. With c->use only if its key
  * is free: otherwise it ends with ERR_CONFLICT, and c->used_before says why.
  */
-void change_create(struct change *c, change_fn *done);
+void transition_create(struct transition *c, transition_fn *done);
 
 /*
  * An event happened to c->sb.id: write what it means, and do what has to be
  * done. With c->sb.version set it was seen of that version: if the record has
  * changed since, nothing happens and ERR_CONFLICT says so.
  */
-void change_event(struct change *c, enum sandbox_event ev, const char *reason, change_fn *done);
+void transition_event(struct transition *c, enum sandbox_event ev, const char *reason,
+		      transition_fn *done);
 
 /* ---- for those who carry out changes ---- */
 
-/* From here on others leave the sandbox alone; until change_free(). */
-void change_mark(struct change *c);
+/* From here on others leave the sandbox alone; until transition_free(). */
+void transition_mark(struct transition *c);
 
 /* On a worker; then, if it was written, it is told, and `next` goes on. */
-void change_write(struct change *c, int (*run)(struct job *, struct store *, struct err *),
-		  change_fn *next);
+void transition_write(struct transition *c, int (*run)(struct job *, struct store *, struct err *),
+		      transition_fn *next);
 
 /*
  * Once store_alert_raise() has it: to its followers, as the event `alert`, and to the log.
@@ -96,6 +97,6 @@ void change_write(struct change *c, int (*run)(struct job *, struct store *, str
 void alert_tell(struct berthd *b, const struct alert *a, const char *request, const char *todo);
 
 /* The deadline of the record in the state it is about to have; 0: none. */
-uint64_t change_deadline_ms(const struct change *c, enum sandbox_state to);
+uint64_t transition_deadline_ms(const struct transition *c, enum sandbox_state to);
 
-void change_target(const struct change *c, struct node_target *ret);
+void transition_target(const struct transition *c, struct node_target *ret);

@@ -15,7 +15,7 @@ struct meter_entry {
 	struct meter_entry *next;
 };
 
-struct usage_look meter_look(const char *sandbox, const struct node_usage *u)
+struct usage_look usage_sampler_look(const char *sandbox, const struct node_usage *u)
 {
 	struct usage_look l = {
 		.since_ms = u->since_ms,
@@ -33,7 +33,7 @@ struct usage_look meter_look(const char *sandbox, const struct node_usage *u)
 }
 
 /* Of the same allocation the later look says more; of another one, this one is newer. */
-static void add(struct meter *m, const struct usage_look *look)
+static void add(struct usage_sampler *m, const struct usage_look *look)
 {
 	struct meter_entry **at = &m->buckets[str_hash(look->sandbox) % METER_BUCKETS];
 	struct usage_look l = *look;
@@ -48,9 +48,9 @@ static void add(struct meter *m, const struct usage_look *look)
 	(*at)->look = l;
 }
 
-void meter_put(struct meter *m, const char *sandbox, const struct node_usage *u)
+void usage_sampler_put(struct usage_sampler *m, const char *sandbox, const struct node_usage *u)
 {
-	struct usage_look l = meter_look(sandbox, u);
+	struct usage_look l = usage_sampler_look(sandbox, u);
 
 	if (u->since_ms == 0)
 		return;
@@ -59,7 +59,7 @@ void meter_put(struct meter *m, const char *sandbox, const struct node_usage *u)
 	pthread_mutex_unlock(&m->lock);
 }
 
-static struct usage_look *take_all(struct meter *m, size_t *ret)
+static struct usage_look *take_all(struct usage_sampler *m, size_t *ret)
 {
 	struct usage_look *looks = NULL;
 	size_t n = 0, room = 0;
@@ -82,7 +82,7 @@ static struct usage_look *take_all(struct meter *m, size_t *ret)
 	return looks;
 }
 
-int meter_flush(struct meter *m, struct store *s, struct err *e)
+int usage_sampler_flush(struct usage_sampler *m, struct store *s, struct err *e)
 {
 	size_t n;
 	cleanup(free_ptr) struct usage_look *looks = take_all(m, &n);
@@ -100,12 +100,12 @@ int meter_flush(struct meter *m, struct store *s, struct err *e)
 
 static int write_all_looks(struct job *job, struct store *s, struct err *e)
 {
-	return meter_flush(container_of(job, struct meter, job), s, e);
+	return usage_sampler_flush(container_of(job, struct usage_sampler, job), s, e);
 }
 
 static void on_written(struct job *job)
 {
-	struct meter *m = container_of(job, struct meter, job);
+	struct usage_sampler *m = container_of(job, struct usage_sampler, job);
 
 	m->writing = false;
 	if (job->failed)
@@ -114,7 +114,7 @@ static void on_written(struct job *job)
 
 static void on_flush(uv_timer_t *timer)
 {
-	struct meter *m = timer->data;
+	struct usage_sampler *m = timer->data;
 
 	if (m->writing)
 		return;
@@ -125,25 +125,25 @@ static void on_flush(uv_timer_t *timer)
 
 /* ---- those that run, one after the other ---- */
 
-static void sample_next(struct meter *m);
+static void sample_next(struct usage_sampler *m);
 
 static void on_sampled(void *data, const union node_any *record, int *fd, const struct err *why)
 {
-	struct meter *m = data;
+	struct usage_sampler *m = data;
 
 	(void)fd;
 	if (!why)
-		meter_put(m, m->asked.id, &record->usage);
+		usage_sampler_put(m, m->asked.id, &record->usage);
 	sample_next(m);
 }
 
 static const struct node_call_events sampled_events = { .on_done = on_sampled };
 
-static void sample_next(struct meter *m)
+static void sample_next(struct usage_sampler *m)
 {
 	struct node_target t = { .request = "usage" };
 
-	m->sampling = places_next_ready(m->reactor->berthd->places, &m->asked);
+	m->sampling = sandbox_cache_next_ready(m->reactor->berthd->sandboxes, &m->asked);
 	if (!m->sampling)
 		return;
 	t.generation = m->asked.generation;
@@ -153,15 +153,16 @@ static void sample_next(struct meter *m)
 
 static void on_sample(uv_timer_t *timer)
 {
-	struct meter *m = timer->data;
+	struct usage_sampler *m = timer->data;
 
 	if (m->sampling || !m->reactor->node.up)
 		return;
-	m->asked = (struct place_cursor){ 0 };
+	m->asked = (struct sandbox_cache_cursor){ 0 };
 	sample_next(m);
 }
 
-static void start(struct meter *m, uv_timer_t *timer, uv_timer_cb on_time, enum constant every)
+static void start(struct usage_sampler *m, uv_timer_t *timer, uv_timer_cb on_time,
+		  enum constant every)
 {
 	uint64_t ms = constant_ms(every, (unsigned)m->reactor->berthd->settings.timer_divisor);
 
@@ -171,26 +172,26 @@ static void start(struct meter *m, uv_timer_t *timer, uv_timer_cb on_time, enum 
 	uv_timer_start(timer, on_time, ms, ms);
 }
 
-void meter_init(struct meter *m)
+void usage_sampler_init(struct usage_sampler *m)
 {
 	pthread_mutex_init(&m->lock, NULL);
 }
 
-void meter_done(struct meter *m)
+void usage_sampler_done(struct usage_sampler *m)
 {
 	size_t n;
 
 	free(take_all(m, &n));
 }
 
-void meter_begin(struct meter *m, struct reactor *r)
+void usage_sampler_begin(struct usage_sampler *m, struct reactor *r)
 {
 	m->reactor = r;
 	start(m, &m->flush, on_flush, CONSTANT_USED_FLUSH);
 	start(m, &m->sample, on_sample, CONSTANT_SAMPLE);
 }
 
-void meter_end(struct meter *m)
+void usage_sampler_end(struct usage_sampler *m)
 {
 	uv_close((uv_handle_t *)&m->flush, NULL);
 	uv_close((uv_handle_t *)&m->sample, NULL);

@@ -14,25 +14,25 @@
 
 #define METER_BUCKETS 4096
 
-struct meter {
+struct usage_sampler {
 	struct reactor *reactor;
 	pthread_mutex_t lock;
 	struct meter_entry *buckets[METER_BUCKETS]; /* what is not written yet */
 	uv_timer_t flush, sample;
 	struct job job;
 	bool writing, sampling;
-	struct place_cursor asked; /* about whom, now */
+	struct sandbox_cache_cursor asked; /* about whom, now */
 };
 
-void meter_init(struct meter *m);
-void meter_done(struct meter *m);
-void meter_begin(struct meter *m, struct reactor *r);
-void meter_end(struct meter *m);
+void usage_sampler_init(struct usage_sampler *m);
+void usage_sampler_done(struct usage_sampler *m);
+void usage_sampler_begin(struct usage_sampler *m, struct reactor *r);
+void usage_sampler_end(struct usage_sampler *m);
 
-void meter_put(struct meter *m, const char *sandbox, const struct node_usage *u);
+void usage_sampler_put(struct usage_sampler *m, const char *sandbox, const struct node_usage *u);
 
 /* One look as it is written. */
-struct usage_look meter_look(const char *sandbox, const struct node_usage *u);
+struct usage_look usage_sampler_look(const char *sandbox, const struct node_usage *u);
 
 /* On a worker: write what there is, now. */
-must_check int meter_flush(struct meter *m, struct store *s, struct err *e);
+must_check int usage_sampler_flush(struct usage_sampler *m, struct store *s, struct err *e);

@@ -18,7 +18,7 @@ struct settling {
 	char request[NODE_REQUEST_SIZE];
 	char id[SANDBOX_ID_SIZE];
 	struct idempotency_use use;
-	settle_fn *done;
+	wait_stable_fn *done;
 	void *data;
 	struct job job;
 	uv_timer_t timer; /* the next look */
@@ -97,7 +97,7 @@ static void on_looked(struct job *job)
 	end(w, &e);
 }
 
-void settle_begin(const struct settle *how)
+void wait_stable_begin(const struct wait_stable *how)
 {
 	struct settling *w = xcalloc(1, sizeof(*w));
 

@@ -8,16 +8,16 @@
 
 #include "berthd/control/transition.h"
 
-typedef void settle_fn(void *data, const struct sandbox *sb, const struct err *why);
+typedef void wait_stable_fn(void *data, const struct sandbox *sb, const struct err *why);
 
-struct settle {
+struct wait_stable {
 	struct reactor *reactor;
 	const char *request;               /* whose, for the logs */
 	const char *sandbox;               /* id */
 	const struct idempotency_use *use; /* where a failed create is stored; NULL: nowhere */
-	settle_fn *done;
+	wait_stable_fn *done;
 	void *data;
 };
 
 /* `done` is called once, from the loop. */
-void settle_begin(const struct settle *how);
+void wait_stable_begin(const struct wait_stable *how);

@@ -19,7 +19,7 @@ struct wake {
 	char id[SANDBOX_ID_SIZE];
 	enum sandbox_event ev;
 	int tries;
-	settle_fn *done;
+	wait_stable_fn *done;
 	void *data;
 };
 
@@ -27,7 +27,7 @@ static void on_settled(void *data, const struct sandbox *sb, const struct err *w
 
 static void settle(struct wake *w)
 {
-	struct settle how = {
+	struct wait_stable how = {
 		.reactor = w->reactor,
 		.request = w->request,
 		.sandbox = w->id,
@@ -35,7 +35,7 @@ static void settle(struct wake *w)
 		.data = w,
 	};
 
-	settle_begin(&how);
+	wait_stable_begin(&how);
 }
 
 static void wake_end(struct wake *w, const struct sandbox *sb, const struct err *why)
@@ -44,7 +44,7 @@ static void wake_end(struct wake *w, const struct sandbox *sb, const struct err 
 	free(w);
 }
 
-static void on_woken(struct change *c, const struct err *why)
+static void on_woken(struct transition *c, const struct err *why)
 {
 	struct wake *w = c->data;
 	bool again = why && (why->code == ERR_CONFLICT || why->code == ERR_BUSY) &&
@@ -54,23 +54,23 @@ static void on_woken(struct change *c, const struct err *why)
 		settle(w);
 	else
 		wake_end(w, &c->sb, why);
-	change_free(c);
+	transition_free(c);
 }
 
 static void on_settled(void *data, const struct sandbox *sb, const struct err *why)
 {
 	struct wake *w = data;
-	struct change *c;
+	struct transition *c;
 
 	if (why || sb->state == SANDBOX_READY)
 		return wake_end(w, sb, why);
-	c = change_new(w->reactor, w->request);
+	c = transition_new(w->reactor, w->request);
 	c->sb = *sb;
 	c->data = w;
-	change_event(c, w->ev, NULL, on_woken);
+	transition_event(c, w->ev, NULL, on_woken);
 }
 
-void control_wake(const struct settle *how, enum sandbox_event ev)
+void control_wake(const struct wait_stable *how, enum sandbox_event ev)
 {
 	struct wake *w = xcalloc(1, sizeof(*w));
 

@@ -11,7 +11,7 @@
  * EV_USE or EV_WAKE; only the latter also starts one that failed. Ends with the
  * record of one that is ready, or with why it is not.
  */
-void control_wake(const struct settle *how, enum sandbox_event ev);
+void control_wake(const struct wait_stable *how, enum sandbox_event ev);
 
 /* States out of which control_wake() may lead. */
 bool wake_leads_out_of(enum sandbox_state s);

@@ -48,7 +48,7 @@ void code_ask_done(struct code_ask *ask)
 static void run_free(struct code_run *r)
 {
 	if (r->beside)
-		places_beside(r->reactor->berthd->places, r->sandbox, -1);
+		sandbox_cache_beside(r->reactor->berthd->sandboxes, r->sandbox, -1);
 	code_ask_done(&r->ask);
 	buf_done(&r->in);
 	buf_done(&r->line);
@@ -81,7 +81,7 @@ static void run_close(struct code_run *r)
 {
 	r->ended = true;
 	if (r->started)
-		busy_drop(r->reactor->berthd->busy, r->context.id);
+		running_set_drop(r->reactor->berthd->running, r->context.id);
 	if (r->piped)
 		uv_close((uv_handle_t *)&r->pipe, on_handle_closed);
 	if (r->timing)
@@ -180,8 +180,8 @@ static void on_usage(void *data, const union node_any *record, int *fd, const st
 	if (came_back_late(r))
 		return;
 	if (!why && record->usage.oom_kills > r->oom_kills &&
-	    places_oom(r->reactor->berthd->places, r->sandbox,
-		       record->usage.oom_kills - r->oom_kills, r->oom_told))
+	    sandbox_cache_oom(r->reactor->berthd->sandboxes, r->sandbox,
+			      record->usage.oom_kills - r->oom_kills, r->oom_told))
 		r->exit.kind = EXEC_OOM;
 	r->told = true;
 	end(r);
@@ -360,7 +360,7 @@ static void on_started(struct code_run *r)
 	uint64_t timeout = timeout_of(r);
 
 	r->started = true;
-	busy_add(r->reactor->berthd->busy, r->context.id);
+	running_set_add(r->reactor->berthd->running, r->context.id);
 	uv_timer_stop(&r->deadline);
 	if (timeout > 0)
 		uv_timer_start(&r->deadline, on_deadline, timeout + END_MORE_MS, 0);
@@ -637,7 +637,7 @@ static void on_context(struct job *job)
 	talk(r);
 }
 
-static void on_way(void *data, struct init_way *way, const struct err *why)
+static void on_way(void *data, struct init_dial *way, const struct err *why)
 {
 	struct code_run *r = data;
 
@@ -649,9 +649,9 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 	memcpy(r->sandbox, way->sandbox, sizeof(r->sandbox));
 	r->generation = way->generation;
 	r->oom_kills = way->before.oom_kills;
-	r->oom_told = places_oom_told(r->reactor->berthd->places, r->sandbox);
+	r->oom_told = sandbox_cache_oom_told(r->reactor->berthd->sandboxes, r->sandbox);
 	r->beside = true;
-	places_beside(r->reactor->berthd->places, r->sandbox, 1);
+	sandbox_cache_beside(r->reactor->berthd->sandboxes, r->sandbox, 1);
 	if (r->ask.verb == CONTEXT_END)
 		return talk(r);
 	r->pending++;
@@ -662,7 +662,7 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 void code_run_begin(const struct code_begin *b)
 {
 	struct code_run *r = xcalloc(1, sizeof(*r));
-	struct init_way_ask way = { b->by->reactor, r->request, b->by->owner, b->sandbox };
+	struct init_dial_ask way = { b->by->reactor, r->request, b->by->owner, b->sandbox };
 
 	r->rq = b->rq;
 	(void)!str_copy(r->request, sizeof(r->request), b->by->request);
@@ -679,7 +679,7 @@ void code_run_begin(const struct code_begin *b)
 	r->error = buf_make((size_t)NOTE_MAX * 2);
 	*b->held = r;
 	r->pending = 2; /* the search, and until we are through here */
-	init_way_find(&way, on_way, r);
+	init_dial_find(&way, on_way, r);
 	let_go(r);
 }
 

@@ -67,7 +67,7 @@ struct code_run {
 	struct context_record context;
 	char sandbox[SANDBOX_ID_SIZE];
 	uint64_t generation;
-	uint64_t oom_kills, oom_told; /* as it began; see places_oom() */
+	uint64_t oom_kills, oom_told; /* as it began; see sandbox_cache_oom() */
 	bool beside;                  /* it is counted among what runs in the sandbox */
 
 	struct job job; /* for the database: one at a time */

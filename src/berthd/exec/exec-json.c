@@ -28,7 +28,7 @@ void exec_exit_json(struct buf *out, struct journal *j, const struct exec_exit *
 	json_int(out, "user_ms", (int64_t)(exit->user_us / 1000));
 	json_int(out, "system_ms", (int64_t)(exit->system_us / 1000));
 	json_int(out, "max_rss_kb", (int64_t)exit->max_rss_kb);
-	exec_use_json(out, &v.slot.use);
+	exec_usage_json(out, &v.slot.use);
 	if (j->head.ask.shell[0] && exit->kind != EXEC_NONE) {
 		json_bytes(out, "cwd", exit->cwd, strlen(exit->cwd));
 		json_bool(out, "restarted", exit->restarted);

@@ -30,7 +30,7 @@
 static void exec_free(struct exec *x)
 {
 	if (x->busy)
-		places_busy(x->reactor->berthd->places, x->sandbox, time_mono_ms(), -1);
+		sandbox_cache_busy(x->reactor->berthd->sandboxes, x->sandbox, time_mono_ms(), -1);
 	journal_head_done(&x->head);
 	journal_unref(x->journal);
 	free(x);
@@ -183,10 +183,11 @@ static void on_usage(void *data, const union node_any *record, int *fd, const st
 	x->measured = true;
 	uv_timer_stop(&x->deadline);
 	if (!why && is_doubtful(x) &&
-	    places_oom(b->places, x->sandbox, exec_use_oom_kills(x, &record->usage), x->oom_told))
+	    sandbox_cache_oom(b->sandboxes, x->sandbox, exec_usage_oom_kills(x, &record->usage),
+			      x->oom_told))
 		x->exit.kind = EXEC_OOM;
 	if (!why)
-		exec_use_end(x, &record->usage);
+		exec_usage_end(x, &record->usage);
 	finish(x);
 }
 
@@ -385,7 +386,7 @@ static void on_started(struct exec *x, uint32_t pid)
 	x->journal->slot.pid = pid;
 	pthread_mutex_unlock(&x->journal->lock);
 	set_deadline(x);
-	exec_use_watch(x);
+	exec_usage_watch(x);
 	for (const struct errand *s = x->signals; s; s = s->next)
 		send_signal(x, s);
 	if (first && x->client)
@@ -505,15 +506,15 @@ static const struct line_events line_events = { on_output, on_frame, on_gone, on
 
 /* ---- the way there ---- */
 
-static void on_way_again(void *data, struct init_way *way, const struct err *why);
+static void on_way_again(void *data, struct init_dial *way, const struct err *why);
 
 static void on_retry(uv_timer_t *timer)
 {
 	struct exec *x = timer->data;
-	struct init_way_ask way = { x->reactor, x->request, NULL, x->sandbox, true };
+	struct init_dial_ask way = { x->reactor, x->request, NULL, x->sandbox, true };
 
 	x->pending++;
-	init_way_find(&way, on_way_again, x);
+	init_dial_find(&way, on_way_again, x);
 }
 
 /* We cannot tell whether init did what it had heard. To kill a second time does no harm. */
@@ -550,7 +551,7 @@ static void reach_again(struct exec *x)
 	x->retry_ms = x->retry_ms < RETRY_LAST ? x->retry_ms * 2 : RETRY_LAST;
 }
 
-static void on_way_again(void *data, struct init_way *way, const struct err *why)
+static void on_way_again(void *data, struct init_dial *way, const struct err *why)
 {
 	struct exec *x = data;
 	cleanup(buf_done) struct buf out = buf_make(256);
@@ -578,7 +579,7 @@ static void on_way_again(void *data, struct init_way *way, const struct err *why
 	line_send(x->line, FRAME_ATTACH, out.data, out.len);
 }
 
-static void run(struct exec *x, struct init_way *way, const struct exec_request *ask)
+static void run(struct exec *x, struct init_dial *way, const struct exec_request *ask)
 {
 	cleanup(buf_done) struct buf out = buf_make(FRAME_PAYLOAD_MAX);
 	struct err e;
@@ -600,8 +601,8 @@ static void bind_journal(struct exec *x, struct journal *j)
 	j->reactor = x->reactor;
 	j->exec = x;
 	pthread_mutex_unlock(&j->lock);
-	x->busy = places_busy(x->reactor->berthd->places, x->sandbox, time_mono_ms(), 1);
-	x->begun = places_begun(x->reactor->berthd->places, x->sandbox, &x->alone);
+	x->busy = sandbox_cache_busy(x->reactor->berthd->sandboxes, x->sandbox, time_mono_ms(), 1);
+	x->begun = sandbox_cache_begun(x->reactor->berthd->sandboxes, x->sandbox, &x->alone);
 }
 
 static int check_replay(const struct journal_head *want, struct journal *j, struct err *e)
@@ -644,7 +645,7 @@ static int take_journal(struct exec *x, struct journal **made, struct journal **
 	return -1;
 }
 
-static void on_way(void *data, struct init_way *way, const struct err *why)
+static void on_way(void *data, struct init_dial *way, const struct err *why)
 {
 	struct exec *x = data;
 	struct journal *made = NULL, *there = NULL;
@@ -662,13 +663,13 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 	x->head.generation = way->generation;
 	x->head.started_ms = time_wall_ms();
 	x->head.started_boot_ms = time_boot_ms();
-	exec_use_begin(x, &way->before);
+	exec_usage_begin(x, &way->before);
 	ask = x->head.ask; /* the journal has it without its variables: they may be secrets */
 	x->head.ask.env = (struct strv){ 0 };
 	x->head.ask.argv = (struct strv){ 0 };
 	for (size_t i = 0; i < ask.argv.len; i++)
 		strv_add(&x->head.ask.argv, ask.argv.items[i]);
-	places_env(x->reactor->berthd->places, x->sandbox, &ask.env);
+	sandbox_cache_env(x->reactor->berthd->sandboxes, x->sandbox, &ask.env);
 	if (take_journal(x, &made, &there, &e) < 0)
 		return exec_refuse(x, &e);
 	if (there) {
@@ -684,10 +685,10 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 
 static void begin(struct exec *x, const struct caller *by, const struct exec_begin *b)
 {
-	struct init_way_ask way = { by->reactor, x->request, by->owner, b->sandbox };
+	struct init_dial_ask way = { by->reactor, x->request, by->owner, b->sandbox };
 
 	x->pending += 2; /* the search, and until we are through here */
-	init_way_find(&way, on_way, x);
+	init_dial_find(&way, on_way, x);
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): `pending` above holds it until here */
 	(void)!exec_came_back(x);
 }

@@ -48,9 +48,9 @@ struct exec {
 	int pending;      /* handles and calls that will still come back to us */
 	struct exec_exit exit;
 	bool measured; /* its use is known, or the exec waits for it no more */
-	struct exec_use use;
+	struct exec_usage use;
 	struct limits limits; /* as they were last */
-	uint64_t oom_told;    /* see places_oom(); as it began */
+	uint64_t oom_told;    /* see sandbox_cache_oom(); as it began */
 	bool alone;           /* nothing ran beside it, so far, */
 	uint64_t begun;       /* when this was how many had begun */
 };

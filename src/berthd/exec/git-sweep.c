@@ -57,7 +57,7 @@ static const struct init_link_events events = {
 	.failed = on_failed,
 };
 
-void git_sweep(const struct init_way_ask *way, const char *path, void (*done)(void *data),
+void git_sweep(const struct init_dial_ask *way, const char *path, void (*done)(void *data),
 	       void *data)
 {
 	struct sweep *s = xcalloc(1, sizeof(*s));

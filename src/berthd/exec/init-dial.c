@@ -19,8 +19,8 @@ struct search {
 	char owner[SANDBOX_OWNER_SIZE];
 	bool all; /* an admin's */
 	bool only_awake;
-	struct init_way way;
-	init_way_fn done;
+	struct init_dial way;
+	init_dial_fn done;
 	void *data;
 	struct job job;
 	struct sandbox sb; /* as the database has it; version 0: it was not asked yet */
@@ -45,7 +45,7 @@ static struct node_target target(const struct search *s)
 /* ---- the connection ---- */
 
 /* Its processes are gone: say so in the record, and to the caller. */
-static void on_seen_dead(struct change *c, const struct err *why)
+static void on_seen_dead(struct transition *c, const struct err *why)
 {
 	struct search *s = c->data;
 	struct err e;
@@ -60,14 +60,14 @@ static void on_seen_dead(struct change *c, const struct err *why)
 	} else {
 		(void)sandbox_failed_error(&c->sb, &e);
 	}
-	change_free(c);
+	transition_free(c);
 	search_end(s, &e);
 }
 
 static void on_observed(void *data, const union node_any *record, int *fd, const struct err *why)
 {
 	struct search *s = data;
-	struct change *c;
+	struct transition *c;
 	struct err e;
 
 	(void)fd;
@@ -77,10 +77,10 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 		err_set(&e, ERR_BUSY, "sandbox %s does not answer", s->way.sandbox);
 		return search_end(s, &e);
 	}
-	c = change_new(s->reactor, s->request);
+	c = transition_new(s->reactor, s->request);
 	c->sb = s->sb; /* what was seen is of this record, and no later one */
 	c->data = s;
-	change_event(c, EV_ABSENT, sandbox_end_reason(&c->sb, time_booted_ms()), on_seen_dead);
+	transition_event(c, EV_ABSENT, sandbox_end_reason(&c->sb, time_booted_ms()), on_seen_dead);
 }
 
 static const struct node_call_events observed_events = { .on_done = on_observed };
@@ -97,7 +97,7 @@ static void on_connected(void *data, const union node_any *record, int *fd, cons
 		s->way.fd = take_fd(*fd);
 		return search_end(s, NULL);
 	}
-	places_forget(s->reactor->berthd->places, s->way.sandbox);
+	sandbox_cache_forget(s->reactor->berthd->sandboxes, s->way.sandbox);
 	if (why->code != ERR_CONFLICT && why->code != ERR_NOT_FOUND)
 		return search_end(s, why);
 	if (s->sb.version == 0) /* a memory may be old */
@@ -117,7 +117,7 @@ static void search_connect(struct search *s)
 /* ---- the sandbox ---- */
 
 /* Known, ours, and in a state in which it can be used? */
-static int check_place(struct search *s, const struct place *p, struct err *e)
+static int check_place(struct search *s, const struct cached_sandbox *p, struct err *e)
 {
 	struct step step;
 
@@ -152,13 +152,13 @@ static void on_awake(void *data, const struct sandbox *sb, const struct err *why
 		return search_end(s, why);
 	s->way.generation = sb->generation;
 	s->sb = *sb;
-	places_put(s->reactor->berthd->places, sb);
+	sandbox_cache_put(s->reactor->berthd->sandboxes, sb);
 	search_connect(s);
 }
 
-static void go_on(struct search *s, const struct place *p)
+static void go_on(struct search *s, const struct cached_sandbox *p)
 {
-	struct settle how = {
+	struct wait_stable how = {
 		.reactor = s->reactor,
 		.request = s->request,
 		.sandbox = s->way.sandbox,
@@ -166,7 +166,7 @@ static void go_on(struct search *s, const struct place *p)
 		.data = s,
 	};
 
-	places_use(s->reactor->berthd->places, s->way.sandbox, time_mono_ms());
+	sandbox_cache_use(s->reactor->berthd->sandboxes, s->way.sandbox, time_mono_ms());
 	if (wake_leads_out_of(p->state))
 		return control_wake(&how, EV_USE);
 	search_connect(s);
@@ -182,13 +182,13 @@ static int look_up(struct job *job, struct store *store, struct err *e)
 static void on_looked_up(struct job *job)
 {
 	struct search *s = container_of(job, struct search, job);
-	struct place p = { .generation = s->sb.generation, .state = s->sb.state };
+	struct cached_sandbox p = { .generation = s->sb.generation, .state = s->sb.state };
 	struct err e = job->e;
 
 	if (job->failed)
 		return search_end(s, &e);
 	if (s->sb.state != SANDBOX_GONE)
-		places_put(s->reactor->berthd->places, &s->sb);
+		sandbox_cache_put(s->reactor->berthd->sandboxes, &s->sb);
 	memcpy(p.owner, s->sb.owner, sizeof(p.owner));
 	if (check_place(s, &p, &e) < 0)
 		return search_end(s, &e);
@@ -201,10 +201,10 @@ static void look_up_first(struct search *s)
 	worker_submit(&s->reactor->berthd->workers, &s->job);
 }
 
-void init_way_find(const struct init_way_ask *ask, init_way_fn done, void *data)
+void init_dial_find(const struct init_dial_ask *ask, init_dial_fn done, void *data)
 {
 	struct search *s = xcalloc(1, sizeof(*s));
-	struct place p;
+	struct cached_sandbox p;
 	struct err e;
 
 	s->reactor = ask->reactor;
@@ -219,7 +219,7 @@ void init_way_find(const struct init_way_ask *ask, init_way_fn done, void *data)
 		return search_end(s, &e);
 	(void)!str_copy(s->way.sandbox, sizeof(s->way.sandbox), ask->sandbox); /* it fits */
 	/* The record of one that failed says more, and it may have been woken since. */
-	if (!places_get(s->reactor->berthd->places, s->way.sandbox, &p) ||
+	if (!sandbox_cache_get(s->reactor->berthd->sandboxes, s->way.sandbox, &p) ||
 	    p.state == SANDBOX_FAILED)
 		return look_up_first(s);
 	if (check_place(s, &p, &e) < 0)

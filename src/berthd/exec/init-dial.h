@@ -11,7 +11,7 @@
 #include "core/sandbox.h"
 #include "proto/node.h"
 
-struct init_way_ask {
+struct init_dial_ask {
 	struct reactor *reactor;
 	const char *request; /* the request's id, for the logs */
 	const char *owner;   /* NULL: an admin, who may use all */
@@ -19,7 +19,7 @@ struct init_way_ask {
 	bool only_awake; /* to look after something in it: what sleeps has nothing, and sleeps on */
 };
 
-struct init_way {
+struct init_dial {
 	int fd; /* the callee's to take */
 	char sandbox[SANDBOX_ID_SIZE];
 	char owner[SANDBOX_OWNER_SIZE];
@@ -27,7 +27,7 @@ struct init_way {
 	struct node_usage before; /* what had been used before anything is asked of it */
 };
 
-typedef void (*init_way_fn)(void *data, struct init_way *way, const struct err *why);
+typedef void (*init_dial_fn)(void *data, struct init_dial *way, const struct err *why);
 
 /* `done` is called once, maybe before this returns: make it the last thing you do. */
-void init_way_find(const struct init_way_ask *ask, init_way_fn done, void *data);
+void init_dial_find(const struct init_dial_ask *ask, init_dial_fn done, void *data);

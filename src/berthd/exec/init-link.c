@@ -277,7 +277,7 @@ bool init_link_send(struct init_link *l, enum frame_type type, const void *data,
 
 /* ---- the way there ---- */
 
-static void on_way(void *data, struct init_way *way, const struct err *why)
+static void on_way(void *data, struct init_dial *way, const struct err *why)
 {
 	struct init_link *l = data;
 
@@ -299,8 +299,8 @@ static void on_way(void *data, struct init_way *way, const struct err *why)
 	l->events->opened(l->data);
 }
 
-void init_link_open(struct init_link *l, const struct init_way_ask *ask)
+void init_link_open(struct init_link *l, const struct init_dial_ask *ask)
 {
 	l->pending++; /* the search */
-	init_way_find(ask, on_way, l);
+	init_dial_find(ask, on_way, l);
 }

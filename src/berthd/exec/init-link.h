@@ -26,7 +26,7 @@ struct init_link *init_link_new(struct reactor *r, const struct init_link_events
 				void *data);
 
 /* failed() may be called before this returns: make it the last thing you do. */
-void init_link_open(struct init_link *l, const struct init_way_ask *ask);
+void init_link_open(struct init_link *l, const struct init_dial_ask *ask);
 void init_link_close(struct init_link *l); /* nothing is called after this; NULL is fine */
 
 /* True: full; wait for drained() before more is sent. */

@@ -13,11 +13,11 @@ struct victim {
 	struct errand errand;
 	struct tail *tail; /* sees its end */
 	uv_timer_t timer;
-	struct exec_blow blow;
+	struct kill_spec blow;
 	bool sent, failed, over;
 	int pending; /* the errand, and the timer's handle */
 	struct err e;
-	exec_struck_fn done;
+	kill_done_fn done;
 	void *data;
 };
 
@@ -108,8 +108,8 @@ static void on_finished(struct tail *t, const struct exec_exit *exit, const stru
 
 static const struct tail_events sink = { .finished = on_finished };
 
-void exec_strike(struct reactor *r, struct journal *j, const struct exec_blow *b,
-		 exec_struck_fn done, void *data)
+void exec_kill(struct reactor *r, struct journal *j, const struct kill_spec *b,
+	       kill_done_fn done, void *data)
 {
 	struct victim *v = xcalloc(1, sizeof(*v));
 

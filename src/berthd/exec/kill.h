@@ -4,15 +4,15 @@
 #include "berthd/journal/journal.h"
 #include "berthd/runtime/reactor.h"
 
-struct exec_blow {
+struct kill_spec {
 	uint32_t signum;   /* to all of it */
 	uint64_t grace_ms; /* then KILL; 0: no second blow */
 	uint64_t seen_ms;  /* for its end to be seen, after the last; 0: the usual time */
 };
 
 /* Its end was seen, or, if the blow need not end it, the signal was delivered; or why not. */
-typedef void (*exec_struck_fn)(void *data, const struct err *why);
+typedef void (*kill_done_fn)(void *data, const struct err *why);
 
 /* `done` is called once, never from within. */
-void exec_strike(struct reactor *r, struct journal *j, const struct exec_blow *b,
-		 exec_struck_fn done, void *data);
+void exec_kill(struct reactor *r, struct journal *j, const struct kill_spec *b,
+	       kill_done_fn done, void *data);

@@ -74,7 +74,7 @@ static void on_failed(void *data, const struct err *why)
 
 static const struct init_link_events events = { on_opened, on_frame, on_bytes, NULL, on_failed };
 
-void leftovers_kill(const struct init_way_ask *way, const char *exec, leftovers_fn done,
+void leftovers_kill(const struct init_dial_ask *way, const char *exec, leftovers_fn done,
 		    void *data)
 {
 	struct leftovers *l = xcalloc(1, sizeof(*l));

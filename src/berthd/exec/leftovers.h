@@ -14,5 +14,5 @@ typedef void (*leftovers_fn)(void *data, uint64_t killed, const struct err *why)
  * Of this exec; of all that have ended if it is "". A sandbox that does not run has none.
  * `done` may be called before this returns: make it the last thing you do.
  */
-void leftovers_kill(const struct init_way_ask *way, const char *exec, leftovers_fn done,
+void leftovers_kill(const struct init_dial_ask *way, const char *exec, leftovers_fn done,
 		    void *data);

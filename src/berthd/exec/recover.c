@@ -30,7 +30,7 @@ static int resume_one(void *data, const char *sandbox, const char *id)
 	return 0;
 }
 
-void execs_resume(struct berthd *b)
+void execs_recover(struct berthd *b)
 {
 	struct resume r = { .b = b };
 	char count[24];

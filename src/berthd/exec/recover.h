@@ -7,4 +7,4 @@
 
 #include "berthd/runtime/berthd.h"
 
-void execs_resume(struct berthd *b);
+void execs_recover(struct berthd *b);

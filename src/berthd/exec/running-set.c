@@ -2,18 +2,18 @@
 
 #include <string.h>
 
-void busy_init(struct busy *b)
+void running_set_init(struct running_set *b)
 {
 	pthread_mutex_init(&b->lock, NULL);
 }
 
-void busy_done(struct busy *b)
+void running_set_done(struct running_set *b)
 {
 	pthread_mutex_destroy(&b->lock);
 }
 
 /* The place of this id, or `count`. */
-static size_t find(const struct busy *b, const char *id)
+static size_t find(const struct running_set *b, const char *id)
 {
 	size_t i = 0;
 
@@ -22,7 +22,7 @@ static size_t find(const struct busy *b, const char *id)
 	return i;
 }
 
-void busy_add(struct busy *b, const char *id)
+void running_set_add(struct running_set *b, const char *id)
 {
 	pthread_mutex_lock(&b->lock);
 	if (b->count < BUSY_MAX)
@@ -30,7 +30,7 @@ void busy_add(struct busy *b, const char *id)
 	pthread_mutex_unlock(&b->lock);
 }
 
-void busy_drop(struct busy *b, const char *id)
+void running_set_drop(struct running_set *b, const char *id)
 {
 	size_t i;
 
@@ -41,7 +41,7 @@ void busy_drop(struct busy *b, const char *id)
 	pthread_mutex_unlock(&b->lock);
 }
 
-bool busy_has(struct busy *b, const char *id)
+bool running_set_has(struct running_set *b, const char *id)
 {
 	bool has;
 

@@ -7,14 +7,14 @@
 
 #define BUSY_MAX 4096 /* more are not told as busy */
 
-struct busy {
+struct running_set {
 	pthread_mutex_t lock;
 	size_t count;
 	char ids[BUSY_MAX][CONTEXT_NAME_SIZE]; /* one for each run */
 };
 
-void busy_init(struct busy *b);
-void busy_done(struct busy *b);
-void busy_add(struct busy *b, const char *id);
-void busy_drop(struct busy *b, const char *id);
-bool busy_has(struct busy *b, const char *id);
+void running_set_init(struct running_set *b);
+void running_set_done(struct running_set *b);
+void running_set_add(struct running_set *b, const char *id);
+void running_set_drop(struct running_set *b, const char *id);
+bool running_set_has(struct running_set *b, const char *id);

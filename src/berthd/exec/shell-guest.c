@@ -85,13 +85,13 @@ static struct asking *asking_new(enum frame_type what, shell_guest_fn done, void
 	return a;
 }
 
-static void ask(struct asking *a, const struct init_way_ask *way)
+static void ask(struct asking *a, const struct init_dial_ask *way)
 {
 	a->link = init_link_new(way->reactor, &events, a);
 	init_link_open(a->link, way);
 }
 
-void shell_guest_begin(const struct init_way_ask *way, const struct shell_request *q,
+void shell_guest_begin(const struct init_dial_ask *way, const struct shell_request *q,
 		       shell_guest_fn done, void *data)
 {
 	struct asking *a = asking_new(FRAME_SHELL, done, data);
@@ -100,7 +100,7 @@ void shell_guest_begin(const struct init_way_ask *way, const struct shell_reques
 	ask(a, way);
 }
 
-void shell_guest_ask(const struct init_way_ask *way, enum frame_type what, const char *name,
+void shell_guest_ask(const struct init_dial_ask *way, enum frame_type what, const char *name,
 		     shell_guest_fn done, void *data)
 {
 	struct asking *a = asking_new(what, done, data);

@@ -10,7 +10,7 @@
 #define LOOK_MOST_MS  5000      /* a limit may be changed while it runs */
 #define DISK_ROOM     (1 << 20) /* so little left is none */
 
-void exec_use_json(struct buf *out, const struct exec_use *u)
+void exec_usage_json(struct buf *out, const struct exec_usage *u)
 {
 	json_key(out, "usage");
 	if (u->known) {
@@ -45,11 +45,11 @@ static unsigned divisor(const struct exec *x)
 /* As they are now; as they were last, if `places` does not have the sandbox any more. */
 static const struct limits *limits_now(struct exec *x)
 {
-	places_limits(x->reactor->berthd->places, x->sandbox, &x->limits);
+	sandbox_cache_limits(x->reactor->berthd->sandboxes, x->sandbox, &x->limits);
 	return &x->limits;
 }
 
-void exec_use_begin(struct exec *x, const struct node_usage *before)
+void exec_usage_begin(struct exec *x, const struct node_usage *before)
 {
 	struct exec_request *ask = &x->head.ask;
 	uint64_t wall = limits_ms(limits_now(x), LIMIT_WALL_MS, divisor(x));
@@ -59,13 +59,13 @@ void exec_use_begin(struct exec *x, const struct node_usage *before)
 		.pids_refused = before->pids_refused,
 		.oom_kills = before->oom_kills,
 	};
-	x->oom_told = places_oom_told(x->reactor->berthd->places, x->sandbox);
+	x->oom_told = sandbox_cache_oom_told(x->reactor->berthd->sandboxes, x->sandbox);
 	x->head.walled = wall && (ask->timeout_ms == 0 || ask->timeout_ms > wall);
 	if (x->head.walled)
 		ask->timeout_ms = wall;
 }
 
-uint64_t exec_use_oom_kills(const struct exec *x, const struct node_usage *now)
+uint64_t exec_usage_oom_kills(const struct exec *x, const struct node_usage *now)
 {
 	uint64_t before = x->journal->head.before.oom_kills;
 
@@ -128,7 +128,7 @@ static void on_look(uv_timer_t *timer)
 	exec_ask_usage(x, &seen_events);
 }
 
-void exec_use_watch(struct exec *x)
+void exec_usage_watch(struct exec *x)
 {
 	look_later(x, 0);
 }
@@ -142,7 +142,7 @@ struct hit {
 };
 
 /* Which one it was; the first that is true says most. */
-static void decide(struct exec_use *u, const struct exec *x, const struct node_usage *after)
+static void decide(struct exec_usage *u, const struct exec *x, const struct node_usage *after)
 {
 	const struct journal_head *h = &x->journal->head;
 	const struct limits *l = &x->limits;
@@ -169,11 +169,12 @@ static void decide(struct exec_use *u, const struct exec *x, const struct node_u
 	}
 }
 
-void exec_use_end(struct exec *x, const struct node_usage *after)
+void exec_usage_end(struct exec *x, const struct node_usage *after)
 {
-	struct exec_use u = {
+	struct exec_usage u = {
 		.known = true,
-		.alone = x->alone && places_begun(x->reactor->berthd->places, x->sandbox, NULL) ==
+		.alone = x->alone && sandbox_cache_begun(x->reactor->berthd->sandboxes,
+							 x->sandbox, NULL) ==
 					     x->begun,
 		.cpu_us = used_us(x, after),
 		.memory_bytes = after->memory_bytes,
@@ -182,7 +183,7 @@ void exec_use_end(struct exec *x, const struct node_usage *after)
 		.pids_peak = after->pids_peak,
 	};
 
-	meter_put(x->reactor->berthd->meter, x->sandbox, after);
+	usage_sampler_put(x->reactor->berthd->sampler, x->sandbox, after);
 	(void)limits_now(x);
 	decide(&u, x, after);
 	x->use = u;

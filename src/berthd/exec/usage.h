@@ -17,16 +17,16 @@
 struct exec;
 
 /* The members `usage` and `limit`. */
-void exec_use_json(struct buf *out, const struct exec_use *u);
+void exec_usage_json(struct buf *out, const struct exec_usage *u);
 
 /* Before it is sent: it may not run longer than its sandbox's commands may. */
-void exec_use_begin(struct exec *x, const struct node_usage *before);
+void exec_usage_begin(struct exec *x, const struct node_usage *before);
 
 /* OOM kills of the sandbox since it began. */
-uint64_t exec_use_oom_kills(const struct exec *x, const struct node_usage *now);
+uint64_t exec_usage_oom_kills(const struct exec *x, const struct node_usage *now);
 
 /* It runs: look after its CPU time, if that has a limit. */
-void exec_use_watch(struct exec *x);
+void exec_usage_watch(struct exec *x);
 
 /* How it ended is known; what had it used by then? */
-void exec_use_end(struct exec *x, const struct node_usage *after);
+void exec_usage_end(struct exec *x, const struct node_usage *after);

@@ -184,7 +184,7 @@ static void on_head(void *data, struct http_call *call)
 		return on_proxy(f, call);
 	f->status = http_call_status(call);
 	if (f->sandbox[0] && http_call_find(call, FORWARD_MOVED))
-		places_forget(f->rq->reactor->berthd->places, f->sandbox);
+		sandbox_cache_forget(f->rq->reactor->berthd->sandboxes, f->sandbox);
 	f->refused = f->placing && length >= 0 && http_call_find(call, FORWARD_REFUSED);
 	if (f->refused)
 		return;
@@ -290,7 +290,7 @@ static void on_failed(void *data, enum http_call_reach reach, const struct err *
 			request_fail(rq, &e);
 		return;
 	}
-	places_forget(rq->reactor->berthd->places, f->sandbox); /* it may have moved */
+	sandbox_cache_forget(rq->reactor->berthd->sandboxes, f->sandbox); /* it may have moved */
 	if (f->tunnel) {
 		http_tunnel_close(f->tunnel); /* what speaks over it sees that an end is missing */
 		return finish(f, 504);
@@ -344,11 +344,11 @@ static void on_body_end(struct http_exchange *x)
 static void write_pass(const struct request *rq, const struct peer *to, struct buf *head)
 {
 	struct berthd *b = rq->reactor->berthd;
-	struct pass_request about = { .secret = b->peers->secret,
-				      .method = rq->x->method,
-				      .path = rq->x->path,
-				      .query = rq->x->query };
-	struct pass pass = {
+	struct peer_token_request about = { .secret = b->peers->secret,
+					    .method = rq->x->method,
+					    .path = rq->x->path,
+					    .query = rq->x->query };
+	struct peer_token pass = {
 		.role = rq->key.role,
 		.at_ms = peers_now_ms(b->peers),
 		.nonce = id_number(),
@@ -360,7 +360,7 @@ static void write_pass(const struct request *rq, const struct peer *to, struct b
 	memcpy(pass.key, rq->key.id, sizeof(pass.key));
 	memcpy(pass.owner, rq->key.owner, sizeof(pass.owner));
 	buf_adds(head, PASS_HEADER ": ");
-	pass_write(&pass, &about, head);
+	peer_token_write(&pass, &about, head);
 	buf_adds(head, "\r\n");
 }
 

@@ -1,7 +1,7 @@
 /*
  * Idempotency-Key: a request that comes again has happened once.
  *
- * A create takes its key with its record (change_create()); a request that finds
+ * A create takes its key with its record (transition_create()); a request that finds
  * the key taken is answered from what the first one left: api/v1/create-replay. A
  * verb that is safe to repeat takes its key before it begins, only so that the
  * key cannot mean two things: idempotency_claim(). Exec does not look at it.

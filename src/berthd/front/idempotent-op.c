@@ -10,10 +10,10 @@
 #include "lib/crash.h"
 #include "lib/fault.h"
 
-int once_new(struct request *rq, struct once **ret, struct err *e)
+int idempotent_op_new(struct request *rq, struct idempotent_op **ret, struct err *e)
 {
 	struct idempotency_use use = { 0 };
-	struct once *o;
+	struct idempotent_op *o;
 
 	*ret = NULL;
 	if (idempotency_read(rq, &use, e) < 0)
@@ -25,38 +25,38 @@ int once_new(struct request *rq, struct once **ret, struct err *e)
 	o->rq = rq;
 	o->hash = hash_new();
 	snprintf(o->name, sizeof(o->name), "%s %s", use.owner, use.key);
-	once_add(o, rq->x->query, strlen(rq->x->query));
-	once_add(o, "\n", 1);
-	once_add(o, buf_str(&rq->body), rq->body.len);
+	idempotent_op_add(o, rq->x->query, strlen(rq->x->query));
+	idempotent_op_add(o, "\n", 1);
+	idempotent_op_add(o, buf_str(&rq->body), rq->body.len);
 	*ret = o;
 	return 0;
 }
 
-void once_free(struct once *o)
+void idempotent_op_free(struct idempotent_op *o)
 {
 	if (!o)
 		return;
 	if (o->taken)
-		changing_remove(o->rq->reactor->berthd->keys_at_work, o->name);
+		inflight_remove(o->rq->reactor->berthd->inflight_keys, o->name);
 	hash_free(o->hash);
 	free(o);
 }
 
-void once_add(struct once *o, const void *bytes, size_t len)
+void idempotent_op_add(struct idempotent_op *o, const void *bytes, size_t len)
 {
 	hash_add(o->hash, bytes, len);
 }
 
 static void on_done(struct job *job)
 {
-	struct once *o = container_of(job, struct once, job);
+	struct idempotent_op *o = container_of(job, struct idempotent_op, job);
 	struct err e = job->e;
 
 	o->busy = false;
 	o->next(o->data, job->failed ? &e : NULL);
 }
 
-static void submit(struct once *o, int (*run)(struct job *, struct store *, struct err *),
+static void submit(struct idempotent_op *o, int (*run)(struct job *, struct store *, struct err *),
 		   void (*next)(void *data, const struct err *why), void *data)
 {
 	o->busy = true;
@@ -66,7 +66,7 @@ static void submit(struct once *o, int (*run)(struct job *, struct store *, stru
 	worker_submit(&o->rq->reactor->berthd->workers, &o->job);
 }
 
-static int take(struct once *o, struct store *s, struct err *e)
+static int take(struct idempotent_op *o, struct store *s, struct err *e)
 {
 	if (store_idempotency_claim(s, &o->use, o->rq->param, &o->again, e) < 0)
 		return -1;
@@ -79,17 +79,17 @@ static int take(struct once *o, struct store *s, struct err *e)
 
 static int run_take(struct job *job, struct store *s, struct err *e)
 {
-	struct once *o = container_of(job, struct once, job);
-	struct changing *at_work = o->rq->reactor->berthd->keys_at_work;
+	struct idempotent_op *o = container_of(job, struct idempotent_op, job);
+	struct inflight *at_work = o->rq->reactor->berthd->inflight_keys;
 	int n;
 
-	changing_add(at_work, o->name); /* before it is taken: the second request sees the first */
+	inflight_add(at_work, o->name); /* before it is taken: the second request sees the first */
 	n = take(o, s, e);
 	if (!o->taken)
-		changing_remove(at_work, o->name);
+		inflight_remove(at_work, o->name);
 	if (n < 0 || o->taken || o->first.status != 0)
 		return n;
-	if (changing_has(at_work, o->name)) {
+	if (inflight_has(at_work, o->name)) {
 		err_set(e, ERR_BUSY, "the first request with this Idempotency-Key is under way");
 		return err_reason(e, REASON_UNDER_WAY, 0);
 	}
@@ -97,8 +97,8 @@ static int run_take(struct job *job, struct store *s, struct err *e)
 	return err_fix(e, "Look at what is there, and use a new key for what is still to be done.");
 }
 
-void once_take(struct once *o, void (*next)(void *data, const struct err *why),
-	       void *data)
+void idempotent_op_take(struct idempotent_op *o, void (*next)(void *data, const struct err *why),
+			void *data)
 {
 	hash_end_hex(o->hash, o->use.body_hash);
 	submit(o, run_take, next, data);
@@ -106,7 +106,7 @@ void once_take(struct once *o, void (*next)(void *data, const struct err *why),
 
 static int run_answer(struct job *job, struct store *s, struct err *e)
 {
-	struct once *o = container_of(job, struct once, job);
+	struct idempotent_op *o = container_of(job, struct idempotent_op, job);
 
 	if (store_idempotency_answer(s, &o->use, o->status, o->response, e) < 0)
 		return -1;
@@ -114,8 +114,8 @@ static int run_answer(struct job *job, struct store *s, struct err *e)
 	return 0;
 }
 
-void once_answer(struct once *o, int status, const struct buf *json,
-		 void (*next)(void *data, const struct err *why), void *data)
+void idempotent_op_answer(struct idempotent_op *o, int status, const struct buf *json,
+			  void (*next)(void *data, const struct err *why), void *data)
 {
 	if (json->len > IDEMPOTENCY_RESPONSE_MAX) /* a path of thousands of bytes: told, not kept */
 		return next(data, NULL);
@@ -126,13 +126,13 @@ void once_answer(struct once *o, int status, const struct buf *json,
 
 static int run_give_back(struct job *job, struct store *s, struct err *e)
 {
-	struct once *o = container_of(job, struct once, job);
+	struct idempotent_op *o = container_of(job, struct idempotent_op, job);
 
 	return store_idempotency_release(s, &o->use, e);
 }
 
-void once_give_back(struct once *o, void (*next)(void *data, const struct err *why),
-		    void *data)
+void idempotent_op_give_back(struct idempotent_op *o,
+			     void (*next)(void *data, const struct err *why), void *data)
 {
 	submit(o, run_give_back, next, data);
 }

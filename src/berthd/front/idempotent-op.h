@@ -15,7 +15,7 @@
 #include "lib/hash.h"
 #include "store/idempotency.h"
 
-struct once {
+struct idempotent_op {
 	struct idempotency_use use;
 	/* Owner and key. */
 	char name[SANDBOX_OWNER_SIZE + IDEMPOTENCY_KEY_SIZE];
@@ -34,20 +34,20 @@ struct once {
 };
 
 /* NULL in *ret if the request has no key. */
-must_check int once_new(struct request *rq, struct once **ret, struct err *e);
-void once_free(struct once *o); /* NULL is fine */
+must_check int idempotent_op_new(struct request *rq, struct idempotent_op **ret, struct err *e);
+void idempotent_op_free(struct idempotent_op *o); /* NULL is fine */
 
-void once_add(struct once *o, const void *bytes, size_t len);
+void idempotent_op_add(struct idempotent_op *o, const void *bytes, size_t len);
 
 /*
  * Take the key. Then next(): with `taken` set, go on; otherwise the first answer
  * is in `first`; or why neither can be.
  */
-void once_take(struct once *o, void (*next)(void *data, const struct err *why),
-	       void *data);
+void idempotent_op_take(struct idempotent_op *o, void (*next)(void *data, const struct err *why),
+			void *data);
 
 /* Store the answer, or give the key back. Then next(). */
-void once_answer(struct once *o, int status, const struct buf *json,
-		 void (*next)(void *data, const struct err *why), void *data);
-void once_give_back(struct once *o, void (*next)(void *data, const struct err *why),
-		    void *data);
+void idempotent_op_answer(struct idempotent_op *o, int status, const struct buf *json,
+			  void (*next)(void *data, const struct err *why), void *data);
+void idempotent_op_give_back(struct idempotent_op *o,
+			     void (*next)(void *data, const struct err *why), void *data);

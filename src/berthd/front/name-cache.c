@@ -19,13 +19,13 @@ struct address_entry {
 	uint64_t until_ms;
 };
 
-void addresses_init(struct addresses *a)
+void name_cache_init(struct name_cache *a)
 {
 	pthread_mutex_init(&a->lock, NULL);
 	a->entries = xcalloc(ADDRESSES_BUCKETS, sizeof(*a->entries));
 }
 
-void addresses_done(struct addresses *a)
+void name_cache_done(struct name_cache *a)
 {
 	free(a->entries);
 }
@@ -37,25 +37,26 @@ static bool is_of(const struct address_entry *entry, const struct request *rq)
 }
 
 /* Only while its sandbox is known and lives. */
-static bool recall(struct addresses *a, struct places *places, struct request *rq)
+static bool recall(struct name_cache *a, struct sandbox_cache *sandboxes, struct request *rq)
 {
 	struct address_entry *entry = &a->entries[str_hash(rq->param) % ADDRESSES_BUCKETS];
 	char id[SANDBOX_ID_SIZE];
-	struct place place;
+	struct cached_sandbox place;
 	bool found;
 
 	pthread_mutex_lock(&a->lock);
 	found = entry->until_ms > time_mono_ms() && is_of(entry, rq);
 	memcpy(id, entry->id, sizeof(id));
 	pthread_mutex_unlock(&a->lock);
-	if (!found || !places_get(places, id, &place) || place.state == SANDBOX_DELETING ||
+	if (!found || !sandbox_cache_get(sandboxes, id, &place) ||
+	    place.state == SANDBOX_DELETING ||
 	    place.state == SANDBOX_FAILED) /* its name may be another's by now */
 		return false;
 	memcpy(rq->param, id, sizeof(id));
 	return true;
 }
 
-static void remember(struct addresses *a, const struct request *rq, const char *id)
+static void remember(struct name_cache *a, const struct request *rq, const char *id)
 {
 	struct address_entry *entry = &a->entries[str_hash(rq->param) % ADDRESSES_BUCKETS];
 
@@ -101,8 +102,8 @@ static void on_looked_up(struct job *job)
 		free(l);
 		return request_fail(rq, &e);
 	}
-	places_put(rq->reactor->berthd->places, &l->sb);
-	remember(rq->reactor->berthd->addresses, rq, l->sb.id);
+	sandbox_cache_put(rq->reactor->berthd->sandboxes, &l->sb);
+	remember(rq->reactor->berthd->names, rq, l->sb.id);
 	memcpy(rq->param, l->sb.id, sizeof(l->sb.id));
 	free(l);
 	if (!rq->x) /* nothing was begun for it yet */
@@ -110,7 +111,7 @@ static void on_looked_up(struct job *job)
 	next(rq);
 }
 
-void address_resolve(struct request *rq, void (*next)(struct request *rq))
+void name_cache_resolve(struct request *rq, void (*next)(struct request *rq))
 {
 	struct berthd *b = rq->reactor->berthd;
 	const char *path = rq->route->path;
@@ -122,7 +123,7 @@ void address_resolve(struct request *rq, void (*next)(struct request *rq))
 		return next(rq);
 	if (sandbox_address_check(rq->param, &kind, &e) < 0)
 		return request_fail(rq, &e);
-	if (kind == ADDRESS_ID || (path[strlen(PREFIX)] && recall(b->addresses, b->places, rq)))
+	if (kind == ADDRESS_ID || (path[strlen(PREFIX)] && recall(b->names, b->sandboxes, rq)))
 		return next(rq);
 	l = xcalloc(1, sizeof(*l));
 	l->rq = rq;

@@ -13,13 +13,13 @@
 #define ADDRESSES_BUCKETS 4096
 #define ADDRESSES_MS      5000
 
-struct addresses {
+struct name_cache {
 	pthread_mutex_t lock;
 	struct address_entry *entries; /* one a bucket: the newer one stays */
 };
 
-void addresses_init(struct addresses *a);
-void addresses_done(struct addresses *a);
+void name_cache_init(struct name_cache *a);
+void name_cache_done(struct name_cache *a);
 
 /* The request's sandbox as an id in rq->param, then `next`; or the request fails. */
-void address_resolve(struct request *rq, void (*next)(struct request *rq));
+void name_cache_resolve(struct request *rq, void (*next)(struct request *rq));

@@ -104,7 +104,7 @@ static void allowed(struct request *rq)
 		err_reason(&e, REASON_ROLE_DENIED, 0);
 		return request_fail(rq, &e);
 	}
-	address_resolve(rq, on_resolved);
+	name_cache_resolve(rq, on_resolved);
 }
 
 static int find_key(struct job *job, struct store *store, struct err *e)
@@ -159,7 +159,7 @@ static void look_up_key(struct request *rq)
 		break;
 	}
 	rq->job = (struct job){ .reactor = rq->reactor, .run = find_key, .done = on_key_found };
-	if (host_keeper_cut_off(rq->reactor->berthd->keeper, &rq->job.e) < 0) {
+	if (lease_agent_cut_off(rq->reactor->berthd->lease_agent, &rq->job.e) < 0) {
 		rq->job.failed = true; /* it would wait for a database that does not answer */
 		return on_key_found(&rq->job);
 	}

@@ -63,7 +63,7 @@ static void decide(struct request *rq, const char *host, void (*here)(struct req
 	if (is_deletion(rq) && peers_frozen(b->peers, host))
 		return here(rq);
 	if (peers_get(b->peers, host, &peer, &e) < 0) {
-		places_forget(b->places, rq->param); /* it may be elsewhere by now */
+		sandbox_cache_forget(b->sandboxes, rq->param); /* it may be elsewhere by now */
 		return request_fail(rq, &e);
 	}
 	forward_request(rq, &peer, is_deletion(rq) ? here : NULL);
@@ -98,12 +98,12 @@ static void on_found(struct job *job)
 	if (job->failed)
 		return f->here(rq); /* it says what is wrong with the name */
 	if (f->sb.state != SANDBOX_GONE)
-		places_put(rq->reactor->berthd->places, &f->sb);
+		sandbox_cache_put(rq->reactor->berthd->sandboxes, &f->sb);
 	decide(rq, f->sb.host, f->here);
 }
 
 /* A stranger's answer comes from the records, whatever is remembered and wherever it lives. */
-static bool is_its_own(const struct request *rq, const struct place *p)
+static bool is_its_own(const struct request *rq, const struct cached_sandbox *p)
 {
 	const char *owner = request_owner(rq);
 
@@ -114,12 +114,12 @@ void routing_decide(struct request *rq, void (*here)(struct request *rq))
 {
 	struct berthd *b = rq->reactor->berthd;
 	struct search *f;
-	struct place place;
+	struct cached_sandbox place;
 
 	if (!needs_its_host(rq))
 		return here(rq);
 	/* A memory may be old: before a peer is told that it is mistaken, the record is read. */
-	if (places_get(b->places, rq->param, &place) && is_its_own(rq, &place) &&
+	if (sandbox_cache_get(b->sandboxes, rq->param, &place) && is_its_own(rq, &place) &&
 	    !peers_lost(b->peers, place.host) &&
 	    !(rq->from_peer && strcmp(place.host, b->settings.host) != 0))
 		return decide(rq, place.host, here);
@@ -130,7 +130,7 @@ void routing_decide(struct request *rq, void (*here)(struct request *rq))
 	worker_submit(&rq->reactor->berthd->workers, &f->job);
 }
 
-static int elsewhere(const struct berthd *b, const struct pass *pass, struct err *e)
+static int elsewhere(const struct berthd *b, const struct peer_token *pass, struct err *e)
 {
 	err_set(e, ERR_DENIED, "this is host %s, and the pass is for %s", b->settings.host,
 		pass->to);
@@ -141,21 +141,21 @@ int routing_admit(struct request *rq, struct err *e)
 {
 	struct berthd *b = rq->reactor->berthd;
 	const char *text = http_header(rq->x, PASS_HEADER);
-	struct pass_request about = { .secret = b->peers->secret,
-				      .method = rq->x->method,
-				      .path = rq->x->path,
-				      .query = rq->x->query };
-	struct pass pass;
+	struct peer_token_request about = { .secret = b->peers->secret,
+					    .method = rq->x->method,
+					    .path = rq->x->path,
+					    .query = rq->x->query };
+	struct peer_token pass;
 
 	if (!text) {
 		err_set(e, ERR_DENIED, "only hosts of this cell are answered here");
 		return err_reason(e, REASON_FORGED_PASS, 0);
 	}
-	if (pass_read(text, &about, &pass, e) < 0)
+	if (peer_token_read(text, &about, &pass, e) < 0)
 		return -1;
 	if (strcmp(pass.to, b->settings.host) != 0)
 		return elsewhere(b, &pass, e);
-	if (pass_seen_take(&b->peers->seen, &pass, peers_now_ms(b->peers), e) < 0)
+	if (peer_token_seen_take(&b->peers->seen, &pass, peers_now_ms(b->peers), e) < 0)
 		return -1;
 	rq->key.role = pass.role;
 	memcpy(rq->key.id, pass.key, sizeof(pass.key));

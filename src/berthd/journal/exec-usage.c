@@ -2,7 +2,7 @@
 
 #include "proto/writer.h"
 
-void exec_use_encode(struct buf *out, const struct exec_use *u)
+void exec_usage_encode(struct buf *out, const struct exec_usage *u)
 {
 	writer_u8(out, u->known);
 	writer_u8(out, u->alone);
@@ -17,9 +17,9 @@ void exec_use_encode(struct buf *out, const struct exec_use *u)
 	writer_u64(out, u->peak);
 }
 
-struct exec_use exec_use_read(struct reader *r)
+struct exec_usage exec_usage_read(struct reader *r)
 {
-	struct exec_use u = { .known = reader_u8(r) != 0, .alone = reader_u8(r) != 0 };
+	struct exec_usage u = { .known = reader_u8(r) != 0, .alone = reader_u8(r) != 0 };
 	uint8_t limit;
 
 	u.cpu_us = reader_u64(r);

@@ -10,7 +10,7 @@ struct exec_before {
 	uint64_t cpu_us, pids_refused, oom_kills;
 };
 
-struct exec_use {
+struct exec_usage {
 	bool known; /* the host was asked, and knew */
 	bool alone; /* no other command and no code ran in the sandbox meanwhile */
 	uint64_t cpu_us;
@@ -19,7 +19,7 @@ struct exec_use {
 	enum limit limit;
 	uint64_t value, peak; /* in the limit's own unit */
 };
-#define EXEC_USE_SIZE 60 /* bytes, encoded */
+#define EXEC_USAGE_SIZE 60 /* bytes, encoded */
 
-void exec_use_encode(struct buf *out, const struct exec_use *u);
-struct exec_use exec_use_read(struct reader *r);
+void exec_usage_encode(struct buf *out, const struct exec_usage *u);
+struct exec_usage exec_usage_read(struct reader *r);

@@ -175,7 +175,7 @@ size_t journals_trim(struct journals *js, uint64_t limit)
 
 /* ---- when ---- */
 
-struct trim {
+struct journal_expire {
 	struct reactor *reactor;
 	uv_timer_t timer;
 	struct job job;
@@ -185,7 +185,7 @@ struct trim {
 
 static int run(struct job *job, struct store *s, struct err *e)
 {
-	struct trim *t = container_of(job, struct trim, job);
+	struct journal_expire *t = container_of(job, struct journal_expire, job);
 	struct berthd *b = t->reactor->berthd;
 
 	(void)s;
@@ -196,7 +196,7 @@ static int run(struct job *job, struct store *s, struct err *e)
 
 static void on_done(struct job *job)
 {
-	struct trim *t = container_of(job, struct trim, job);
+	struct journal_expire *t = container_of(job, struct journal_expire, job);
 	char count[24];
 
 	t->working = false;
@@ -208,7 +208,7 @@ static void on_done(struct job *job)
 
 static void on_time(uv_timer_t *timer)
 {
-	struct trim *t = timer->data;
+	struct journal_expire *t = timer->data;
 
 	if (t->working)
 		return;
@@ -218,9 +218,9 @@ static void on_time(uv_timer_t *timer)
 	worker_submit(&t->reactor->berthd->workers, &t->job);
 }
 
-struct trim *trim_begin(struct reactor *r)
+struct journal_expire *journal_expire_begin(struct reactor *r)
 {
-	struct trim *t = xcalloc(1, sizeof(*t));
+	struct journal_expire *t = xcalloc(1, sizeof(*t));
 
 	t->reactor = r;
 	uv_timer_init(&r->loop, &t->timer);
@@ -234,7 +234,7 @@ static void on_closed(uv_handle_t *handle)
 	free(handle->data);
 }
 
-void trim_end(struct trim *t)
+void journal_expire_end(struct journal_expire *t)
 {
 	if (t)
 		uv_close((uv_handle_t *)&t->timer, on_closed);

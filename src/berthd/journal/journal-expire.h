@@ -8,10 +8,10 @@
 #include "berthd/journal/journal.h"
 
 struct reactor;
-struct trim;
+struct journal_expire;
 
-struct trim *trim_begin(struct reactor *r);
-void trim_end(struct trim *t);
+struct journal_expire *journal_expire_begin(struct reactor *r);
+void journal_expire_end(struct journal_expire *t);
 
 /* Now. How many were removed. */
 size_t journals_trim(struct journals *js, uint64_t limit);

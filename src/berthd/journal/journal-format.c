@@ -27,7 +27,7 @@ void journal_slot_encode(struct buf *out, const struct journal_slot *s)
 	writer_u64(out, s->recorded);
 	writer_u32(out, (uint32_t)exit.len);
 	buf_add(out, exit.data, exit.len);
-	exec_use_encode(out, &s->use);
+	exec_usage_encode(out, &s->use);
 	writer_u8(out, s->gone);
 	writer_u8(out, (uint8_t)s->work);
 }
@@ -92,7 +92,7 @@ int journal_slot_decode(struct bytes wire, struct journal_slot *ret, struct err 
 	s.offset[1] = reader_u64(&r);
 	s.recorded = reader_u64(&r);
 	record = reader_bytes(&r, reader_u32(&r));
-	s.use = exec_use_read(&r);
+	s.use = exec_usage_read(&r);
 	s.gone = reader_u8(&r) == 1;
 	s.work = (enum journal_work)reader_u8(&r); /* 0 in what was written before it was there */
 	if (r.bad || wire.len != JOURNAL_SLOT || s.state >= JOURNAL_STATE_COUNT ||

@@ -47,8 +47,8 @@ struct journal_slot {
 	uint64_t offset[2];    /* bytes there were of each stream, also those beyond the cap */
 	uint64_t recorded;     /* bytes of both that are in the frames */
 	struct exec_exit exit;
-	struct exec_use use; /* of one that has ended */
-	bool gone;           /* EXEC_WHOLE: it was seen that nothing of it is left */
+	struct exec_usage use; /* of one that has ended */
+	bool gone;             /* EXEC_WHOLE: it was seen that nothing of it is left */
 	enum journal_work work;
 };
 

@@ -46,13 +46,13 @@ int journals_open(struct journals *js, const char *state_dir, uint64_t cap, stru
 	if (dir_open(state, "journal", 0700, &js->dir, e) < 0)
 		return -1;
 	unlink_removed(js->dir);
-	spares_open(&js->spares, js->dir);
+	tmpfile_pool_open(&js->spares, js->dir);
 	return 0;
 }
 
 void journals_close(struct journals *js)
 {
-	spares_close(&js->spares);
+	tmpfile_pool_close(&js->spares);
 	close_fd(&js->dir);
 	js->dir = -1;
 }
@@ -181,7 +181,7 @@ static int give_name(struct journals *js, int fd, const char *name)
 /* A file of that name with this in it; -1 with errno. */
 static int make_file(struct journals *js, const char *name, const struct buf *text)
 {
-	cleanup(close_fd) int fd = spares_take(&js->spares);
+	cleanup(close_fd) int fd = tmpfile_pool_take(&js->spares);
 	bool named = fd < 0;
 
 	if (named)
@@ -493,7 +493,7 @@ bool journal_is_doubt(struct journal *j)
 	return j->head.ask.flags & EXEC_WHOLE && !v.slot.gone;
 }
 
-int journal_end(struct journal *j, const struct exec_exit *exit, const struct exec_use *use,
+int journal_end(struct journal *j, const struct exec_exit *exit, const struct exec_usage *use,
 		bool gone, struct err *e)
 {
 	int n;

@@ -24,7 +24,7 @@ struct exec;
 struct journals {
 	pthread_mutex_t lock;
 	int dir;
-	struct spares spares;
+	struct tmpfile_pool spares;
 	uint64_t cap;                              /* of one exec's output, in bytes */
 	struct journal *buckets[JOURNALS_BUCKETS]; /* those that are held */
 	uint64_t removed;                          /* so far: their files have such names */
@@ -111,7 +111,7 @@ must_check bool journal_is_doubt(struct journal *j);
 
 /* The terminal record; `gone`: as in journal_gone(). Then: init knows that it stands. */
 must_check int journal_end(struct journal *j, const struct exec_exit *exit,
-			   const struct exec_use *use, bool gone, struct err *e);
+			   const struct exec_usage *use, bool gone, struct err *e);
 void journal_settle(struct journal *j);
 
 /* Before anything is appended again: count what the file holds, cut off what is half a frame. */

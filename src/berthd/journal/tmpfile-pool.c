@@ -6,7 +6,7 @@
 #include "lib/base.h"
 
 /* The file is made without the lock: no thread that takes one waits for that. */
-static bool make_one(struct spares *s)
+static bool make_one(struct tmpfile_pool *s)
 {
 	int fd;
 
@@ -20,7 +20,7 @@ static bool make_one(struct spares *s)
 
 static void *make_all(void *arg)
 {
-	struct spares *s = arg;
+	struct tmpfile_pool *s = arg;
 	bool able = true;
 
 	pthread_mutex_lock(&s->lock);
@@ -33,11 +33,11 @@ static void *make_all(void *arg)
 	return NULL;
 }
 
-void spares_open(struct spares *s, int dir)
+void tmpfile_pool_open(struct tmpfile_pool *s, int dir)
 {
 	sigset_t all, before;
 
-	*s = (struct spares){ .dir = dir };
+	*s = (struct tmpfile_pool){ .dir = dir };
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->wanted, NULL);
 	sigfillset(&all); /* signals are the first loop's business */
@@ -46,7 +46,7 @@ void spares_open(struct spares *s, int dir)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void spares_close(struct spares *s)
+void tmpfile_pool_close(struct tmpfile_pool *s)
 {
 	if (!s->open)
 		return;
@@ -60,7 +60,7 @@ void spares_close(struct spares *s)
 	s->open = false;
 }
 
-int spares_take(struct spares *s)
+int tmpfile_pool_take(struct tmpfile_pool *s)
 {
 	int fd = -1;
 

@@ -12,7 +12,7 @@
 
 #define SPARES_MAX 16
 
-struct spares {
+struct tmpfile_pool {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wanted;
@@ -23,7 +23,7 @@ struct spares {
 };
 
 /* Without a thread, or on a file system that has no such files, there never is one. */
-void spares_open(struct spares *s, int dir);
-void spares_close(struct spares *s);
+void tmpfile_pool_open(struct tmpfile_pool *s, int dir);
+void tmpfile_pool_close(struct tmpfile_pool *s);
 
-int spares_take(struct spares *s); /* the caller's; -1: there is none now */
+int tmpfile_pool_take(struct tmpfile_pool *s); /* the caller's; -1: there is none now */

@@ -131,14 +131,14 @@ struct daemon {
 	struct journals journals;
 	struct peers peers;
 	struct vault vault;
-	struct places places;
+	struct sandbox_cache sandboxes;
 	struct capacity capacity;
-	struct changing changing, keys_at_work;
-	struct meter meter;
-	struct busy busy;
-	struct turns turns;
+	struct inflight inflight, inflight_keys;
+	struct usage_sampler sampler;
+	struct running_set running;
+	struct name_locks name_locks;
 	struct key_cache keys;
-	struct addresses addresses;
+	struct name_cache names;
 };
 
 static const struct reactor_hooks hooks = {
@@ -159,15 +159,15 @@ struct berthd *berthd_new(void)
 	b->journals = &d->journals;
 	b->peers = &d->peers;
 	b->vault = &d->vault;
-	b->places = &d->places;
+	b->sandboxes = &d->sandboxes;
 	b->capacity = &d->capacity;
-	b->changing = &d->changing;
-	b->keys_at_work = &d->keys_at_work;
-	b->meter = &d->meter;
-	b->busy = &d->busy;
-	b->turns = &d->turns;
+	b->inflight = &d->inflight;
+	b->inflight_keys = &d->inflight_keys;
+	b->sampler = &d->sampler;
+	b->running = &d->running;
+	b->name_locks = &d->name_locks;
 	b->keys = &d->keys;
-	b->addresses = &d->addresses;
+	b->names = &d->names;
 	return b;
 }
 
@@ -276,9 +276,9 @@ static int watch_signals(struct berthd *b, struct err *e)
 
 static bool owner_of(struct berthd *b, const char *sandbox, char owner[SANDBOX_OWNER_SIZE])
 {
-	struct place place;
+	struct cached_sandbox place;
 
-	if (!places_get(b->places, sandbox, &place))
+	if (!sandbox_cache_get(b->sandboxes, sandbox, &place))
 		return false;
 	memcpy(owner, place.owner, sizeof(place.owner));
 	return true;
@@ -307,14 +307,14 @@ int berthd_open(struct berthd *b, struct err *e)
 	crash_point("api.database-ready");
 	bus_open(&b->bus);
 	key_cache_init(b->keys);
-	places_init(b->places);
-	meter_init(b->meter);
-	busy_init(b->busy);
-	turns_init(b->turns);
+	sandbox_cache_init(b->sandboxes);
+	usage_sampler_init(b->sampler);
+	running_set_init(b->running);
+	name_locks_init(b->name_locks);
 	peers_init(b->peers);
-	changing_init(b->changing);
-	changing_init(b->keys_at_work);
-	addresses_init(b->addresses);
+	inflight_init(b->inflight);
+	inflight_init(b->inflight_keys);
+	name_cache_init(b->names);
 	pthread_mutex_init(&b->capacity->lock, NULL);
 	if (journals_open(b->journals, b->settings.state_dir, b->settings.journal_exec_bytes, e) <
 	    0)
@@ -328,21 +328,21 @@ int berthd_open(struct berthd *b, struct err *e)
 		if (reactor_serve(&b->reactors[i], e) < 0)
 			return -1;
 	}
-	b->egress = egress_keeper_begin(&b->reactors[0], owner_of);
-	execs_resume(b);
-	b->trim = trim_begin(&b->reactors[0]);
+	b->egress = policy_sync_begin(&b->reactors[0], owner_of);
+	execs_recover(b);
+	b->expire = journal_expire_begin(&b->reactors[0]);
 	b->retention = retention_begin(&b->reactors[0]);
 	b->incidents = incidents_begin(&b->reactors[0]);
 	if (leased(b)) {
 		b->takeover = takeover_begin(&b->reactors[0], (unsigned)b->settings.timer_divisor);
-		if (host_keeper_begin(&b->reactors[0], &lease_events, &b->keeper, e) < 0)
+		if (lease_agent_begin(&b->reactors[0], &lease_events, &b->lease_agent, e) < 0)
 			return -1;
 	}
 	b->reconcile = reconcile_begin(&b->reactors[0]);
-	b->uses = uses_begin(&b->reactors[0]);
+	b->last_used = last_used_begin(&b->reactors[0]);
 	b->wrapper_alarm = wrapper_alarm_begin(&b->reactors[0]);
-	room_begin(&b->reactors[0]);
-	meter_begin(b->meter, &b->reactors[0]);
+	capacity_begin(&b->reactors[0]);
+	usage_sampler_begin(b->sampler, &b->reactors[0]);
 	peers_begin(b->peers, &b->reactors[0]);
 	crash_point("api.serving");
 	return watch_signals(b, e);
@@ -385,26 +385,26 @@ void berthd_close(struct berthd *b)
 	workers_close(&b->workers);
 	uv_close((uv_handle_t *)&b->on_term, NULL);
 	uv_close((uv_handle_t *)&b->on_int, NULL);
-	egress_keeper_end(b->egress);
+	policy_sync_end(b->egress);
 	reconcile_end(b->reconcile);
-	trim_end(b->trim);
+	journal_expire_end(b->expire);
 	retention_end(b->retention);
 	incidents_end(take_ptr(b->incidents));
-	uses_end(b->uses);
-	meter_end(b->meter);
+	last_used_end(b->last_used);
+	usage_sampler_end(b->sampler);
 	wrapper_alarm_end(b->wrapper_alarm);
-	room_end(&b->reactors[0]);
-	host_keeper_end(b->keeper);
+	capacity_end(&b->reactors[0]);
+	lease_agent_end(b->lease_agent);
 	peers_end(b->peers);
 	for (size_t i = 0; i < b->reactor_count; i++)
 		reactor_close(&b->reactors[i]);
 	takeover_end(b->takeover);
 	journals_close(b->journals);
-	places_done(b->places);
-	meter_done(b->meter);
-	addresses_done(b->addresses);
-	busy_done(b->busy);
-	turns_done(b->turns);
+	sandbox_cache_done(b->sandboxes);
+	usage_sampler_done(b->sampler);
+	name_cache_done(b->names);
+	running_set_done(b->running);
+	name_locks_done(b->name_locks);
 	peers_done(b->peers);
 	key_cache_done(b->keys);
 	bus_close(&b->bus);

@@ -39,7 +39,7 @@ struct entry {
 /* One policy on its way: read on a worker, sent from the first reactor, confirmed. */
 struct telling {
 	struct job job;
-	struct egress_keeper *keeper;
+	struct policy_sync *keeper;
 	char sandbox[SANDBOX_ID_SIZE];
 	uint64_t generation;
 	uint32_t address;
@@ -51,7 +51,7 @@ struct telling {
 	struct telling *next;
 };
 
-struct egress_keeper {
+struct policy_sync {
 	struct reactor *reactor;
 	pthread_mutex_t lock; /* the entries, `fd` and `look` */
 	struct entry *entries[BUCKETS];
@@ -69,7 +69,7 @@ struct egress_keeper {
 	struct refusals *refusals;
 };
 
-static struct entry *find(struct egress_keeper *k, const char *sandbox)
+static struct entry *find(struct policy_sync *k, const char *sandbox)
 {
 	struct entry *x = k->entries[str_hash(sandbox) % BUCKETS];
 
@@ -78,7 +78,7 @@ static struct entry *find(struct egress_keeper *k, const char *sandbox)
 	return x;
 }
 
-static bool reached(const struct egress_keeper *k)
+static bool reached(const struct policy_sync *k)
 {
 	return k->fd >= 0;
 }
@@ -104,7 +104,7 @@ static void finish(struct telling *t)
 	reactor_post(t->from, &t->job);
 }
 
-static void set_why(struct egress_keeper *k, const struct telling *t, const char *why)
+static void set_why(struct policy_sync *k, const struct telling *t, const char *why)
 {
 	struct entry *x;
 
@@ -117,13 +117,13 @@ static void set_why(struct egress_keeper *k, const struct telling *t, const char
 	pthread_mutex_unlock(&k->lock);
 }
 
-static void flush(struct egress_keeper *k);
+static void flush(struct policy_sync *k);
 
 /* Back on the first reactor: what was read goes out, and is waited for. */
 static void on_read(struct job *job)
 {
 	struct telling *t = container_of(job, struct telling, job);
-	struct egress_keeper *k = t->keeper;
+	struct policy_sync *k = t->keeper;
 
 	set_why(k, t, job->failed ? job->e.msg : t->wire.why);
 	if (job->failed || !reached(k))
@@ -147,7 +147,7 @@ static int read_row(struct job *job, struct store *s, struct err *e)
 	return wire_make(t->keeper->reactor->berthd, s, &of, &t->wire, e);
 }
 
-void egress_tell(struct egress_keeper *k, const char *sandbox, struct reactor *from,
+void egress_tell(struct policy_sync *k, const char *sandbox, struct reactor *from,
 		 egress_told_fn *done, void *data)
 {
 	struct telling *t = xcalloc(1, sizeof(*t));
@@ -178,7 +178,7 @@ void egress_tell(struct egress_keeper *k, const char *sandbox, struct reactor *f
 
 /* ---- where sandboxes are ---- */
 
-void egress_put(struct egress_keeper *k, const char *sandbox, uint64_t generation,
+void egress_put(struct policy_sync *k, const char *sandbox, uint64_t generation,
 		uint32_t address, bool cut)
 {
 	struct entry **bucket = &k->entries[str_hash(sandbox) % BUCKETS];
@@ -202,7 +202,7 @@ void egress_put(struct egress_keeper *k, const char *sandbox, uint64_t generatio
 
 struct dropping {
 	struct job job;
-	struct egress_keeper *keeper;
+	struct policy_sync *keeper;
 	struct egress_drop record;
 };
 
@@ -218,7 +218,7 @@ static void on_drop(struct job *job)
 	flush(d->keeper);
 }
 
-void egress_drop(struct egress_keeper *k, const char *sandbox, uint64_t generation)
+void egress_drop(struct policy_sync *k, const char *sandbox, uint64_t generation)
 {
 	struct dropping *d;
 	struct entry *x;
@@ -243,7 +243,7 @@ void egress_drop(struct egress_keeper *k, const char *sandbox, uint64_t generati
 	reactor_post(k->reactor, &d->job);
 }
 
-void egress_status(struct egress_keeper *k, const char *sandbox, struct egress_status *ret)
+void egress_status(struct policy_sync *k, const char *sandbox, struct egress_status *ret)
 {
 	struct entry *x;
 
@@ -258,7 +258,7 @@ void egress_status(struct egress_keeper *k, const char *sandbox, struct egress_s
 	pthread_mutex_unlock(&k->lock);
 }
 
-void egress_look(struct egress_keeper *k)
+void egress_look(struct policy_sync *k)
 {
 	pthread_mutex_lock(&k->lock);
 	k->look = true;
@@ -267,7 +267,7 @@ void egress_look(struct egress_keeper *k)
 
 /* ---- what berth-egress says ---- */
 
-static void take_confirm(struct egress_keeper *k, const struct egress_confirm *c)
+static void take_confirm(struct policy_sync *k, const struct egress_confirm *c)
 {
 	struct telling *t;
 	struct entry *x;
@@ -291,7 +291,7 @@ static void take_confirm(struct egress_keeper *k, const struct egress_confirm *c
 	}
 }
 
-static void take_counts(struct egress_keeper *k, const struct egress_counts *c)
+static void take_counts(struct policy_sync *k, const struct egress_counts *c)
 {
 	struct entry *x;
 
@@ -305,7 +305,7 @@ static void take_counts(struct egress_keeper *k, const struct egress_counts *c)
 	pthread_mutex_unlock(&k->lock);
 }
 
-static int take_packet(struct egress_keeper *k, struct bytes packet, struct err *e)
+static int take_packet(struct policy_sync *k, struct bytes packet, struct err *e)
 {
 	union egress_any any = { 0 };
 	enum egress_kind kind;
@@ -330,7 +330,7 @@ static void on_poll_closed(uv_handle_t *handle)
 	free(handle);
 }
 
-static void lose(struct egress_keeper *k, const char *why)
+static void lose(struct policy_sync *k, const char *why)
 {
 	struct telling *t;
 
@@ -357,7 +357,7 @@ static void lose(struct egress_keeper *k, const char *why)
 
 static void on_event(uv_poll_t *poll, int status, int events);
 
-static void flush(struct egress_keeper *k)
+static void flush(struct policy_sync *k)
 {
 	if (!reached(k))
 		return;
@@ -368,7 +368,7 @@ static void flush(struct egress_keeper *k)
 
 static void on_event(uv_poll_t *poll, int status, int events)
 {
-	struct egress_keeper *k = poll->data;
+	struct policy_sync *k = poll->data;
 	uint8_t data[EGRESS_PACKET_MAX];
 	struct err e;
 	ssize_t n;
@@ -390,7 +390,7 @@ static void on_event(uv_poll_t *poll, int status, int events)
 		flush(k);
 }
 
-static void dial(struct egress_keeper *k)
+static void dial(struct policy_sync *k)
 {
 	int type = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
 	cleanup(close_fd) int fd = socket(AF_UNIX, type, 0); /* CLOEXEC */
@@ -414,7 +414,7 @@ static void dial(struct egress_keeper *k)
 
 static void on_listed(void *data, const union node_any *record)
 {
-	struct egress_keeper *k = data;
+	struct policy_sync *k = data;
 	const struct node_observation *o = &record->observation;
 	uint32_t address;
 
@@ -426,7 +426,7 @@ static void on_listed(void *data, const union node_any *record)
 
 static void on_list_end(void *data, const union node_any *record, int *fd, const struct err *why)
 {
-	struct egress_keeper *k = data;
+	struct policy_sync *k = data;
 
 	(void)record, (void)fd;
 	k->listing = false;
@@ -434,7 +434,7 @@ static void on_list_end(void *data, const union node_any *record, int *fd, const
 		k->listed = false;
 }
 
-static void list(struct egress_keeper *k)
+static void list(struct policy_sync *k)
 {
 	static const struct node_call_events events = { .on_part = on_listed,
 							.on_done = on_list_end };
@@ -448,7 +448,7 @@ static void list(struct egress_keeper *k)
 
 struct look {
 	struct job job;
-	struct egress_keeper *keeper;
+	struct policy_sync *keeper;
 	char after[SANDBOX_ID_SIZE];
 	struct {
 		char sandbox[SANDBOX_ID_SIZE];
@@ -476,7 +476,7 @@ static int look_run(struct job *job, struct store *s, struct err *e)
 static void look_done(struct job *job)
 {
 	cleanup(free_ptr) struct look *l = container_of(job, struct look, job);
-	struct egress_keeper *k = l->keeper;
+	struct policy_sync *k = l->keeper;
 	struct egress_status now;
 
 	k->looking = false;
@@ -495,7 +495,7 @@ static void look_done(struct job *job)
 	}
 }
 
-static void look(struct egress_keeper *k)
+static void look(struct policy_sync *k)
 {
 	struct look *l = xcalloc(1, sizeof(*l));
 
@@ -511,7 +511,7 @@ static void look(struct egress_keeper *k)
 
 struct save {
 	struct job job;
-	struct egress_keeper *keeper;
+	struct policy_sync *keeper;
 	struct {
 		char sandbox[SANDBOX_ID_SIZE];
 		struct network_use use;
@@ -538,7 +538,7 @@ static int save_run(struct job *job, struct store *s, struct err *e)
 static void save_done(struct job *job)
 {
 	struct save *v = container_of(job, struct save, job);
-	struct egress_keeper *k = v->keeper;
+	struct policy_sync *k = v->keeper;
 	struct entry *x;
 
 	k->saving = false;
@@ -570,7 +570,7 @@ static void save_bucket(struct entry **at, uint64_t now, struct save *v)
 	}
 }
 
-static void save(struct egress_keeper *k)
+static void save(struct policy_sync *k)
 {
 	struct save *v = xcalloc(1, sizeof(*v));
 
@@ -591,7 +591,7 @@ static void save(struct egress_keeper *k)
 
 /* ---- the tick ---- */
 
-static void expire(struct egress_keeper *k, uint64_t now)
+static void expire(struct policy_sync *k, uint64_t now)
 {
 	struct telling *t;
 
@@ -608,7 +608,7 @@ static void expire(struct egress_keeper *k, uint64_t now)
 
 static void on_tick(uv_timer_t *timer)
 {
-	struct egress_keeper *k = timer->data;
+	struct policy_sync *k = timer->data;
 	uint64_t now = time_mono_ms();
 	bool look_now;
 
@@ -632,9 +632,9 @@ static void on_tick(uv_timer_t *timer)
 		look(k);
 }
 
-struct egress_keeper *egress_keeper_begin(struct reactor *r, refusals_owner_fn *owner_of)
+struct policy_sync *policy_sync_begin(struct reactor *r, refusals_owner_fn *owner_of)
 {
-	struct egress_keeper *k = xcalloc(1, sizeof(*k));
+	struct policy_sync *k = xcalloc(1, sizeof(*k));
 
 	k->reactor = r;
 	k->fd = -1;
@@ -647,7 +647,7 @@ struct egress_keeper *egress_keeper_begin(struct reactor *r, refusals_owner_fn *
 	return k;
 }
 
-void egress_keeper_end(struct egress_keeper *k)
+void policy_sync_end(struct policy_sync *k)
 {
 	uv_close((uv_handle_t *)&k->tick, NULL);
 	lose(k, "berthd is ending");

@@ -16,7 +16,7 @@
 #include "core/sandbox.h"
 #include "store/network.h"
 
-struct egress_keeper;
+struct policy_sync;
 
 struct egress_status {
 	uint32_t address;  /* 0: it has none now */
@@ -27,20 +27,20 @@ struct egress_status {
 	bool reached; /* berth-egress answers */
 };
 
-struct egress_keeper *egress_keeper_begin(struct reactor *r, refusals_owner_fn *owner_of);
-void egress_keeper_end(struct egress_keeper *k);
+struct policy_sync *policy_sync_begin(struct reactor *r, refusals_owner_fn *owner_of);
+void policy_sync_end(struct policy_sync *k);
 
 /* A sandbox runs at this address; or it does no more. */
-void egress_put(struct egress_keeper *k, const char *sandbox, uint64_t generation,
+void egress_put(struct policy_sync *k, const char *sandbox, uint64_t generation,
 		uint32_t address, bool cut);
-void egress_drop(struct egress_keeper *k, const char *sandbox, uint64_t generation);
+void egress_drop(struct policy_sync *k, const char *sandbox, uint64_t generation);
 
 /* Tell its policy as it is; `done` comes on `from`, when it is confirmed or will not be. */
 typedef void egress_told_fn(void *data);
-void egress_tell(struct egress_keeper *k, const char *sandbox, struct reactor *from,
+void egress_tell(struct policy_sync *k, const char *sandbox, struct reactor *from,
 		 egress_told_fn *done, void *data);
 
 /* The rows were changed: look for those that are not in force, soon. */
-void egress_look(struct egress_keeper *k);
+void egress_look(struct policy_sync *k);
 
-void egress_status(struct egress_keeper *k, const char *sandbox, struct egress_status *ret);
+void egress_status(struct policy_sync *k, const char *sandbox, struct egress_status *ret);

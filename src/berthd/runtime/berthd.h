@@ -60,24 +60,24 @@ struct berthd {
 	struct bus bus;
 
 	struct journals *journals; /* journal */
-	struct trim *trim;
-	struct peers *peers;        /* cluster */
-	struct host_keeper *keeper; /* NULL: leases are off */
-	struct vault *vault;        /* netpolicy */
-	struct egress_keeper *egress;
-	struct places *places; /* control */
+	struct journal_expire *expire;
+	struct peers *peers;             /* cluster */
+	struct lease_agent *lease_agent; /* NULL: leases are off */
+	struct vault *vault;             /* netpolicy */
+	struct policy_sync *egress;
+	struct sandbox_cache *sandboxes; /* control */
 	struct capacity *capacity;
-	struct changing *changing, *keys_at_work;
+	struct inflight *inflight, *inflight_keys;
 	struct reconcile *reconcile;
 	struct takeover *takeover; /* NULL: leases are off */
-	struct uses *uses;
-	struct meter *meter;
+	struct last_used *last_used;
+	struct usage_sampler *sampler;
 	struct retention_keeper *retention;
-	struct busy *busy;   /* exec */
-	struct turns *turns; /* agent */
+	struct running_set *running;   /* exec */
+	struct name_locks *name_locks; /* agent */
 	struct wrapper_alarm *wrapper_alarm;
 	struct key_cache *keys; /* front */
-	struct addresses *addresses;
+	struct name_cache *names;
 	struct incidents *incidents;
 	_Atomic size_t exec_held;   /* bytes of output kept for JSON answers */
 	_Atomic int image_works;    /* pulls and imports under way */

@@ -177,18 +177,18 @@ static void on_wait(uv_timer_t *timer)
 	}
 }
 
-static void on_deletion(struct change *c, const struct err *why)
+static void on_deletion(struct transition *c, const struct err *why)
 {
 	struct repair *r = c->data;
 
 	(void)why; /* the second look tells how it went */
-	change_free(c);
+	transition_free(c);
 	r->begun--;
 }
 
 static void delete_again(struct repair *r, const struct check_finding *f)
 {
-	struct change *c = change_new(r->rq->reactor, r->rq->id);
+	struct transition *c = transition_new(r->rq->reactor, r->rq->id);
 
 	memcpy(c->sb.id, f->what, sizeof(c->sb.id));
 	c->data = r;

@@ -73,7 +73,7 @@ static void go(struct request *rq)
 }
 
 /* A key that was used before: the code ran, or may have, and is not run again. */
-struct once {
+struct idempotent_op {
 	struct job job;
 	struct request *rq;
 	struct idempotency_use use;
@@ -82,14 +82,14 @@ struct once {
 
 static int take_key(struct job *job, struct store *s, struct err *e)
 {
-	struct once *o = container_of(job, struct once, job);
+	struct idempotent_op *o = container_of(job, struct idempotent_op, job);
 
 	return store_idempotency_claim(s, &o->use, o->rq->param, &o->again, e);
 }
 
 static void on_key_taken(struct job *job)
 {
-	cleanup(free_ptr) struct once *o = container_of(job, struct once, job);
+	cleanup(free_ptr) struct idempotent_op *o = container_of(job, struct idempotent_op, job);
 	struct request *rq = o->rq;
 	struct err e;
 
@@ -107,7 +107,7 @@ static void on_key_taken(struct job *job)
 void code_route(struct request *rq)
 {
 	struct idempotency_use use = { 0 };
-	struct once *o;
+	struct idempotent_op *o;
 	struct err e;
 
 	if (idempotency_read(rq, &use, &e) < 0)

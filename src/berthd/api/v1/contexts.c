@@ -52,7 +52,7 @@ static void context_json(struct berthd *b, struct buf *out, const struct context
 	json_str(out, "id", c->id);
 	json_str(out, "name", c->name);
 	json_str(out, "language", c->language);
-	json_str(out, "state", busy_has(b->busy, c->id) ? "busy" : "idle");
+	json_str(out, "state", running_set_has(b->running, c->id) ? "busy" : "idle");
 	json_str(out, "cwd", c->cwd);
 	json_int(out, "timeout_ms", (int64_t)c->timeout_ms);
 	json_int(out, "runs", (int64_t)c->runs);

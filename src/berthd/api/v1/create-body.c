@@ -39,10 +39,10 @@ static const struct json_field body_fields[] = {
 /* clang-format on */
 
 static const struct json_field identity_fields[] = {
-	JSON_FIELD_STR(intent_identity, org),
-	JSON_FIELD_STR(intent_identity, user),
-	JSON_FIELD_STR(intent_identity, bot),
-	JSON_FIELD_STR(intent_identity, session),
+	JSON_FIELD_STR(create_identity, org),
+	JSON_FIELD_STR(create_identity, user),
+	JSON_FIELD_STR(create_identity, bot),
+	JSON_FIELD_STR(create_identity, session),
 	JSON_FIELD_END
 };
 
@@ -54,9 +54,9 @@ static void body_done(struct body *b)
 	free(b->network);
 }
 
-static int read_identity(const char *text, struct intent_identity *who, struct err *e)
+static int read_identity(const char *text, struct create_identity *who, struct err *e)
 {
-	struct intent_identity got = { .given = true };
+	struct create_identity got = { .given = true };
 	struct identity id = { got.org, got.user, got.bot, got.session, 0 };
 	char key[IDENTITY_KEY_SIZE];
 
@@ -84,7 +84,7 @@ static int check_spec(const struct sandbox_spec *spec, struct err *e)
 }
 
 /* What was said, as long as nothing is filled in. */
-static void keep_asked(const struct body *b, struct change *c)
+static void keep_asked(const struct body *b, struct transition *c)
 {
 	c->asked = xcalloc(1, sizeof(*c->asked));
 	*c->asked = (struct sandbox_asked){
@@ -96,15 +96,15 @@ static void keep_asked(const struct body *b, struct change *c)
 	};
 }
 
-int create_body_read(const struct request *rq, struct change *c, struct err *e)
+int create_body_read(const struct request *rq, struct transition *c, struct err *e)
 {
 	cleanup(body_done) struct body b = { 0 };
 
 	b.spec.limits = limits_open();
 	b.spec.sleep_after_ms = b.spec.lifetime_ms = SANDBOX_OPEN;
 	if (json_read(buf_str(&rq->body), rq->body.len, body_fields, &b, e) < 0 ||
-	    intent_labels(&b.labels, b.spec.labels, e) < 0 ||
-	    intent_env(&b.env, b.spec.env, e) < 0 ||
+	    create_spec_labels(&b.labels, b.spec.labels, e) < 0 ||
+	    create_spec_env(&b.env, b.spec.env, e) < 0 ||
 	    (b.identity && read_identity(b.identity, &c->who, e) < 0) ||
 	    check_spec(&b.spec, e) < 0)
 		return -1;

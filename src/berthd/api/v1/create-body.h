@@ -4,4 +4,4 @@
 #include "berthd/front/request.h"
 
 /* The body of a create, as it was said; checked as far as that needs no database. */
-must_check int create_body_read(const struct request *rq, struct change *c, struct err *e);
+must_check int create_body_read(const struct request *rq, struct transition *c, struct err *e);

@@ -84,7 +84,7 @@ static void on_settled_look_again(void *data, const struct sandbox *sb, const st
 static void on_looked(struct job *job)
 {
 	struct replay *r = container_of(job, struct replay, job);
-	struct settle how = {
+	struct wait_stable how = {
 		.reactor = r->rq->reactor,
 		.request = r->rq->id,
 		.sandbox = r->first.sandbox_id,
@@ -105,7 +105,7 @@ static void on_looked(struct job *job)
 	crash_point("life.first-use-read");
 	if (r->again)
 		return on_settled(r, &r->sb, NULL);
-	settle_begin(&how);
+	wait_stable_begin(&how);
 }
 
 void create_replay(struct request *rq, const struct idempotency_use *use)

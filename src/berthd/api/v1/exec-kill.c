@@ -44,14 +44,14 @@ static const struct json_field scope_fields[] = {
 };
 
 static int read_body(const struct request *rq, const struct json_field *fields,
-		     struct kill_body *b, struct exec_blow *blow, struct err *e)
+		     struct kill_body *b, struct kill_spec *blow, struct err *e)
 {
 	*b = (struct kill_body){ .signal = "KILL", .scope = "all" };
 	if (rq->body.len > 0 && json_read(buf_str(&rq->body), rq->body.len, fields, b, e) < 0)
 		return -1;
 	if (b->grace_ms < 0 || b->grace_ms > GRACE_MAX)
 		return err_set(e, ERR_INVALID, "grace_ms must be 0 to %d", GRACE_MAX);
-	*blow = (struct exec_blow){ .grace_ms = (uint64_t)b->grace_ms };
+	*blow = (struct kill_spec){ .grace_ms = (uint64_t)b->grace_ms };
 	return signal_by_name(b->signal, &blow->signum, e);
 }
 
@@ -63,8 +63,8 @@ struct scope;
 struct killing {
 	struct request *rq;
 	struct job job;
-	struct once *once; /* NULL: it came without a key */
-	struct exec_blow blow;
+	struct idempotent_op *once; /* NULL: it came without a key */
+	struct kill_spec blow;
 	struct journal *one;       /* NULL: all in the scope */
 	const struct scope *scope; /* and its name, if it has one */
 	char name[EXEC_ID_SIZE];
@@ -87,7 +87,7 @@ static struct request *killing_free(struct killing *k)
 {
 	struct request *rq = k->rq;
 
-	once_free(k->once);
+	idempotent_op_free(k->once);
 	journal_unref(k->one);
 	free(k);
 	return rq;
@@ -149,7 +149,7 @@ static void killing_end(struct killing *k)
 	if (!k->once)
 		return killing_tell(k);
 	killing_keep(k, &count);
-	once_answer(k->once, 200, &count, on_stored, k);
+	idempotent_op_answer(k->once, 200, &count, on_stored, k);
 }
 
 static bool is_any(const struct killing *k, const struct journal *j)
@@ -202,7 +202,7 @@ static void on_leftovers(void *data, uint64_t killed, const struct err *why)
 static void kill_leftovers(struct killing *k, const char *exec)
 {
 	struct request *rq = k->rq;
-	struct init_way_ask way = { rq->reactor, rq->id, request_owner(rq), rq->param, true };
+	struct init_dial_ask way = { rq->reactor, rq->id, request_owner(rq), rq->param, true };
 
 	k->left++;
 	leftovers_kill(&way, exec, on_leftovers, k);
@@ -249,7 +249,7 @@ static void strike(struct killing *k, struct journal *j)
 
 	*s = (struct struck){ k, journal_ref(j) };
 	k->left++;
-	exec_strike(k->rq->reactor, j, &k->blow, on_struck, s);
+	exec_kill(k->rq->reactor, j, &k->blow, on_struck, s);
 }
 
 static bool is_in_scope(const struct killing *k, const struct journal *j)
@@ -317,7 +317,7 @@ static void killing_again(struct killing *k)
 		return killing_tell(k);
 	}
 	/* Of a berthd that did not keep it: what may be repeated is, and says what it saw. */
-	once_free(take_ptr(k->once));
+	idempotent_op_free(take_ptr(k->once));
 	if (k->blow.signum == SIGKILL)
 		return killing_act(k);
 	killing_tell(k);
@@ -338,12 +338,12 @@ static void killing_begin(struct killing *k)
 {
 	struct err e;
 
-	if (once_new(k->rq, &k->once, &e) < 0)
+	if (idempotent_op_new(k->rq, &k->once, &e) < 0)
 		return killing_fail(k, &e);
 	if (!k->once)
 		return killing_act(k);
 	k->once->repeat = k->blow.signum == SIGKILL;
-	once_take(k->once, on_taken, k);
+	idempotent_op_take(k->once, on_taken, k);
 }
 
 void execs_kill(struct request *rq)

@@ -173,7 +173,7 @@ static const struct init_link_events port_events = { on_port_opened, on_port_fra
 static void ask_port(struct wait *w, uint64_t port)
 {
 	const char *sandbox = w->tail->journal->head.sandbox;
-	struct init_way_ask way = { w->rq->reactor, w->rq->id, NULL, sandbox, true };
+	struct init_dial_ask way = { w->rq->reactor, w->rq->id, NULL, sandbox, true };
 
 	w->port_number = (uint32_t)port;
 	w->port = init_link_new(w->rq->reactor, &port_events, w);

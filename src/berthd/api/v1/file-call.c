@@ -16,7 +16,7 @@ static struct request *call_free(struct file_call *c)
 	struct request *rq = c->rq;
 
 	init_link_close(c->link);
-	once_free(c->once);
+	idempotent_op_free(c->once);
 	buf_done(&c->json);
 	free(c);
 	return rq;
@@ -43,7 +43,7 @@ void file_call_reply(struct file_call *c, int status)
 	c->status = status;
 	init_link_close(take_ptr(c->link));
 	if (c->once && c->once->taken)
-		return once_answer(c->once, status, &c->json, on_answer_stored, c);
+		return idempotent_op_answer(c->once, status, &c->json, on_answer_stored, c);
 	tell(c);
 }
 
@@ -92,7 +92,7 @@ void file_call_fail(struct file_call *c, const struct err *why)
 	if (c->once && c->once->busy)
 		return; /* who comes back from there will see */
 	if (c->once && c->once->taken && !c->acting)
-		return once_give_back(c->once, on_key_given_back, c);
+		return idempotent_op_give_back(c->once, on_key_given_back, c);
 	tell_failure(c);
 }
 
@@ -281,7 +281,7 @@ static void on_taken_with_body(void *data, const struct err *why)
 void file_call_commit(struct file_call *c)
 {
 	if (c->once)
-		return once_take(c->once, on_taken_with_body, c);
+		return idempotent_op_take(c->once, on_taken_with_body, c);
 	c->acting = true;
 	(void)init_link_send(c->link, FRAME_DATA_END, NULL, 0);
 	init_link_expect(c->link);
@@ -292,7 +292,7 @@ void file_call_commit(struct file_call *c)
 static void open_link(struct file_call *c)
 {
 	struct request *rq = c->rq;
-	struct init_way_ask way = { rq->reactor, rq->id, request_owner(rq), rq->param };
+	struct init_dial_ask way = { rq->reactor, rq->id, request_owner(rq), rq->param };
 
 	init_link_open(c->link, &way);
 }
@@ -310,7 +310,7 @@ static int read_key(struct file_call *c, struct err *e)
 	case FILE_MKDIR:
 	case FILE_MOVE:
 	case FILE_REMOVE:
-		if (once_new(c->rq, &c->once, e) < 0)
+		if (idempotent_op_new(c->rq, &c->once, e) < 0)
 			return -1;
 		if (c->once)
 			c->once->repeat = c->ask.verb == FILE_WRITE;
@@ -342,7 +342,7 @@ void file_call_begin(struct request *rq, const struct file_request *ask,
 	if (read_key(c, &e) < 0)
 		return file_call_fail(c, &e);
 	if (c->once && !takes_body(c))
-		return once_take(c->once, on_taken_first, c);
+		return idempotent_op_take(c->once, on_taken_first, c);
 	open_link(c);
 }
 

@@ -48,10 +48,11 @@ struct file_call {
 	bool streaming;   /* the reply has begun */
 	bool events_sent; /* it is a stream of events: an error is one, too */
 	struct file_range range;
-	struct once *once; /* NULL: it came without a key */
-	bool acting;       /* init may be doing it: how it ends is not known before it says */
-	int status;        /* of the answer */
-	bool failing;      /* it failed, and this is why */
+	struct idempotent_op *once; /* NULL: it came without a key */
+	/* init may be doing it: how it ends is not known before it says */
+	bool acting;
+	int status;   /* of the answer */
+	bool failing; /* it failed, and this is why */
 	struct err why;
 };
 

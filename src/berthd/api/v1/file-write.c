@@ -12,7 +12,7 @@ static void on_body(struct http_exchange *x, const char *data, size_t len)
 	struct file_call *c = rq->data;
 
 	if (c->once)
-		once_add(c->once, data, len);
+		idempotent_op_add(c->once, data, len);
 	if (init_link_send(c->link, FRAME_DATA, data, len))
 		http_body_pause(x);
 }

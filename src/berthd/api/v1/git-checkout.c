@@ -208,10 +208,10 @@ static void on_swept(void *data)
 static void sweep_and_fail(struct checkout *k)
 {
 	struct request *rq = k->rq;
-	struct init_way_ask way = { .reactor = rq->reactor,
-				    .request = rq->id,
-				    .owner = request_owner(rq),
-				    .sandbox = rq->param };
+	struct init_dial_ask way = { .reactor = rq->reactor,
+				     .request = rq->id,
+				     .owner = request_owner(rq),
+				     .sandbox = rq->param };
 
 	rq->on_gone = NULL;
 	git_sweep(&way, k->temp, on_swept, k);

@@ -16,15 +16,15 @@ static void on_pinged(struct job *job)
 {
 	struct request *rq = container_of(job, struct request, job);
 	cleanup(buf_done) struct buf body = buf_make(1024);
-	const struct host_keeper *keeper = rq->reactor->berthd->keeper;
-	bool ok = !job->failed && rq->reactor->node.up && host_keeper_runs(keeper);
+	const struct lease_agent *lease_agent = rq->reactor->berthd->lease_agent;
+	bool ok = !job->failed && rq->reactor->node.up && lease_agent_runs(lease_agent);
 
 	json_open(&body, '{');
 	json_str(&body, "status", ok ? "ok" : "degraded");
 	json_str(&body, "version", BERTH_VERSION);
 	json_str(&body, "database", job->failed ? "unreachable" : "ok");
 	json_str(&body, "node", rq->reactor->node.up ? "ok" : "unreachable");
-	json_str(&body, "lease", host_keeper_word(keeper));
+	json_str(&body, "lease", lease_agent_word(lease_agent));
 	buf_adds(&body, "}");
 	request_reply(rq, ok ? 200 : 503, &body);
 }
@@ -32,7 +32,7 @@ static void on_pinged(struct job *job)
 void host_health(struct request *rq)
 {
 	rq->job = (struct job){ .reactor = rq->reactor, .run = ping, .done = on_pinged };
-	if (host_keeper_cut_off(rq->reactor->berthd->keeper, &rq->job.e) < 0) {
+	if (lease_agent_cut_off(rq->reactor->berthd->lease_agent, &rq->job.e) < 0) {
 		rq->job.failed = true; /* it does not answer; this must */
 		return on_pinged(&rq->job);
 	}

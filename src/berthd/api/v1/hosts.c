@@ -34,7 +34,7 @@ static struct host_capacity capacity_of(const struct listing *l, const struct ho
 	struct host_capacity c = h->capacity;
 
 	if (strcmp(h->id, l->berthd->settings.host) == 0)
-		room_capacity(l->berthd, &c);
+		capacity_figures(l->berthd, &c);
 	return c;
 }
 

@@ -92,7 +92,7 @@ int usages_list(struct request *rq, struct store *s, struct buf *reply, struct e
 	json_open(reply, '{');
 	json_key(reply, "usage");
 	json_open(reply, '[');
-	if (meter_flush(rq->reactor->berthd->meter, s, e) < 0 ||
+	if (usage_sampler_flush(rq->reactor->berthd->sampler, s, e) < 0 ||
 	    store_usage_list(s, &page, list_row, &l, e) < 0 ||
 	    store_usage_totals(s, page.owner, &totals, e) < 0)
 		return -1;
@@ -118,7 +118,7 @@ static int read_usage(struct job *job, struct store *s, struct err *e)
 {
 	struct asking *a = container_of(job, struct asking, job);
 
-	if (meter_flush(a->rq->reactor->berthd->meter, s, e) < 0)
+	if (usage_sampler_flush(a->rq->reactor->berthd->sampler, s, e) < 0)
 		return -1;
 	return store_usage_get(s, request_owner(a->rq), a->rq->param, &a->usage, e);
 }
@@ -166,14 +166,14 @@ static void on_usage(void *data, const union node_any *record, int *fd, const st
 	(void)fd;
 	if (!why) {
 		a->now = record->usage;
-		meter_put(a->rq->reactor->berthd->meter, a->rq->param, &a->now);
+		usage_sampler_put(a->rq->reactor->berthd->sampler, a->rq->param, &a->now);
 	}
 	look_up(a); /* if the host cannot say, what was seen last is all there is */
 }
 
 static const struct node_call_events usage_events = { .on_done = on_usage };
 
-static void ask_host(struct asking *a, const struct place *place)
+static void ask_host(struct asking *a, const struct cached_sandbox *place)
 {
 	struct node_target t = { .generation = place->generation };
 
@@ -186,7 +186,7 @@ static void on_synced(void *data, const union node_any *record, int *fd, const s
 {
 	struct asking *a = data;
 	struct request *rq = a->rq;
-	struct place place;
+	struct cached_sandbox place;
 
 	(void)fd;
 	if (why) {
@@ -194,7 +194,7 @@ static void on_synced(void *data, const union node_any *record, int *fd, const s
 		return request_fail(rq, why);
 	}
 	a->synced_ms = record->synced.at_ms;
-	if (places_get(rq->reactor->berthd->places, rq->param, &place))
+	if (sandbox_cache_get(rq->reactor->berthd->sandboxes, rq->param, &place))
 		ask_host(a, &place);
 	else
 		look_up(a); /* it went away meanwhile */
@@ -207,7 +207,7 @@ void usages_get(struct request *rq)
 {
 	const char *owner = request_owner(rq);
 	struct node_cursor c = { 0 };
-	struct place place;
+	struct cached_sandbox place;
 	struct asking *a;
 	char fresh[4];
 	bool found;
@@ -223,7 +223,7 @@ void usages_get(struct request *rq)
 	}
 	a = xcalloc(1, sizeof(*a));
 	a->rq = rq;
-	if (!places_get(rq->reactor->berthd->places, rq->param, &place) ||
+	if (!sandbox_cache_get(rq->reactor->berthd->sandboxes, rq->param, &place) ||
 	    (owner && strcmp(owner, place.owner) != 0))
 		return look_up(a); /* which tells a stranger what it tells of none */
 	if (!found)

@@ -97,7 +97,8 @@ static int read_body(struct patching *p, struct err *e)
 
 	b->limits = limits_open();
 	if (json_read(buf_str(text), text->len, patch_fields, b, e) < 0 ||
-	    intent_labels(&b->labels, p->labels, e) < 0 || intent_env(&b->env, p->env, e) < 0)
+	    create_spec_labels(&b->labels, p->labels, e) < 0 ||
+	    create_spec_env(&b->env, p->env, e) < 0)
 		return -1;
 	if (b->has_env && some_env(p))
 		return err_set(e, ERR_INVALID, "give either env or set_env and unset_env");
@@ -170,13 +171,13 @@ static int merge_env(struct patching *p, const char *now, struct err *e)
 	strv_done(&had.env);
 	for (size_t i = 0; i < p->body.set_env.len; i++)
 		strv_add(&all, p->body.set_env.items[i]);
-	return n < 0 ? -1 : intent_env(&all, p->env, e);
+	return n < 0 ? -1 : create_spec_env(&all, p->env, e);
 }
 
 /* One try, of the record as it is: its alarm depends on what is changed. */
 static int patch_once(struct patching *p, struct store *s, struct err *e)
 {
-	struct change c = { .reactor = p->rq->reactor };
+	struct transition c = { .reactor = p->rq->reactor };
 	struct sandbox *sb = &c.sb;
 	uint64_t sleep_after = (uint64_t)p->body.sleep_after_ms, deadline;
 	uint64_t lifetime = (uint64_t)p->body.lifetime_ms;
@@ -215,7 +216,7 @@ static int patch_once(struct patching *p, struct store *s, struct err *e)
 		patch.host = sb->host;
 		patch.room = &p->room;
 	}
-	deadline = change_deadline_ms(&c, sb->state);
+	deadline = transition_deadline_ms(&c, sb->state);
 	patch.deadline_ms = lifecycle_deadline_ms(sb->state, 1) == 0 ? &deadline : NULL;
 	patch.id = sb->id;
 	patch.version = sb->version;
@@ -261,7 +262,7 @@ static void on_taken_back(struct job *job)
 	struct patching *p = container_of(job, struct patching, job);
 
 	if (!job->failed)
-		places_put(p->rq->reactor->berthd->places, &p->sb);
+		sandbox_cache_put(p->rq->reactor->berthd->sandboxes, &p->sb);
 	answer(p, &p->refusal);
 }
 
@@ -289,7 +290,7 @@ static void on_patched(struct job *job)
 
 	if (job->failed)
 		return answer(p, &job->e);
-	places_put(p->rq->reactor->berthd->places, &p->sb);
+	sandbox_cache_put(p->rq->reactor->berthd->sandboxes, &p->sb);
 	if (p->limits && p->sb.limits_pending)
 		return limits_enforce(p->rq->reactor, p->rq->id, &p->sb, on_in_force, p);
 	answer(p, NULL);
@@ -319,5 +320,5 @@ void sandboxes_patch(struct request *rq)
 	p->rq = rq;
 	if (sandbox_id_check(rq->param, &e) < 0 || read_body(p, &e) < 0)
 		return answer(p, &e);
-	room_measure(rq->reactor, rq->id, on_room, p);
+	capacity_measure(rq->reactor, rq->id, on_room, p);
 }

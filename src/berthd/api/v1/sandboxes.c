@@ -106,9 +106,9 @@ static void on_found(void *data, const struct sandbox *sb, const struct err *why
 	request_fail(rq, &e);
 }
 
-static void wait_for_found(struct change *c)
+static void wait_for_found(struct transition *c)
 {
-	struct settle how = {
+	struct wait_stable how = {
 		.reactor = c->reactor,
 		.request = c->request,
 		.sandbox = c->sb.id,
@@ -116,12 +116,12 @@ static void wait_for_found(struct change *c)
 		.data = c->data,
 	};
 
-	settle_begin(&how);
+	wait_stable_begin(&how);
 }
 
 static void on_room(void *data, const struct placement_host *room, const struct err *why);
 
-static void on_created(struct change *c, const struct err *why)
+static void on_created(struct transition *c, const struct err *why)
 {
 	struct request *rq = c->data;
 	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
@@ -131,7 +131,7 @@ static void on_created(struct change *c, const struct err *why)
 
 	if (why && c->full && !c->cleared) {
 		c->cleared = true;
-		return room_clear(c->reactor, c->request, &c->clearing, on_room, c);
+		return capacity_clear(c->reactor, c->request, &c->clearing, on_room, c);
 	}
 	if (why) {
 		bool full = c->full;
@@ -142,7 +142,7 @@ static void on_created(struct change *c, const struct err *why)
 				 "of what was left over %" PRIu64 " were removed, %" PRIu64
 				 " are still there",
 				 c->clearing.cleaned, c->clearing.skipped);
-		change_free(c);
+		transition_free(c);
 		if (used_before)
 			return create_replay(rq, &use);
 		if (full && rq->from_peer && rq->x) /* nothing was written: it may ask another */
@@ -151,17 +151,17 @@ static void on_created(struct change *c, const struct err *why)
 	}
 	if (c->found) {
 		wait_for_found(c);
-		return change_free(c);
+		return transition_free(c);
 	}
 	if (c->sb.state == SANDBOX_FAILED || c->sb.state == SANDBOX_GONE) {
 		err_set(&e, ERR_CONFLICT, "%s is %s by now%s%s", c->sb.id,
 			sandbox_state_name(c->sb.state), c->sb.reason[0] ? ": " : "",
 			c->sb.reason);
-		change_free(c);
+		transition_free(c);
 		return request_fail(rq, &e);
 	}
 	sandbox_json(&body, &c->sb);
-	change_free(c);
+	transition_free(c);
 	request_reply(rq, 201, &body);
 	crash_point("life.create-answered");
 }
@@ -169,7 +169,7 @@ static void on_created(struct change *c, const struct err *why)
 /* Written and made, if there is room; what the host has is known by now. */
 static void on_room(void *data, const struct placement_host *room, const struct err *why)
 {
-	struct change *c = data;
+	struct transition *c = data;
 	struct err e;
 
 	if (why)
@@ -178,17 +178,17 @@ static void on_room(void *data, const struct placement_host *room, const struct 
 	if (!c->cleared && limits_fit(&c->spec.limits, &room->most, &e) < 0)
 		return on_created(c, &e);
 	c->room = *room;
-	change_create(c, on_created);
+	transition_create(c, on_created);
 }
 
 static void create_here(struct request *rq)
 {
-	struct change *c = change_new(rq->reactor, rq->id);
+	struct transition *c = transition_new(rq->reactor, rq->id);
 	char random[ID_RANDOM_CHARS + 1];
 	struct err e;
 
 	if (create_body_read(rq, c, &e) < 0 || idempotency_read(rq, &c->use, &e) < 0) {
-		change_free(c);
+		transition_free(c);
 		return request_fail(rq, &e);
 	}
 	id_random(random, ID_RANDOM_CHARS);
@@ -196,7 +196,7 @@ static void create_here(struct request *rq)
 	memcpy(c->sb.owner, rq->key.owner, sizeof(c->sb.owner));
 	c->nowhere = placing_nowhere(rq);
 	c->data = rq;
-	room_measure(rq->reactor, rq->id, on_room, c);
+	capacity_measure(rq->reactor, rq->id, on_room, c);
 }
 
 void sandboxes_create(struct request *rq)
@@ -304,7 +304,7 @@ static void deleting_json(struct buf *out, const struct sandbox *sb, const char 
 	buf_adds(out, "}");
 }
 
-static void on_deleted(struct change *c, const struct err *why)
+static void on_deleted(struct transition *c, const struct err *why)
 {
 	struct request *rq = c->data;
 	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
@@ -313,21 +313,21 @@ static void on_deleted(struct change *c, const struct err *why)
 
 	if (why && !pending) {
 		e = *why;
-		change_free(c);
+		transition_free(c);
 		return request_fail(rq, &e);
 	}
 	if (pending)
 		deleting_json(&body, &c->sb, why->msg);
 	else
 		sandbox_gone_json(&body, &c->tomb);
-	change_free(c);
+	transition_free(c);
 	request_reply(rq, pending ? 202 : 200, &body);
 	crash_point("life.delete-answered");
 }
 
 static void begin_delete(struct request *rq)
 {
-	struct change *c = change_new(rq->reactor, rq->id);
+	struct transition *c = transition_new(rq->reactor, rq->id);
 
 	memcpy(c->sb.id, rq->param, sizeof(c->sb.id));
 	c->owner = request_owner(rq);

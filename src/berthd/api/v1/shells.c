@@ -64,10 +64,10 @@ static void submit(struct shells *s, int (*run)(struct job *, struct store *, st
 	worker_submit(&s->rq->reactor->berthd->workers, &s->job);
 }
 
-static struct init_way_ask way_of(const struct shells *s)
+static struct init_dial_ask way_of(const struct shells *s)
 {
-	return (struct init_way_ask){ s->rq->reactor, s->rq->id, request_owner(s->rq),
-				      s->rq->param };
+	return (struct init_dial_ask){ s->rq->reactor, s->rq->id, request_owner(s->rq),
+				       s->rq->param };
 }
 
 /* ---- as JSON ---- */
@@ -148,7 +148,7 @@ static int request_of(const struct shell_row *row, struct shell_request *ret, st
 static void begin_guest(struct shells *s, shell_guest_fn done)
 {
 	cleanup(shell_request_done) struct shell_request q = { 0 };
-	struct init_way_ask way = way_of(s);
+	struct init_dial_ask way = way_of(s);
 	struct err e;
 
 	if (request_of(&s->row, &q, &e) < 0)
@@ -306,7 +306,7 @@ static void on_asked_again(void *data, const struct shell_state *state, const st
 static void on_added(struct job *job)
 {
 	struct shells *s = container_of(job, struct shells, job);
-	struct init_way_ask way = way_of(s);
+	struct init_dial_ask way = way_of(s);
 
 	if (job->failed)
 		return fail(s, &job->e);
@@ -354,7 +354,7 @@ static void on_state(void *data, const struct shell_state *state, const struct e
 static void on_got(struct job *job)
 {
 	struct shells *s = container_of(job, struct shells, job);
-	struct init_way_ask way = way_of(s);
+	struct init_dial_ask way = way_of(s);
 
 	if (job->failed)
 		return fail(s, &job->e);
@@ -394,7 +394,7 @@ static void on_ended(void *data, const struct shell_state *state, const struct e
 static void on_got_to_end(struct job *job)
 {
 	struct shells *s = container_of(job, struct shells, job);
-	struct init_way_ask way = way_of(s);
+	struct init_dial_ask way = way_of(s);
 
 	if (job->failed)
 		return fail(s, &job->e);
@@ -432,7 +432,7 @@ static void on_listed_state(void *data, const struct shell_state *state, const s
 
 static void ask_next(struct shells *s)
 {
-	struct init_way_ask way = way_of(s);
+	struct init_dial_ask way = way_of(s);
 
 	if (s->at < s->count)
 		return shell_guest_ask(&way, FRAME_SHELL_ASK, s->rows[s->at].name, on_listed_state,
@@ -516,7 +516,7 @@ static void on_there(void *data, const struct shell_state *state, const struct e
 void shells_ensure(struct request *rq, const char *name, void (*next)(struct request *rq))
 {
 	struct shells *s = shells_new(rq);
-	struct init_way_ask way = way_of(s);
+	struct init_dial_ask way = way_of(s);
 	struct err e;
 
 	if (shell_name_check(name, &e) < 0)

@@ -19,10 +19,10 @@ static void answer(void *data, const struct sandbox *sb, const struct err *why)
 	request_reply(rq, 200, &body);
 }
 
-static void on_slept(struct change *c, const struct err *why)
+static void on_slept(struct transition *c, const struct err *why)
 {
 	struct request *rq = c->data;
-	struct settle how = {
+	struct wait_stable how = {
 		.reactor = c->reactor,
 		.request = c->request,
 		.sandbox = c->sb.id,
@@ -33,21 +33,21 @@ static void on_slept(struct change *c, const struct err *why)
 
 	if (why) {
 		e = *why;
-		change_free(c);
+		transition_free(c);
 		return request_fail(rq, &e);
 	}
-	settle_begin(&how); /* at once, unless another change is putting it to sleep */
-	change_free(c);
+	wait_stable_begin(&how); /* at once, unless another change is putting it to sleep */
+	transition_free(c);
 }
 
 static void begin_sleep(struct request *rq)
 {
-	struct change *c = change_new(rq->reactor, rq->id);
+	struct transition *c = transition_new(rq->reactor, rq->id);
 
 	memcpy(c->sb.id, rq->param, sizeof(c->sb.id));
 	c->owner = request_owner(rq);
 	c->data = rq;
-	change_event(c, EV_SLEEP, "asked to sleep", on_slept);
+	transition_event(c, EV_SLEEP, "asked to sleep", on_slept);
 }
 
 void sleep_route(struct request *rq)
@@ -79,7 +79,7 @@ static void on_owned(struct job *job)
 {
 	struct owned *o = container_of(job, struct owned, job);
 	struct request *rq = o->rq;
-	struct settle how = {
+	struct wait_stable how = {
 		.reactor = rq->reactor,
 		.request = rq->id,
 		.sandbox = o->sb.id,

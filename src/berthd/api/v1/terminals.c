@@ -390,7 +390,7 @@ static void on_ended(void *data, const struct err *why)
 
 void terminals_delete(struct request *rq)
 {
-	static const struct exec_blow blow = { .signum = SIGKILL };
+	static const struct kill_spec blow = { .signum = SIGKILL };
 	struct ending *end;
 	struct journal *j;
 	struct err e;
@@ -399,5 +399,5 @@ void terminals_delete(struct request *rq)
 		return request_fail(rq, &e);
 	end = xcalloc(1, sizeof(*end));
 	*end = (struct ending){ rq, j };
-	exec_strike(rq->reactor, j, &blow, on_ended, end);
+	exec_kill(rq->reactor, j, &blow, on_ended, end);
 }

@@ -73,7 +73,7 @@ static int read_body(const struct request *rq, struct exec_request *ask, struct 
 
 /* ---- may it be? ---- */
 
-static int blocked(struct tend *t, uint64_t retry_ms, struct err *e)
+static int blocked(struct lease_operation *t, uint64_t retry_ms, struct err *e)
 {
 	struct launch *l = t->data;
 	const struct lease *lease = &t->w.lease;
@@ -85,7 +85,7 @@ static int blocked(struct tend *t, uint64_t retry_ms, struct err *e)
 	return err_reason(e, "cleanup_pending", 0);
 }
 
-static int allocate(struct tend *t, const struct moment *now, struct err *e)
+static int allocate(struct lease_operation *t, const struct moment *now, struct err *e)
 {
 	struct launch *l = t->data;
 	struct lease_input in = { .event = LEASE_ALLOCATE, .instance.id = "wi_" };
@@ -93,19 +93,19 @@ static int allocate(struct tend *t, const struct moment *now, struct err *e)
 	id_random(in.instance.id + 3, ID_RANDOM_CHARS);
 	memcpy(t->w.what, l->what, sizeof(t->w.what));
 	l->fresh = true;
-	return tend_apply(t, &in, now, e);
+	return lease_op_apply(t, &in, now, e);
 }
 
-static int renew(struct tend *t, const struct moment *now, struct err *e)
+static int renew(struct lease_operation *t, const struct moment *now, struct err *e)
 {
 	struct lease_input gone = { .event = LEASE_OWNED_ABSENT, .instance = t->w.lease.instance };
 
-	if (tend_apply(t, &gone, now, e) < 0)
+	if (lease_op_apply(t, &gone, now, e) < 0)
 		return -1;
 	return allocate(t, now, e);
 }
 
-static int reuse(struct tend *t, const struct moment *now, struct err *e)
+static int reuse(struct lease_operation *t, const struct moment *now, struct err *e)
 {
 	const struct launch *l = t->data;
 	struct lease_input in = { .event = LEASE_REUSE, .instance = t->w.lease.instance };
@@ -115,22 +115,22 @@ static int reuse(struct tend *t, const struct moment *now, struct err *e)
 		err_fix(e, "Stop it first, or ask for what it runs, in the same words.");
 		return err_reason(e, "another_command", 0);
 	}
-	return tend_apply(t, &in, now, e);
+	return lease_op_apply(t, &in, now, e);
 }
 
-static int decide_launch(struct tend *t, const struct moment *now, struct err *e);
+static int decide_launch(struct lease_operation *t, const struct moment *now, struct err *e);
 
 /* A user waits: what is quarantined is looked at before its time, once. */
-static int look_again(struct tend *t, const struct moment *now, struct err *e)
+static int look_again(struct lease_operation *t, const struct moment *now, struct err *e)
 {
 	struct launch *l = t->data;
 
 	l->rechecked = true;
 	t->then = decide_launch;
-	return tend_attempt(t, LEASE_RECHECK, now, e);
+	return lease_op_attempt(t, LEASE_RECHECK, now, e);
 }
 
-static int decide_launch(struct tend *t, const struct moment *now, struct err *e)
+static int decide_launch(struct lease_operation *t, const struct moment *now, struct err *e)
 {
 	struct launch *l = t->data;
 	struct lease_verdict v = lease_authorize(&t->w.lease, &t->look.seen);
@@ -143,7 +143,7 @@ static int decide_launch(struct tend *t, const struct moment *now, struct err *e
 	case LEASE_DO_RENEW:
 		return renew(t, now, e);
 	case LEASE_DO_STOP:
-		if (tend_apply(t, &v.stop, now, e) < 0)
+		if (lease_op_apply(t, &v.stop, now, e) < 0)
 			return -1;
 		t->failed = true;
 		(void)blocked(t, lease_deadline_ms(&t->w.lease), &t->why);
@@ -158,25 +158,25 @@ static int decide_launch(struct tend *t, const struct moment *now, struct err *e
 /* ---- its start ---- */
 
 /* What was held when it was refused may not be gone yet: that is for the ladder to see. */
-static int decide_refused(struct tend *t, const struct moment *now, struct err *e)
+static int decide_refused(struct lease_operation *t, const struct moment *now, struct err *e)
 {
 	struct lease_input in = { .event = LEASE_OWNED_ABSENT, .instance = t->w.lease.instance };
 
 	if (t->look.seen.seen != WRAPPER_ABSENT)
-		return tend_stop(t, LEASE_STARTUP_FAILED, now, e);
-	return tend_apply(t, &in, now, e);
+		return lease_op_stop(t, LEASE_STARTUP_FAILED, now, e);
+	return lease_op_apply(t, &in, now, e);
 }
 
 static void on_started(struct tail *tail, uint32_t pid)
 {
-	struct tend *t = tail->data;
+	struct lease_operation *t = tail->data;
 	struct launch *l = t->data;
 
 	(void)pid;
 	crash_point("wrapper.spawned");
 	exec_abandon(tail);
 	tail_close(take_ptr(l->tail));
-	tend_again(t, tend_only_look);
+	lease_op_again(t, lease_op_only_look);
 }
 
 static bool on_output(struct tail *t, enum frame_type type, uint8_t *data, size_t len)
@@ -193,7 +193,7 @@ static void on_gap(struct tail *t, uint64_t bytes)
 /* Refused: nothing runs, and nothing did. Or it was over before it was heard of. */
 static void on_finished(struct tail *tail, const struct exec_exit *exit, const struct err *why)
 {
-	struct tend *t = tail->data;
+	struct lease_operation *t = tail->data;
 	struct launch *l = t->data;
 
 	(void)exit;
@@ -203,12 +203,12 @@ static void on_finished(struct tail *tail, const struct exec_exit *exit, const s
 	}
 	exec_abandon(tail);
 	tail_close(take_ptr(l->tail));
-	tend_again(t, why ? decide_refused : tend_only_look);
+	lease_op_again(t, why ? decide_refused : lease_op_only_look);
 }
 
 static const struct tail_events events = { on_started, on_output, on_gap, NULL, on_finished };
 
-static void spawn(struct tend *t)
+static void spawn(struct lease_operation *t)
 {
 	struct launch *l = t->data;
 	const struct instance *i = &t->w.lease.instance;
@@ -236,7 +236,7 @@ static void fail(struct request *rq, const struct launch *l, const struct err *w
 	request_reply(rq, err_status(why), &body);
 }
 
-static void on_launched(struct tend *t, const struct err *why)
+static void on_launched(struct lease_operation *t, const struct err *why)
 {
 	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
 	cleanup(free_ptr) struct launch *l = t->data;
@@ -244,7 +244,7 @@ static void on_launched(struct tend *t, const struct err *why)
 
 	wrapper_json(&body, &t->w, &t->look);
 	exec_request_done(&l->ask);
-	tend_free(t);
+	lease_op_free(t);
 	if (why && l->retry_ms)
 		return fail(l->rq, l, &e);
 	if (why)
@@ -255,7 +255,7 @@ static void on_launched(struct tend *t, const struct err *why)
 void wrappers_launch(struct request *rq)
 {
 	struct launch *l = xcalloc(1, sizeof(*l));
-	struct tend *t;
+	struct lease_operation *t;
 	struct err e;
 
 	if (wrapper_name_check(rq->sub, &e) < 0 || read_body(rq, &l->ask, &e) < 0) {
@@ -265,10 +265,10 @@ void wrappers_launch(struct request *rq)
 	}
 	l->rq = rq;
 	hash_hex(buf_str(&rq->body), rq->body.len, l->what);
-	t = tend_new(rq->reactor, rq->id, request_owner(rq));
-	tend_name(t, rq->param, rq->sub);
+	t = lease_op_new(rq->reactor, rq->id, request_owner(rq));
+	lease_op_name(t, rq->param, rq->sub);
 	t->open = true;
 	t->spawn = spawn;
 	t->data = l;
-	tend_begin(t, decide_launch, on_launched);
+	lease_op_begin(t, decide_launch, on_launched);
 }

@@ -89,7 +89,7 @@ struct saying {
 	enum lease_reason reason; /* of a stop */
 };
 
-static void on_done(struct tend *t, const struct err *why)
+static void on_done(struct lease_operation *t, const struct err *why)
 {
 	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
 	cleanup(free_ptr) struct saying *s = t->data;
@@ -97,36 +97,36 @@ static void on_done(struct tend *t, const struct err *why)
 	struct err e = why ? *why : (struct err){ 0 };
 
 	wrapper_json(&body, &t->w, &t->look);
-	tend_free(t);
+	lease_op_free(t);
 	if (why)
 		return request_fail(s->rq, &e);
 	request_reply(s->rq, owes && strcmp(s->rq->method, "GET") != 0 ? 202 : 200, &body);
 }
 
-static void begin(struct request *rq, const struct saying *what, tend_decide_fn *decide)
+static void begin(struct request *rq, const struct saying *what, lease_op_decide_fn *decide)
 {
 	struct saying *s = xcalloc(1, sizeof(*s));
-	struct tend *t = tend_new(rq->reactor, rq->id, request_owner(rq));
+	struct lease_operation *t = lease_op_new(rq->reactor, rq->id, request_owner(rq));
 
 	*s = *what;
 	s->rq = rq;
 	t->data = s;
-	tend_name(t, rq->param, rq->sub);
-	tend_begin(t, decide, on_done);
+	lease_op_name(t, rq->param, rq->sub);
+	lease_op_begin(t, decide, on_done);
 }
 
 void wrappers_get(struct request *rq)
 {
 	struct saying *s = xcalloc(1, sizeof(*s));
-	struct tend *t = tend_new(rq->reactor, rq->id, request_owner(rq));
+	struct lease_operation *t = lease_op_new(rq->reactor, rq->id, request_owner(rq));
 
 	s->rq = rq;
 	t->data = s;
-	tend_name(t, rq->param, rq->sub);
-	tend_beside(t, tend_only_look, on_done);
+	lease_op_name(t, rq->param, rq->sub);
+	lease_op_beside(t, lease_op_only_look, on_done);
 }
 
-static int check_instance(const struct tend *t, const char *instance, struct err *e)
+static int check_instance(const struct lease_operation *t, const char *instance, struct err *e)
 {
 	if (!instance[0] || strcmp(instance, t->w.lease.instance.id) == 0)
 		return 0;
@@ -136,23 +136,23 @@ static int check_instance(const struct tend *t, const char *instance, struct err
 	return err_reason(e, "another_instance", 0);
 }
 
-static int decide_fact(struct tend *t, const struct moment *now, struct err *e)
+static int decide_fact(struct lease_operation *t, const struct moment *now, struct err *e)
 {
 	const struct saying *s = t->data;
 	struct lease_input in = { .event = s->fact, .instance = t->w.lease.instance };
 
 	if (check_instance(t, s->instance, e) < 0)
 		return -1;
-	return tend_apply(t, &in, now, e);
+	return lease_op_apply(t, &in, now, e);
 }
 
-static int decide_stop(struct tend *t, const struct moment *now, struct err *e)
+static int decide_stop(struct lease_operation *t, const struct moment *now, struct err *e)
 {
 	const struct saying *s = t->data;
 
 	if (check_instance(t, s->instance, e) < 0)
 		return -1;
-	return tend_stop(t, s->reason, now, e);
+	return lease_op_stop(t, s->reason, now, e);
 }
 
 struct say_body {

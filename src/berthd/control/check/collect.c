@@ -133,7 +133,7 @@ static void compare_row(const struct sandbox *sb, void *arg)
 		fact->has_row = true;
 	if (sb->state == SANDBOX_READY)
 		compare_wrappers(w, sb);
-	if (kind == CHECK_NONE || changing_has(l->reactor->berthd->changing, sb->id))
+	if (kind == CHECK_NONE || inflight_has(l->reactor->berthd->inflight, sb->id))
 		return; /* the change under way also brings it to its end */
 	f = add(l, kind, sb->id);
 	f->version = sb->version;
