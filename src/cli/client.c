@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/say.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 #include "lib/str.h"
 
 #define CALL_TIMEOUT_MS (5UL * 60 * 1000)

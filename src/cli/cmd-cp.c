@@ -10,9 +10,9 @@
 
 #include "cli/client.h"
 #include "cli/say.h"
+#include "lib/atomic-file.h"
 #include "lib/file.h"
 #include "lib/pack.h"
-#include "lib/replace.h"
 #include "lib/str.h"
 #include "lib/unpack.h"
 
@@ -202,7 +202,7 @@ static int copy_in(const struct context *c, const char *from, const struct remot
 
 /* Where what comes is written: a file that takes its place at the end, a tree, or a stream. */
 struct sink {
-	struct replace *file;
+	struct atomic_file *file;
 	struct unpack *tree;
 	bool out;
 };
@@ -215,8 +215,9 @@ static int on_bytes(void *arg, const char *data, size_t len, struct err *e)
 		return unpack_feed(s->tree, data, len, e);
 	if (s->out)
 		return say_bytes(data, len, e);
-	return replace_write(s->file, data, len) < 0 ? err_sys(e, errno, "write %s", s->file->name)
-						     : 0;
+	return atomic_file_write(s->file, data, len) < 0 ? err_sys(e, errno, "write %s",
+								   s->file->name)
+							 : 0;
 }
 
 static int get(const struct context *c, const struct remote *r, const char *verb, const char *type,
@@ -267,16 +268,16 @@ static int local_parent(const char *to, const char *own_name, int *dir, char nam
 static int get_file(const struct context *c, const struct remote *r, int dir, const char *name,
 		    unsigned mode, struct err *e)
 {
-	cleanup(replace_abort) struct replace file = { .fd = -1 };
+	cleanup(atomic_file_abort) struct atomic_file file = { .fd = -1 };
 	struct sink s = { .file = &file };
 	struct stat old;
 	bool there = fstatat(dir, name, &old, 0) == 0;
 
-	if (replace_begin(&file, dir, name) < 0)
+	if (atomic_file_begin(&file, dir, name) < 0)
 		return err_sys(e, errno, "write %s", name);
 	if (get(c, r, "", "application/octet-stream", &s, e) < 0)
 		return -1;
-	if (replace_commit(&file, there ? &old : NULL, mode & TREE_MODES) < 0)
+	if (atomic_file_commit(&file, there ? &old : NULL, mode & TREE_MODES) < 0)
 		return err_sys(e, errno, "write %s", name);
 	return 0;
 }

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cli/client.h"
-#include "cli/pump.h"
+#include "cli/exec-stream.h"
 #include "cli/say.h"
 
 /* clang-format off */
@@ -104,13 +104,13 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 	cleanup(interrupt_close) struct interrupt stop = { .fd = -1 };
 	const struct exec_options *o = given;
 
-	if (pump_request(given, args->items + 1, args->len - 1, &request, e) < 0 ||
+	if (exec_stream_request(given, args->items + 1, args->len - 1, &request, e) < 0 ||
 	    interrupt_open(&stop, e) < 0 ||
 	    (request.shell[0] && shell_make(c, args->items[0], request.shell, e) < 0))
 		return -1;
 	if (o->background)
 		return begin(c, args->items[0], &request, e);
-	return pump_command(c, args->items[0], o, &request, &stop, e);
+	return exec_stream_command(c, args->items[0], o, &request, &stop, e);
 }
 
 const struct command cmd_exec = {

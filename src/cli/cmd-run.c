@@ -3,13 +3,13 @@
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/exec-stream.h"
 #include "cli/exit-code.h"
 #include "cli/keeper.h"
-#include "cli/pump.h"
 #include "cli/refusals.h"
 #include "cli/sandbox.h"
 #include "cli/say.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 #include "lib/str.h"
 
 struct run_options {
@@ -73,7 +73,7 @@ static int run_in(const struct context *c, const struct run_options *o,
 	(void)interrupt_take(stop);
 	if (stop->count) /* while it was made: there is nothing to run */
 		return EXIT_SIGNAL + stop->last;
-	return pump_command(c, id, &o->exec, request, stop, e);
+	return exec_stream_command(c, id, &o->exec, request, stop, e);
 }
 
 static int run(const struct context *c, const void *given, const struct strv *args, struct err *e)
@@ -91,7 +91,7 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 	if (box.lifetime_ms && !o->keep)
 		return err_set(e, ERR_INVALID, "--lifetime is for what stays: add --keep");
 	if (lease_ms(&lease, e) < 0 ||
-	    pump_request(&o->exec, args->items + 1, args->len - 1, &request, e) < 0 ||
+	    exec_stream_request(&o->exec, args->items + 1, args->len - 1, &request, e) < 0 ||
 	    interrupt_open(&stop, e) < 0)
 		return -1;
 	if (!o->keep)

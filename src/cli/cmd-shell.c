@@ -1,5 +1,5 @@
 /* berth shell: a terminal in a sandbox. */
-#include "cli/pump.h"
+#include "cli/exec-stream.h"
 
 /* What there is: bash as at a login, or else sh. */
 #define DEFAULT_SHELL "command -v bash >/dev/null && exec bash -l; exec sh -l"
@@ -22,9 +22,9 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 	struct exec_options o = *(const struct exec_options *)given;
 
 	o.tty = true;
-	if (pump_request(&o, argv, argc, &request, e) < 0 || interrupt_open(&stop, e) < 0)
+	if (exec_stream_request(&o, argv, argc, &request, e) < 0 || interrupt_open(&stop, e) < 0)
 		return -1;
-	return pump_command(c, args->items[0], &o, &request, &stop, e);
+	return exec_stream_command(c, args->items[0], &o, &request, &stop, e);
 }
 
 const struct command cmd_shell = {

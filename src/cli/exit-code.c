@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/say.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 
 /* clang-format off */
 static const struct {

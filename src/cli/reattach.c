@@ -7,7 +7,7 @@
 
 #include "cli/exit-code.h"
 #include "cli/follow.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 
 #define STDIN_MAX (64UL * 1024)
 

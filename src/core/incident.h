@@ -10,7 +10,7 @@
 
 #include "core/sandbox.h"
 #include "lib/err.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 
 #define INCIDENT_KIND_SIZE   24
 #define INCIDENT_SOURCE_SIZE 48 /* an IPv6 address, or INCIDENT_OTHERS */

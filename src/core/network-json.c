@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/network.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 #include "lib/json.h"
 #include "lib/str.h"
 

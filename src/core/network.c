@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 
 /* clang-format off */
 static const struct {

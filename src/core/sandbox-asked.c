@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 #include "lib/json.h"
 
 #define TOLD      3  /* differences; of the rest it is said how many */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "egress/authority.h"
+#include "egress/leaf-cert.h"
 #include "lib/str.h"
 
 static struct box **address_bucket(const struct boxes *all, uint32_t address)
@@ -71,7 +71,7 @@ void boxes_remove(struct boxes *all, struct box *b)
 		explicit_bzero(b->secrets, b->secret_count * sizeof(*b->secrets));
 	free(b->secrets);
 	free(b->events);
-	authority_free(b->authority);
+	leaf_cert_free(b->authority);
 	free(b);
 }
 

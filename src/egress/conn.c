@@ -8,11 +8,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "egress/authority.h"
 #include "egress/dns.h"
 #include "egress/hello.h"
+#include "egress/http-filter.h"
+#include "egress/leaf-cert.h"
 #include "egress/nameserver.h"
-#include "egress/web.h"
 #include "lib/log.h"
 #include "lib/str.h"
 #include "lib/time.h"
@@ -37,7 +37,7 @@ static void on_handle_closed(struct conn *c)
 {
 	if (--c->handles > 0)
 		return;
-	web_free(c->web);
+	http_filter_free(c->web);
 	SSL_free(c->client.ssl);
 	SSL_free(c->server.ssl);
 	buf_done(&c->first);
@@ -53,7 +53,7 @@ static void on_timer_closed(uv_handle_t *handle)
 
 static void on_side_closed(uv_handle_t *handle)
 {
-	const struct side *s = handle->data;
+	const struct tls_stream *s = handle->data;
 
 	on_handle_closed(s->data);
 }
@@ -69,8 +69,8 @@ void conn_close(struct conn *c)
 	c->box = NULL;
 	resolve_cancel(&c->ask);
 	uv_close((uv_handle_t *)&c->timer, on_timer_closed);
-	side_close(&c->client, on_side_closed);
-	side_close(&c->server, on_side_closed);
+	tls_stream_close(&c->client, on_side_closed);
+	tls_stream_close(&c->server, on_side_closed);
 }
 
 static void on_deadline(uv_timer_t *timer);
@@ -86,11 +86,12 @@ void conn_finish(struct conn *c)
 	if (!c->box)
 		return;
 	c->lingering = true;
-	side_end(&c->client);
-	side_pause(&c->client, false); /* what was sent and not read would undo what we said */
-	side_close(&c->server, on_side_closed);
+	tls_stream_end(&c->client);
+	/* what was sent and not read would undo what we said */
+	tls_stream_pause(&c->client, false);
+	tls_stream_close(&c->server, on_side_closed);
 	wait_until(c, LINGER_MS);
-	if (side_backlog(&c->client) == 0 && c->client.ended)
+	if (tls_stream_backlog(&c->client) == 0 && c->client.ended)
 		conn_close(c);
 }
 
@@ -106,7 +107,7 @@ void conn_refuse(struct conn *c, const char *kind, const char *name, const char 
 	if (c->tls && !c->opened)
 		conn_to_client(c, tls_denied, sizeof(tls_denied));
 	else if (c->kind == CONN_WEB && (!c->tls || c->client.ready))
-		web_say_refused(c, kind, name, rule);
+		http_filter_say_refused(c, kind, name, rule);
 	conn_finish(c);
 }
 
@@ -114,7 +115,7 @@ void conn_refuse(struct conn *c, const char *kind, const char *name, const char 
 static void conn_fail(struct conn *c, const char *why)
 {
 	if (c->kind == CONN_WEB && !c->tls)
-		web_say_unreachable(c, why);
+		http_filter_say_unreachable(c, why);
 	conn_finish(c);
 }
 
@@ -122,18 +123,20 @@ void conn_flow(struct conn *c)
 {
 	if (!c->box || c->lingering)
 		return;
-	side_pause(&c->client, (c->up && side_backlog(&c->server) > SIDE_BACKLOG_MAX) ||
-				       c->waiting.len > SIDE_BACKLOG_MAX / 4 ||
-				       (c->web && web_is_busy(c->web)));
+	tls_stream_pause(&c->client, (c->up &&
+				      tls_stream_backlog(&c->server) > TLS_STREAM_BACKLOG_MAX) ||
+					     c->waiting.len > TLS_STREAM_BACKLOG_MAX / 4 ||
+					     (c->web && http_filter_is_busy(c->web)));
 	if (c->box && c->up)
-		side_pause(&c->server, side_backlog(&c->client) > SIDE_BACKLOG_MAX);
+		tls_stream_pause(&c->server,
+				 tls_stream_backlog(&c->client) > TLS_STREAM_BACKLOG_MAX);
 }
 
 void conn_to_client(struct conn *c, const char *data, size_t len)
 {
 	if (!c->box)
 		return;
-	side_write(&c->client, data, len);
+	tls_stream_write(&c->client, data, len);
 	conn_flow(c);
 }
 
@@ -149,7 +152,7 @@ void conn_to_server(struct conn *c, const char *data, size_t len)
 		return conn_refuse(c, "max_bytes_out", c->name, "max_bytes_out");
 	b->use.bytes_out += len;
 	if (c->up)
-		side_write(&c->server, data, len);
+		tls_stream_write(&c->server, data, len);
 	else
 		buf_add(&c->waiting, data, len);
 	conn_flow(c);
@@ -157,7 +160,7 @@ void conn_to_server(struct conn *c, const char *data, size_t len)
 
 /* ---- what came is passed on ---- */
 
-static void on_server_data(struct side *s, const char *data, size_t len)
+static void on_server_data(struct tls_stream *s, const char *data, size_t len)
 {
 	struct conn *c = s->data;
 
@@ -166,25 +169,25 @@ static void on_server_data(struct side *s, const char *data, size_t len)
 	if (c->kind == CONN_UNKNOWN && c->first.len == 0)
 		c->kind = CONN_RAW; /* no server of HTTP or TLS speaks first */
 	if (c->web)
-		web_from_server(c->web, data, len);
+		http_filter_from_server(c->web, data, len);
 	else
 		conn_to_client(c, data, len);
 }
 
-static void on_server_end(struct side *s)
+static void on_server_end(struct tls_stream *s)
 {
 	struct conn *c = s->data;
 
 	if (c->web)
-		web_server_ended(c->web);
+		http_filter_server_ended(c->web);
 	if (!c->box)
 		return;
-	side_end(&c->client);
+	tls_stream_end(&c->client);
 	if (c->client.ended || c->web)
 		conn_finish(c);
 }
 
-static void on_server_broken(struct side *s, const char *why)
+static void on_server_broken(struct tls_stream *s, const char *why)
 {
 	struct conn *c = s->data;
 
@@ -193,17 +196,17 @@ static void on_server_broken(struct side *s, const char *why)
 		return conn_refuse(c, "server_tls", c->name, why);
 	}
 	if (c->web)
-		web_server_ended(c->web);
+		http_filter_server_ended(c->web);
 	conn_finish(c);
 }
 
-static void on_drained(struct side *s)
+static void on_drained(struct tls_stream *s)
 {
 	struct conn *c = s->data;
 
 	if (!c->lingering)
 		return conn_flow(c);
-	if (side_backlog(&c->client) == 0 && c->client.ended)
+	if (tls_stream_backlog(&c->client) == 0 && c->client.ended)
 		conn_close(c);
 }
 
@@ -213,25 +216,25 @@ static void be_up(struct conn *c)
 	c->up = true;
 	wait_until(c, IDLE_MS);
 	if (c->waiting.len > 0)
-		side_write(&c->server, c->waiting.data, c->waiting.len);
+		tls_stream_write(&c->server, c->waiting.data, c->waiting.len);
 	buf_done(&c->waiting);
 	c->waiting = buf_make(WAITING_MAX);
 	if (!c->box)
 		return;
-	side_begin(&c->server);
+	tls_stream_begin(&c->server);
 	if (c->client.ended && !c->opened)
-		side_end(&c->server);
+		tls_stream_end(&c->server);
 	conn_flow(c);
 }
 
 /* The server has shown who it is: only now the client gets our certificate for it. */
-static void on_server_ready(struct side *s)
+static void on_server_ready(struct tls_stream *s)
 {
 	struct conn *c = s->data;
 	struct err e;
 	SSL *ssl;
 
-	if (authority_serve(c->box, c->name, &ssl, &e) < 0) {
+	if (leaf_cert_serve(c->box, c->name, &ssl, &e) < 0) {
 		log_event(LOG_ERROR, "no certificate", "sandbox", c->box->sandbox, "why", e.msg,
 			  NULL);
 		return conn_refuse(c, "server_tls", c->name, "no certificate can be made");
@@ -239,14 +242,14 @@ static void on_server_ready(struct side *s)
 	be_up(c);
 	if (!c->box)
 		return;
-	side_tls(&c->client, ssl);
+	tls_stream_tls(&c->client, ssl);
 	if (c->box)
-		side_feed(&c->client, c->first.data, c->first.len);
+		tls_stream_feed(&c->client, c->first.data, c->first.len);
 	if (c->box)
-		side_pause(&c->client, false);
+		tls_stream_pause(&c->client, false);
 }
 
-static const struct side_events server_events = {
+static const struct tls_stream_events server_events = {
 	.on_ready = on_server_ready,
 	.on_data = on_server_data,
 	.on_end = on_server_end,
@@ -261,13 +264,15 @@ static void dial_next(struct conn *c);
 /* That address did not answer. */
 static void on_dead_closed(uv_handle_t *handle)
 {
-	struct side *s = handle->data;
+	struct tls_stream *s = handle->data;
 	struct conn *c = s->data;
 
 	if (c->box && !c->lingering) {
 		c->handles--;
 		c->tried++;
-		*s = (struct side){ .events = s->events, .data = c, .read_buffer = s->read_buffer };
+		*s = (struct tls_stream){ .events = s->events,
+					  .data = c,
+					  .read_buffer = s->read_buffer };
 		return dial_next(c);
 	}
 	on_handle_closed(c);
@@ -282,16 +287,16 @@ static void on_connected(uv_connect_t *req, int status)
 	if (!c->box || c->lingering)
 		return;
 	if (status < 0)
-		return side_close(&c->server, on_dead_closed); /* the next address */
+		return tls_stream_close(&c->server, on_dead_closed); /* the next address */
 	uv_tcp_nodelay(&c->server.tcp, 1);
 	if (!c->opened)
 		return be_up(c);
-	if (trust_dial(&c->egress->trust, c->name, &ssl, &e) < 0) {
+	if (upstream_tls_dial(&c->egress->trust, c->name, &ssl, &e) < 0) {
 		log_event(LOG_ERROR, "no TLS", "name", c->name, "why", e.msg, NULL);
 		return conn_close(c);
 	}
-	side_begin(&c->server);
-	side_tls(&c->server, ssl);
+	tls_stream_begin(&c->server);
+	tls_stream_tls(&c->server, ssl);
 }
 
 /* An address is fit to be dialled if it is public and not this host's, or if a rule names it. */
@@ -301,7 +306,7 @@ static bool fit(const struct conn *c, uint32_t address)
 	char text[INET_ADDRSTRLEN];
 
 	return (!network_address_is_inner(address) &&
-		!own_has(&c->egress->own, address, time_mono_ms())) ||
+		!host_addresses_has(&c->egress->own, address, time_mono_ms())) ||
 	       network_rule_allows(&c->box->network, inet_ntop(AF_INET, &in, text, sizeof(text)),
 				   c->port);
 }
@@ -317,7 +322,7 @@ static void dial_next(struct conn *c)
 		if (!fit(c, c->found.addresses[c->tried]))
 			continue;
 		to.sin_addr = last;
-		side_init(&c->server, &c->egress->loop);
+		tls_stream_init(&c->server, &c->egress->loop);
 		c->dialled = true;
 		c->handles++;
 		c->connect.data = c;
@@ -352,7 +357,7 @@ void conn_dial(struct conn *c)
 	c->asked = true;
 	c->box->use.connections++;
 	wait_until(c, DIAL_MS);
-	side_pause(&c->client, true);
+	tls_stream_pause(&c->client, true);
 	if (c->address) {
 		c->found = (struct resolved){ .addresses = { c->address }, .count = 1 };
 		return dial_next(c);
@@ -439,7 +444,7 @@ static void take_hello(struct conn *c)
 		return conn_refuse(c, "not_http", c->name, "requests in TLS need a name");
 	c->opened = true;
 	c->kind = CONN_WEB;
-	c->web = web_new(c);
+	c->web = http_filter_new(c);
 	conn_dial(c);
 }
 
@@ -460,9 +465,9 @@ static void take_web(struct conn *c)
 	c->kind = CONN_WEB;
 	if (box_secret(c->box, c->name, &i)) /* any machine on the way could read it */
 		return conn_refuse(c, "plain_http", c->name, "a secret goes only through TLS");
-	c->web = web_new(c);
+	c->web = http_filter_new(c);
 	c->first = buf_make(HELLO_MAX);
-	web_from_client(c->web, first.data, first.len);
+	http_filter_from_client(c->web, first.data, first.len);
 	buf_done(&first);
 }
 
@@ -513,7 +518,7 @@ static void take_questions(struct conn *c, const char *data, size_t len)
 
 /* ---- the client's side ---- */
 
-static void on_client_data(struct side *s, const char *data, size_t len)
+static void on_client_data(struct tls_stream *s, const char *data, size_t len)
 {
 	struct conn *c = s->data;
 
@@ -526,26 +531,26 @@ static void on_client_data(struct side *s, const char *data, size_t len)
 	else if (c->kind == CONN_UNKNOWN)
 		take_first(c, data, len);
 	else if (c->web)
-		web_from_client(c->web, data, len);
+		http_filter_from_client(c->web, data, len);
 	else
 		conn_to_server(c, data, len);
 }
 
-static void on_client_end(struct side *s)
+static void on_client_end(struct tls_stream *s)
 {
 	struct conn *c = s->data;
 
-	if (c->lingering ? side_backlog(s) == 0 : !c->asked)
+	if (c->lingering ? tls_stream_backlog(s) == 0 : !c->asked)
 		return conn_close(c);
 	if (c->lingering || !c->up) /* the server is told when it is there */
 		return;
 	if (c->server.ended)
 		return conn_finish(c);
 	if (!c->opened) /* a TLS client that says goodbye may still be answered */
-		side_end(&c->server);
+		tls_stream_end(&c->server);
 }
 
-static void on_client_broken(struct side *s, const char *why)
+static void on_client_broken(struct tls_stream *s, const char *why)
 {
 	struct conn *c = s->data;
 
@@ -556,12 +561,12 @@ static void on_client_broken(struct side *s, const char *why)
 	conn_close(c);
 }
 
-static void on_client_ready(struct side *s)
+static void on_client_ready(struct tls_stream *s)
 {
 	(void)s;
 }
 
-static const struct side_events client_events = {
+static const struct tls_stream_events client_events = {
 	.on_ready = on_client_ready,
 	.on_data = on_client_data,
 	.on_end = on_client_end,
@@ -667,7 +672,7 @@ void conn_begin(struct egress *g, int fd, uint32_t from, uint32_t to, uint16_t p
 	c->port = port;
 	c->kind = port == PORT_NAMES ? CONN_NAMES : CONN_UNKNOWN;
 	name_of(c, to);
-	if (side_open(&c->client, &g->loop, fd, &e) < 0)
+	if (tls_stream_open(&c->client, &g->loop, fd, &e) < 0)
 		return conn_close(c);
 	uv_tcp_nodelay(&c->client.tcp, 1);
 	if (!admit(c))
@@ -675,7 +680,7 @@ void conn_begin(struct egress *g, int fd, uint32_t from, uint32_t to, uint16_t p
 	wait_until(c, c->kind == CONN_NAMES ? NAMES_IDLE_MS
 		      : may_be_raw(c)       ? RAW_WAIT_MS
 					    : FIRST_WAIT_MS);
-	side_begin(&c->client);
+	tls_stream_begin(&c->client);
 }
 
 /* Whether it could begin now as it once did. */
@@ -686,7 +691,7 @@ static bool may_stay(const struct conn *c)
 	return network_allows_port(&c->box->network, c->name, c->port) &&
 	       !((c->kind == CONN_RAW || (c->kind == CONN_UNKNOWN && c->asked)) &&
 		 must_see_requests(c)) &&
-	       (!c->web || web_is_current(c->web));
+	       (!c->web || http_filter_is_current(c->web));
 }
 
 void conns_review(struct box *b, bool all)

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "egress/egress.h"
-#include "egress/side.h"
+#include "egress/tls-stream.h"
 
 enum conn_kind {
 	CONN_UNKNOWN, /* nothing came yet */
@@ -18,13 +18,13 @@ enum conn_kind {
 	CONN_WEB,     /* requests that are looked at, in TLS or not */
 };
 
-struct web;
+struct http_filter;
 
 struct conn {
 	struct egress *egress;
 	struct box *box; /* NULL: it is closing */
 	struct conn *next, **at;
-	struct side client, server;
+	struct tls_stream client, server;
 	char name[NETWORK_HOST_SIZE]; /* or the address, as text */
 	uint32_t address;             /* if it was dialled by address; else 0 */
 	uint16_t port;
@@ -37,7 +37,7 @@ struct conn {
 	bool lingering;     /* nothing more comes; the client still gets what waits */
 	struct buf first;   /* what came and was not yet understood */
 	struct buf waiting; /* for the server */
-	struct web *web;
+	struct http_filter *web;
 	struct resolve_ask ask;
 	struct resolved found;
 	size_t tried;

@@ -9,8 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "egress/authority.h"
 #include "egress/conn.h"
+#include "egress/leaf-cert.h"
 #include "lib/log.h"
 #include "lib/loop.h"
 #include "lib/str.h"
@@ -169,7 +169,7 @@ static void apply(struct control *c)
 		c->secret_count = 0;
 	}
 	if (strcmp(b->ca_seed, p->ca_seed) != 0)
-		authority_free(take_ptr(b->authority));
+		leaf_cert_free(take_ptr(b->authority));
 	memcpy(b->ca_seed, p->ca_seed, sizeof(b->ca_seed));
 	b->use.connections = more(b->use.connections, p->connections);
 	b->use.requests = more(b->use.requests, p->requests);

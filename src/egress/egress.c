@@ -5,7 +5,7 @@
 
 #include "egress/conn.h"
 #include "egress/control.h"
-#include "egress/doors.h"
+#include "egress/listeners.h"
 #include "lib/log.h"
 #include "lib/loop.h"
 #include "lib/time.h"
@@ -67,19 +67,19 @@ int egress_open(struct egress *g, struct err *e)
 	if (r < 0)
 		return err_uv(e, r, "loop");
 	g->listen_fd = -1;
-	g->read_buffer = xcalloc(1, SIDE_READ_SIZE);
+	g->read_buffer = xcalloc(1, TLS_STREAM_READ_SIZE);
 	if (user_find(g->settings.socket_user, "berthd", &g->peer_uid, e) < 0 ||
-	    trust_open(&g->trust, g->settings.trust_file, e) < 0 ||
+	    upstream_tls_open(&g->trust, g->settings.trust_file, e) < 0 ||
 	    resolver_open(&g->resolver, &g->loop, g->settings.resolver, e) < 0 ||
 	    control_open(g, e) < 0 || watch_signals(g, e) < 0)
 		return -1;
-	doors_open(g);
+	listeners_open(g);
 	return 0;
 }
 
 void egress_close(struct egress *g)
 {
-	doors_close(g);
+	listeners_close(g);
 	control_close(g);
 	for (size_t i = 0; i < BOXES_BUCKETS; i++)
 		while (g->boxes.by_address[i]) {
@@ -91,7 +91,7 @@ void egress_close(struct egress *g)
 	uv_close((uv_handle_t *)&g->on_int, NULL);
 	uv_run(&g->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&g->loop);
-	trust_close(&g->trust);
-	own_done(&g->own);
+	upstream_tls_close(&g->trust);
+	host_addresses_done(&g->own);
 	free(g->read_buffer);
 }

@@ -8,9 +8,9 @@
 #include <uv.h>
 
 #include "egress/box.h"
-#include "egress/own.h"
+#include "egress/host-addresses.h"
 #include "egress/resolve.h"
-#include "egress/trust.h"
+#include "egress/upstream-tls.h"
 #include "lib/config.h"
 #include "lib/log.h"
 #include "lib/packet.h"
@@ -44,8 +44,8 @@ struct egress {
 	uv_loop_t loop;
 	struct boxes boxes;
 	struct resolver resolver;
-	struct trust trust;
-	struct own own;
+	struct upstream_tls trust;
+	struct host_addresses own;
 	size_t conn_count;
 	char *read_buffer;
 

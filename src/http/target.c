@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 
 static int hex_digit(char c)
 {

@@ -10,7 +10,7 @@
 
 #include "init/pty.h"
 #include "init/user.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define DEFAULT_HOME "/root"

@@ -3,51 +3,52 @@
 #include <poll.h>
 #include <string.h>
 
+#include "init/context-server.h"
 #include "init/handover.h"
-#include "init/holder.h"
 
 #define TRIES_MAX   3000 /* for a holder that comes or goes just now */
 #define TRY_WAIT_MS 10
 
 /* The context is not there, so there is nothing to end. */
-static void say_ended(struct peer *p)
+static void say_ended(struct frame_conn *p)
 {
 	cleanup(buf_done) struct buf frames = buf_make(1024), record = buf_make(256);
 
 	exec_exit_encode(&record, &(struct exec_exit){ .kind = EXEC_KILLED });
 	frame_add(&frames, FRAME_EXITED, record.data, record.len);
-	peer_put_frame(p, &frames);
-	if (peer_flush(p) < 0)
+	frame_conn_put_frame(p, &frames);
+	if (frame_conn_flush(p) < 0)
 		return; /* it left first */
 }
 
-static int become_holder(struct peer *p, const struct context_request *q, struct hub *hub,
+static int become_holder(struct frame_conn *p, const struct context_request *q, struct broker *hub,
 			 struct err *e)
 {
-	struct holder h;
+	struct context_server h;
 
-	if (holder_open(&h, q, hub, e) < 0)
+	if (context_server_open(&h, q, hub, e) < 0)
 		return -1;
-	holder_run(&h, take_fd(p->fd), q->timeout_ms);
-	holder_close(&h);
+	context_server_run(&h, take_fd(p->fd), q->timeout_ms);
+	context_server_close(&h);
 	return 0;
 }
 
-static int take_name(const char *name, struct hub *hub, bool *taken, struct err *e)
+static int take_name(const char *name, struct broker *hub, bool *taken, struct err *e)
 {
-	struct hub_packet p = { .word = HUB_TAKE };
+	struct broker_packet p = { .word = BROKER_TAKE };
 	enum hub_word answer;
 
 	memcpy(p.attach.id, name, strlen(name) + 1);
-	answer = hub_ask(hub, &p, -1);
-	if (answer != HUB_YES && answer != HUB_NO)
+	answer = broker_ask(hub, &p, -1);
+	if (answer != BROKER_YES && answer != BROKER_NO)
 		return err_set(e, ERR_BUSY, "the sandbox's init does not answer");
-	*taken = answer == HUB_YES;
+	*taken = answer == BROKER_YES;
 	return 0;
 }
 
 /* 1: a holder answers for it now; 0: try again; -1: it is refused. */
-static int try_once(struct peer *p, const struct context_request *q, struct hub *hub, struct err *e)
+static int try_once(struct frame_conn *p, const struct context_request *q, struct broker *hub,
+		    struct err *e)
 {
 	cleanup(close_fd) int to = -1;
 	struct handover h = { q->verb, q->timeout_ms };
@@ -61,11 +62,11 @@ static int try_once(struct peer *p, const struct context_request *q, struct hub 
 	if (taken)
 		return become_holder(p, q, hub, e) < 0 ? -1 : 1;
 	answer = handover_reach(hub, name, q->verb, &to);
-	if (answer == HUB_NO && q->verb == CONTEXT_END) {
+	if (answer == BROKER_NO && q->verb == CONTEXT_END) {
 		say_ended(p);
 		return 1;
 	}
-	if (answer != HUB_YES)
+	if (answer != BROKER_YES)
 		return 0;
 	switch (handover_give(to, &h, p->fd)) {
 	case HANDOVER_DELETED:
@@ -89,17 +90,17 @@ bool context_is_end(const struct frame *request)
 	return context_request_decode(request->payload, &q, &e) == 0 && q.verb == CONTEXT_END;
 }
 
-void context_serve(struct peer *p, const struct frame *request, struct hub *hub)
+void context_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
 {
 	cleanup(context_request_done) struct context_request q = { 0 };
 	struct err e;
 	int n;
 
 	if (context_request_decode(request->payload, &q, &e) < 0) {
-		peer_refuse(p, &e);
+		frame_conn_refuse(p, &e);
 		return;
 	}
-	peer_took(p, request);
+	frame_conn_took(p, request);
 	n = p->in.len > 0 ? err_set(&e, ERR_INVALID, "a run before the context has started") : 0;
 	for (int i = 0; n == 0 && i < TRIES_MAX; i++) {
 		n = try_once(p, &q, hub, &e);
@@ -109,5 +110,5 @@ void context_serve(struct peer *p, const struct frame *request, struct hub *hub)
 	if (n == 0)
 		n = err_set(&e, ERR_BUSY, "the context neither runs nor ends");
 	if (n < 0)
-		peer_refuse(p, &e);
+		frame_conn_refuse(p, &e);
 }

@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "init/hub.h"
-#include "init/peer.h"
+#include "init/frame-conn.h"
+#include "init/pid1-broker.h"
 
-void context_serve(struct peer *p, const struct frame *request, struct hub *hub);
+void context_serve(struct frame_conn *p, const struct frame *request, struct broker *hub);
 bool context_is_end(const struct frame *request); /* and not a run */

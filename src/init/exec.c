@@ -13,8 +13,8 @@
 
 #include "init/command.h"
 #include "init/hold.h"
-#include "init/hub.h"
-#include "init/outlet.h"
+#include "init/output-stream.h"
+#include "init/pid1-broker.h"
 #include "init/pty.h"
 #include "init/shell-link.h"
 
@@ -38,13 +38,13 @@ enum phase {
 
 struct exec {
 	char id[EXEC_ID_SIZE]; /* empty: it belongs to its connection */
-	struct hub *hub;
+	struct broker *hub;
 	struct command cmd;
 	struct tree tree;
 	struct shell_link link; /* if it runs in a shell: instead of a process and a tree of ours */
 	bool pty;
 	bool whole; /* what is left of it when it ends is killed */
-	struct outlet out;
+	struct output_stream out;
 	struct buf feed; /* bytes for its standard input */
 	uint32_t taken;  /* of it, since we last said so */
 	bool feed_end;
@@ -134,8 +134,8 @@ static void begin_drain(struct exec *x)
 {
 	/* Before the end is told: what starts after it is told that this runs beside it. */
 	if (!x->whole && has_left(x))
-		(void)!hub_send(x->hub->fd, &(struct hub_packet){ .word = HUB_ENDED }, -1);
-	outlet_drain(&x->out);
+		(void)!broker_send(x->hub->fd, &(struct broker_packet){ .word = BROKER_ENDED }, -1);
+	output_stream_drain(&x->out);
 	x->deadline_us = 0;
 	x->phase = PHASE_ENDED;
 	if (x->pty && x->out.streams[0].fd >= 0) {
@@ -216,7 +216,7 @@ static void leave(struct exec *x)
 {
 	if (x->phase == PHASE_RUNNING)
 		(void)kill_all(x, EXEC_KILLED);
-	outlet_detach(&x->out);
+	output_stream_detach(&x->out);
 	x->phase = PHASE_LEFT;
 	x->deadline_us = 0;
 }
@@ -224,10 +224,10 @@ static void leave(struct exec *x)
 static void peer_left(struct exec *x)
 {
 	if (x->id[0]) {
-		outlet_detach(&x->out); /* another connection will come for it */
+		output_stream_detach(&x->out); /* another connection will come for it */
 		return;
 	}
-	if (x->phase != PHASE_SAID || peer_busy(x->out.peer))
+	if (x->phase != PHASE_SAID || frame_conn_busy(x->out.peer))
 		(void)kill_all(x, EXEC_KILLED);
 	leave(x);
 }
@@ -237,7 +237,7 @@ static void give_up(struct exec *x, const struct err *why)
 {
 	if (!x->id[0])
 		(void)kill_all(x, EXEC_KILLED);
-	peer_refuse(x->out.peer, why);
+	frame_conn_refuse(x->out.peer, why);
 	peer_left(x);
 }
 
@@ -332,7 +332,7 @@ static int on_ack(struct exec *x, const struct frame *f, struct err *e)
 {
 	struct exec_ack a;
 
-	if (exec_ack_decode(f->payload, &a, e) < 0 || outlet_ack(&x->out, &a, e) < 0)
+	if (exec_ack_decode(f->payload, &a, e) < 0 || output_stream_ack(&x->out, &a, e) < 0)
 		return -1;
 	if (a.ended)
 		leave(x);
@@ -358,16 +358,16 @@ static void listen_to_peer(struct exec *x)
 	struct err e;
 	int n = 0;
 
-	while (outlet_attached(&x->out) && can_take(x) &&
-	       (n = peer_next(x->out.peer, &f, &e)) > 0) {
+	while (output_stream_attached(&x->out) && can_take(x) &&
+	       (n = frame_conn_next(x->out.peer, &f, &e)) > 0) {
 		if (!handlers[f.type])
 			n = err_set(&e, ERR_INVALID, "a frame of type %u is out of place", f.type);
 		else
 			n = handlers[f.type](x, &f, &e);
 		if (n < 0)
 			break;
-		if (outlet_attached(&x->out))
-			peer_took(x->out.peer, &f);
+		if (output_stream_attached(&x->out))
+			frame_conn_took(x->out.peer, &f);
 	}
 	if (n < 0)
 		give_up(x, &e);
@@ -382,7 +382,7 @@ static void say_exited(struct exec *x)
 
 	exec_exit_encode(&record, &x->exit);
 	frame_add(&frame, FRAME_EXITED, record.data, record.len);
-	peer_put_frame(x->out.peer, &frame);
+	frame_conn_put_frame(x->out.peer, &frame);
 	x->phase = PHASE_SAID;
 }
 
@@ -391,12 +391,12 @@ static void say_u32(struct exec *x, enum frame_type type, uint32_t n)
 	cleanup(buf_done) struct buf frame = buf_make(64);
 
 	frame_add_u32(&frame, type, n);
-	peer_put_frame(x->out.peer, &frame);
+	frame_conn_put_frame(x->out.peer, &frame);
 }
 
 static void say_beside(struct exec *x)
 {
-	peer_put(x->out.peer, FRAME_BESIDE, 0);
+	frame_conn_put(x->out.peer, FRAME_BESIDE, 0);
 	x->beside = false;
 }
 
@@ -417,7 +417,7 @@ static bool say_next(struct exec *x)
 	} else if (must_say_taken(x)) {
 		say_u32(x, FRAME_TAKEN, x->taken);
 		x->taken = 0;
-	} else if (x->phase == PHASE_ENDED && outlet_is_empty(&x->out)) {
+	} else if (x->phase == PHASE_ENDED && output_stream_is_empty(&x->out)) {
 		say_exited(x);
 	} else {
 		return false;
@@ -428,15 +428,16 @@ static bool say_next(struct exec *x)
 /* Once everything is sent, the peer sees the end and may close in its own time. */
 static void step(struct exec *x)
 {
-	if (!outlet_attached(&x->out))
+	if (!output_stream_attached(&x->out))
 		return;
 	do
-		if (outlet_flush(&x->out) < 0) {
+		if (output_stream_flush(&x->out) < 0) {
 			peer_left(x);
 			return;
 		}
-	while (!peer_busy(x->out.peer) && say_next(x));
-	if (!x->id[0] && x->phase == PHASE_SAID && !peer_busy(x->out.peer) && x->deadline_us == 0) {
+	while (!frame_conn_busy(x->out.peer) && say_next(x));
+	if (!x->id[0] && x->phase == PHASE_SAID && !frame_conn_busy(x->out.peer) &&
+	    x->deadline_us == 0) {
 		(void)shutdown(x->out.peer->fd, SHUT_WR);
 		x->deadline_us = now_us() + LINGER_US;
 	}
@@ -448,7 +449,7 @@ static void attach(struct exec *x, int fd, const struct exec_attach *a)
 {
 	struct err e;
 
-	if (outlet_attach(&x->out, fd, a->offset, &e) < 0) {
+	if (output_stream_attach(&x->out, fd, a->offset, &e) < 0) {
 		give_up(x, &e);
 		return;
 	}
@@ -460,12 +461,12 @@ static void attach(struct exec *x, int fd, const struct exec_attach *a)
 
 static void refuse_late(const struct exec *x, int fd)
 {
-	cleanup(peer_close) struct peer late = { .fd = -1 };
+	cleanup(frame_conn_close) struct frame_conn late = { .fd = -1 };
 	struct err e;
 
 	err_set(&e, ERR_NOT_FOUND, "exec %s has ended, and its record is safe", x->id);
-	peer_open(&late, fd);
-	peer_refuse(&late, &e);
+	frame_conn_open(&late, fd);
+	frame_conn_refuse(&late, &e);
 }
 
 static void kill_left(struct exec *x, bool named, int fd)
@@ -479,17 +480,17 @@ static void kill_left(struct exec *x, bool named, int fd)
 
 static void on_hub(struct exec *x)
 {
-	struct hub_packet p;
+	struct broker_packet p;
 	int fd = -1;
-	int n = hub_take(x->hub, &p, &fd);
+	int n = broker_take(x->hub, &p, &fd);
 
 	if (n < 0)
 		fd_end(&x->hub->fd);
-	else if (n > 0 && p.word == HUB_KILL_LEFT && fd >= 0)
+	else if (n > 0 && p.word == BROKER_KILL_LEFT && fd >= 0)
 		kill_left(x, p.attach.id[0], fd);
-	else if (n > 0 && p.word == HUB_GIVE && fd >= 0 && x->phase == PHASE_LEFT)
+	else if (n > 0 && p.word == BROKER_GIVE && fd >= 0 && x->phase == PHASE_LEFT)
 		refuse_late(x, fd);
-	else if (n > 0 && p.word == HUB_GIVE && fd >= 0)
+	else if (n > 0 && p.word == BROKER_GIVE && fd >= 0)
 		attach(x, fd, &p.attach);
 	else
 		close_fd(&fd);
@@ -522,18 +523,18 @@ static short want(bool yes, short events)
 
 static void prepare(const struct exec *x, struct pollfd fds[SLOT_COUNT])
 {
-	const struct outlet *o = &x->out;
+	const struct output_stream *o = &x->out;
 
 	fds[SLOT_SIGNALS] = (struct pollfd){ x->sigfd, POLLIN };
 	fds[SLOT_HUB] = (struct pollfd){ x->hub->fd, POLLIN };
 	fds[SLOT_PEER] = (struct pollfd){ o->peer->fd, want(can_take(x), POLLIN) };
-	fds[SLOT_PEER].events |= want(peer_busy(o->peer), POLLOUT);
+	fds[SLOT_PEER].events |= want(frame_conn_busy(o->peer), POLLOUT);
 	fds[SLOT_IN] = (struct pollfd){ x->feed.len > 0 ? x->cmd.in : -1, POLLOUT };
 	fds[SLOT_SHELL] = (struct pollfd){ x->link.peer.fd, POLLIN };
 	if (x->phase != PHASE_RUNNING)
 		fds[SLOT_SHELL].fd = -1;
 	for (int i = 0; i < 2; i++) {
-		bool ready = x->phase >= PHASE_SAID || outlet_wants(o, i);
+		bool ready = x->phase >= PHASE_SAID || output_stream_wants(o, i);
 
 		fds[SLOT_OUT + i] = (struct pollfd){ ready ? o->streams[i].fd : -1, POLLIN };
 	}
@@ -543,7 +544,7 @@ static int timeout_ms(const struct exec *x)
 {
 	uint64_t now = now_us(), left_ms;
 
-	if (hub_holds(x->hub))
+	if (broker_holds(x->hub))
 		return 0;
 	if (x->link.input)
 		return INPUT_US / 1000;
@@ -560,15 +561,15 @@ static int timeout_ms(const struct exec *x)
 /* What it said before it closed still counts: an acknowledgement is the last word of many. */
 static void on_peer(struct exec *x, short events)
 {
-	if (events & POLLOUT && outlet_flush(&x->out) < 0) {
+	if (events & POLLOUT && output_stream_flush(&x->out) < 0) {
 		peer_left(x);
 		return;
 	}
 	if (events & POLLIN) {
-		int gone = peer_read(x->out.peer);
+		int gone = frame_conn_read(x->out.peer);
 
 		listen_to_peer(x);
-		if (gone < 0 && outlet_attached(&x->out))
+		if (gone < 0 && output_stream_attached(&x->out))
 			peer_left(x);
 		return;
 	}
@@ -600,8 +601,8 @@ static void on_signals(struct exec *x)
 static void take_output(struct exec *x, int i)
 {
 	if (x->phase >= PHASE_SAID)
-		outlet_discard(&x->out, i);
-	else if (outlet_take(&x->out, i) < 0)
+		output_stream_discard(&x->out, i);
+	else if (output_stream_take(&x->out, i) < 0)
 		peer_left(x);
 	if (x->pty && x->phase == PHASE_ENDED && x->deadline_us != 0)
 		x->deadline_us = now_us() + PTY_QUIET_US;
@@ -618,7 +619,7 @@ static void turn(struct exec *x)
 		feed_write(x);
 		listen_to_peer(x);
 	}
-	if (fds[SLOT_PEER].revents && outlet_attached(&x->out))
+	if (fds[SLOT_PEER].revents && output_stream_attached(&x->out))
 		on_peer(x, fds[SLOT_PEER].revents);
 	for (int i = 0; i < 2; i++)
 		if (fds[SLOT_OUT + i].revents && x->out.streams[i].fd >= 0)
@@ -627,7 +628,7 @@ static void turn(struct exec *x)
 		open_input(x);
 	if (fds[SLOT_SHELL].revents)
 		hear_shell(x, 0);
-	if (fds[SLOT_HUB].revents || hub_holds(x->hub))
+	if (fds[SLOT_HUB].revents || broker_holds(x->hub))
 		on_hub(x);
 	if (fds[SLOT_SIGNALS].revents)
 		on_signals(x);
@@ -645,17 +646,17 @@ static bool is_over(const struct exec *x)
 /* From now on it can be found by its id; no other process can have it. */
 static int take_id(struct exec *x, const char *id, struct err *e)
 {
-	struct hub_packet p = { .word = HUB_TAKE };
+	struct broker_packet p = { .word = BROKER_TAKE };
 
 	memcpy(p.attach.id, id, sizeof(p.attach.id));
-	switch (hub_ask(x->hub, &p, -1)) {
-	case HUB_BESIDE:
+	switch (broker_ask(x->hub, &p, -1)) {
+	case BROKER_BESIDE:
 		x->beside = true;
 		/* fall through */
-	case HUB_YES:
+	case BROKER_YES:
 		memcpy(x->id, id, sizeof(x->id));
 		return 0;
-	case HUB_NO:
+	case BROKER_NO:
 		return err_set(e, ERR_CONFLICT, "there is an exec %s already, or was", id);
 	default:
 		return err_set(e, ERR_BUSY, "the sandbox's init does not answer");
@@ -667,7 +668,7 @@ static int hold(void *data, pid_t pid, struct err *e)
 	return hold_until_go(data, pid, e);
 }
 
-static int start_command(struct exec *x, const struct exec_request *q, struct peer *peer,
+static int start_command(struct exec *x, const struct exec_request *q, struct frame_conn *peer,
 			 struct err *e)
 {
 	struct command_more more = { .held = q->flags & EXEC_HOLD ? hold : NULL, .data = peer };
@@ -678,14 +679,15 @@ static int start_command(struct exec *x, const struct exec_request *q, struct pe
 	return command_start_with(q, &x->tree, &more, &x->cmd, e);
 }
 
-static int start(struct exec *x, struct peer *peer, const struct frame *request, struct err *e)
+static int start(struct exec *x, struct frame_conn *peer, const struct frame *request,
+		 struct err *e)
 {
 	cleanup(exec_request_done) struct exec_request q = { 0 };
 	sigset_t child;
 
 	if (exec_request_decode(request->payload, &q, e) < 0)
 		return -1;
-	peer_took(peer, request);
+	frame_conn_took(peer, request);
 	if (q.id[0] && take_id(x, q.id, e) < 0)
 		return -1;
 	sigemptyset(&child);
@@ -702,14 +704,14 @@ static int start(struct exec *x, struct peer *peer, const struct frame *request,
 	x->pid = (uint32_t)x->cmd.pid;
 	x->pty = q.flags & EXEC_PTY;
 	x->whole = q.flags & EXEC_WHOLE && !in_shell(x);
-	outlet_open(&x->out, peer, x->cmd.out, x->cmd.err);
+	output_stream_open(&x->out, peer, x->cmd.out, x->cmd.err);
 	x->out.fleeting = !x->id[0];
 	if (q.timeout_ms > 0 && q.timeout_ms < UINT64_MAX / 2000)
 		x->deadline_us = x->started_us + q.timeout_ms * 1000;
 	return 0;
 }
 
-void exec_serve(struct peer *p, const struct frame *request, struct hub *hub)
+void exec_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
 {
 	struct exec x = { .feed = buf_make(FEED_MAX + FRAME_PAYLOAD_MAX + 1),
 			  .hub = hub,
@@ -719,7 +721,7 @@ void exec_serve(struct peer *p, const struct frame *request, struct hub *hub)
 	struct err e;
 
 	if (start(&x, p, request, &e) < 0) {
-		peer_refuse(p, &e);
+		frame_conn_refuse(p, &e);
 		tree_close(&x.tree);
 		return;
 	}
@@ -732,34 +734,34 @@ void exec_serve(struct peer *p, const struct frame *request, struct hub *hub)
 	shell_link_close(&x.link);
 	buf_done(&x.feed);
 	fd_end(&x.sigfd);
-	outlet_close(&x.out);
+	output_stream_close(&x.out);
 }
 
-void exec_attach_serve(struct peer *p, const struct frame *request, struct hub *hub)
+void exec_attach_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
 {
-	struct hub_packet packet = { .word = HUB_GIVE };
+	struct broker_packet packet = { .word = BROKER_GIVE };
 	enum hub_word answer;
 	struct err e;
 
 	if (exec_attach_decode(request->payload, &packet.attach, &e) < 0) {
-		peer_refuse(p, &e);
+		frame_conn_refuse(p, &e);
 		return;
 	}
-	peer_took(p, request);
+	frame_conn_took(p, request);
 	if (p->in.len > 0) {
 		err_set(&e, ERR_INVALID, "nothing may follow ATTACH before STARTED");
-		peer_refuse(p, &e);
+		frame_conn_refuse(p, &e);
 		return;
 	}
-	answer = hub_ask(hub, &packet, p->fd);
-	if (answer == HUB_YES)
+	answer = broker_ask(hub, &packet, p->fd);
+	if (answer == BROKER_YES)
 		return; /* our end of it closes, the other process has its own */
-	if (answer == HUB_NO)
+	if (answer == BROKER_NO)
 		err_set(&e, ERR_NOT_FOUND, "no process runs exec %s", packet.attach.id);
-	else if (answer == HUB_TORN)
+	else if (answer == BROKER_TORN)
 		err_set(&e, ERR_CONFLICT, "no process runs exec %s; its own may have been killed",
 			packet.attach.id);
 	else
 		err_set(&e, ERR_BUSY, "exec %s takes no connection now", packet.attach.id);
-	peer_refuse(p, &e);
+	frame_conn_refuse(p, &e);
 }

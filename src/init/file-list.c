@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "init/file-op.h"
-#include "lib/below.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
+#include "lib/open-beneath.h"
 #include "lib/strv.h"
 
 #define DEPTH_MAX 256 /* levels of a recursive list: each is an open descriptor */
@@ -87,7 +87,7 @@ static int descend(struct listing *l, int dir, const char *name, const char *aft
 	if (depth == DEPTH_MAX)
 		return err_file(e, ENAMETOOLONG, "%.100s is more than %d levels deep", l->path,
 				DEPTH_MAX);
-	fd = dir_open_below(dir, name);
+	fd = dir_open_beneath(dir, name);
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EACCES))
 		return 0; /* it was there a moment ago; or it may not be looked into (/proc) */
 	if (fd < 0)

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 
 #define BATCH_BYTES (64 * 1024)
 #define TICK_MS     5000
@@ -94,7 +94,7 @@ int op_tick(struct file_op *op, struct err *e)
 /* What came with the request comes first. */
 static int refill(struct file_op *op, struct err *e)
 {
-	struct peer *p = op->peer;
+	struct frame_conn *p = op->peer;
 	struct pollfd fd = { p->fd, POLLIN, 0 };
 	ssize_t n = 0;
 

@@ -9,11 +9,11 @@
 
 #include <sys/stat.h>
 
-#include "init/peer.h"
+#include "init/frame-conn.h"
 #include "proto/files.h"
 
 struct file_op {
-	struct peer *peer;
+	struct frame_conn *peer;
 	struct file_request q;
 	struct buf batch;  /* frames not yet sent */
 	uint64_t heard_ms; /* when the peer last got something */

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "init/file-op.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 
 /* Only a regular file is opened at all; what it was swapped for meanwhile is looked at again. */
 static int open_regular(const char *path, int *ret, struct stat *st, struct err *e)

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "init/file-op.h"
-#include "lib/below.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
+#include "lib/open-beneath.h"
 
 #define DEPTH_MAX 64   /* deeper ones are moved up first: each level is an open descriptor */
 #define TRIES     1000 /* at a directory that fills up again while it is emptied */
@@ -70,7 +70,7 @@ static int remove_directory(struct removal *r, int dir, const char *name, int de
 			return err_file(e, errno, "remove %.100s", name);
 		if (depth == DEPTH_MAX)
 			return take_up(r, dir, name, e);
-		fd = dir_open_below(dir, name);
+		fd = dir_open_beneath(dir, name);
 		if (fd < 0 && errno != ENOENT)
 			return err_file(e, errno, "remove %.100s", name);
 		if (fd >= 0 && remove_contents(r, fd, depth + 1, e) < 0)

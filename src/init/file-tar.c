@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "init/file-op.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 #include "lib/pack.h"
 #include "lib/unpack.h"
 

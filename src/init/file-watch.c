@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "init/file-op.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 
 #define WATCHES_MAX 16384
 #define DEPTH_MAX   256

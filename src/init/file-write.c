@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "init/file-op.h"
-#include "lib/fault.h"
-#include "lib/replace.h"
+#include "lib/atomic-file.h"
+#include "lib/errno-map.h"
 
 /* Where it goes: the directory, the name in it, and what has that name now. */
 struct place {
@@ -65,29 +65,29 @@ static int make_parents(const char *path)
 	return guest_mkdirs(parent, 0755, &made);
 }
 
-static int take_contents(struct file_op *op, struct replace *r, struct err *e)
+static int take_contents(struct file_op *op, struct atomic_file *r, struct err *e)
 {
 	const uint8_t *bytes;
 	ssize_t n;
 
 	while ((n = op_data(op, &bytes, e)) > 0)
-		if (replace_write(r, bytes, (size_t)n) < 0)
+		if (atomic_file_write(r, bytes, (size_t)n) < 0)
 			return err_file(e, errno, "write %.150s", op->q.path);
 	return (int)n;
 }
 
 static int replace_it(struct file_op *op, struct place *p, struct err *e)
 {
-	cleanup(replace_abort) struct replace r = { .fd = -1 };
+	cleanup(atomic_file_abort) struct atomic_file r = { .fd = -1 };
 	mode_t mode = op->q.flags & FILE_HAS_MODE ? op->q.mode : 0644;
 
-	if (replace_begin(&r, p->dir, p->name) < 0) /* ENOENT: nothing can be made in /proc */
+	if (atomic_file_begin(&r, p->dir, p->name) < 0) /* ENOENT: nothing can be made in /proc */
 		return err_file(e, errno == ENOENT ? EACCES : errno, "write %.150s", op->q.path);
 	if (take_contents(op, &r, e) < 0)
 		return -1;
 	if (p->there && op->q.flags & FILE_HAS_MODE)
 		p->st.st_mode = mode;
-	if (replace_commit(&r, p->there ? &p->st : NULL, mode) < 0)
+	if (atomic_file_commit(&r, p->there ? &p->st : NULL, mode) < 0)
 		return err_file(e, errno, "write %.150s", op->q.path);
 	op->done.count = !p->there;
 	return op_put_entry(op, p->dir, p->name, op->q.path, e);

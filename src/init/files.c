@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "init/file-op.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 
 #define LINGER_MS 5000 /* for the peer to take our last word */
 
@@ -85,14 +85,14 @@ static int run(struct file_op *op, const struct frame *request, struct err *e)
 {
 	if (file_request_decode(request->payload, &op->q, e) < 0)
 		return -1;
-	peer_took(op->peer, request);
+	frame_conn_took(op->peer, request);
 	if (!verbs[op->q.verb])
 		return err_set(e, ERR_UNSUPPORTED, "this init cannot do that to files");
 	return verbs[op->q.verb](op, e);
 }
 
 /* What the peer still sends is read: a close with bytes unread could take our last word away. */
-static void linger(struct peer *p)
+static void linger(struct frame_conn *p)
 {
 	char chunk[16384];
 
@@ -105,7 +105,7 @@ static void linger(struct peer *p)
 	}
 }
 
-void files_serve(struct peer *p, const struct frame *request, struct hub *hub)
+void files_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
 {
 	struct file_op op = { .peer = p, .batch = buf_make(FRAME_PAYLOAD_MAX * 2) };
 	cleanup(buf_done) struct buf record = buf_make(4096);

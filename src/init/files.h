@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "init/hub.h"
-#include "init/peer.h"
+#include "init/frame-conn.h"
+#include "init/pid1-broker.h"
 
-void files_serve(struct peer *p, const struct frame *request, struct hub *hub);
+void files_serve(struct frame_conn *p, const struct frame *request, struct broker *hub);

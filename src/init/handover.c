@@ -18,18 +18,18 @@ int handover_name(const char *id, char ret[EXEC_ID_SIZE], struct err *e)
 	return 0;
 }
 
-enum hub_word handover_reach(struct hub *hub, const char *name, enum context_verb verb, int *to)
+enum hub_word handover_reach(struct broker *hub, const char *name, enum context_verb verb, int *to)
 {
-	struct hub_packet p = { .word = HUB_GIVE, .attach = { .offset = { verb } } };
+	struct broker_packet p = { .word = BROKER_GIVE, .attach = { .offset = { verb } } };
 	enum hub_word answer;
 	int pair[2];
 
 	memcpy(p.attach.id, name, strlen(name) + 1);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return HUB_BUSY;
-	answer = hub_ask(hub, &p, pair[1]);
+		return BROKER_BUSY;
+	answer = broker_ask(hub, &p, pair[1]);
 	close_fd(&pair[1]);
-	if (answer == HUB_YES)
+	if (answer == BROKER_YES)
 		*to = pair[0];
 	else
 		close_fd(&pair[0]);

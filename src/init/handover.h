@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "init/hub.h"
+#include "init/pid1-broker.h"
 #include "proto/context.h"
 
 struct handover {
@@ -28,11 +28,11 @@ enum handover_word {
 must_check int handover_name(const char *id, char ret[EXEC_ID_SIZE], struct err *e);
 
 /*
- * HUB_YES: a connection to the holder in *to; HUB_NO: there is none. The holder knows from
+ * BROKER_YES: a connection to the holder in *to; BROKER_NO: there is none. The holder knows from
  * now on what it is for (attach.offset[0] of what pid 1 sends it): to end the context waits
  * for no more words.
  */
-enum hub_word handover_reach(struct hub *hub, const char *name, enum context_verb verb, int *to);
+enum hub_word handover_reach(struct broker *hub, const char *name, enum context_verb verb, int *to);
 
 /* Give the connection `conn`, which stays ours too, and wait for the word. */
 enum handover_word handover_give(int to, const struct handover *h, int conn);

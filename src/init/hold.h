@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#include "init/peer.h"
+#include "init/frame-conn.h"
 
 /* 0: told to go on. -1: the other end is gone, late, or says something else. */
-must_check int hold_until_go(struct peer *p, pid_t pid, struct err *e);
+must_check int hold_until_go(struct frame_conn *p, pid_t pid, struct err *e);

@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 
 #include "init/exec.h"
-#include "init/hub.h"
-#include "lib/fault.h"
+#include "init/pid1-broker.h"
+#include "lib/errno-map.h"
 
 #define KILL_LEFT_MS 25000 /* for each of them to have done it */
 #define TRIES_MAX    300   /* for one that ends just now, and for what a killed one started */
@@ -33,29 +33,29 @@ static int add_killed(int from, uint32_t *total, uint32_t *answers)
 }
 
 /* 1: all that is left was seen to end; 0: not all of them said so; -1: it will not be seen. */
-static int kill_left_once(const char *id, struct hub *hub, uint32_t *total, struct err *e)
+static int kill_left_once(const char *id, struct broker *hub, uint32_t *total, struct err *e)
 {
-	struct hub_packet ask = { .word = HUB_KILL_LEFT };
+	struct broker_packet ask = { .word = BROKER_KILL_LEFT };
 	cleanup(close_fd) int from = -1;
 	uint32_t answers = 0;
 	enum hub_word word;
 	int pair[2];
 
 	memcpy(ask.attach.id, id, strlen(id) + 1);
-	if (hub_pair(pair) < 0)
+	if (broker_pair(pair) < 0)
 		return err_sys(e, errno, "make a socket");
 	from = pair[0];
-	word = hub_ask(hub, &ask, pair[1]);
+	word = broker_ask(hub, &ask, pair[1]);
 	close_fd(&pair[1]);
 	if (add_killed(from, total, &answers) < 0)
 		return err_set(e, ERR_TIMEOUT, "what was left was not seen to end");
-	if (word != HUB_UNSEEN)
-		return word == HUB_YES && answers == ask.asked;
+	if (word != BROKER_UNSEEN)
+		return word == BROKER_YES && answers == ask.asked;
 	err_set(e, ERR_CONFLICT, "a process that kept account of what was left was killed");
 	return err_reason(e, REASON_LEFT_UNKNOWN, 0);
 }
 
-static int kill_left_of(const char *id, struct hub *hub, uint32_t *total, struct err *e)
+static int kill_left_of(const char *id, struct broker *hub, uint32_t *total, struct err *e)
 {
 	int n = 0;
 
@@ -67,7 +67,7 @@ static int kill_left_of(const char *id, struct hub *hub, uint32_t *total, struct
 	return n != 0 ? n : err_set(e, ERR_BUSY, "what was left cannot be reached now");
 }
 
-void exec_kill_left_serve(struct peer *p, const struct frame *request, struct hub *hub)
+void exec_kill_left_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
 {
 	struct reader r = reader_make(request->payload.data, request->payload.len);
 	cleanup(buf_done) struct buf frame = buf_make(64);
@@ -79,11 +79,11 @@ void exec_kill_left_serve(struct peer *p, const struct frame *request, struct hu
 	if (!reader_done(&r))
 		err_set(&e, ERR_INVALID, "an exec's id that cannot be read");
 	if (!reader_done(&r) || kill_left_of(id, hub, &total, &e) < 0) {
-		peer_refuse(p, &e);
+		frame_conn_refuse(p, &e);
 		return;
 	}
 	frame_add_u32(&frame, FRAME_KILL_LEFT, total);
-	peer_put_frame(p, &frame);
-	if (peer_flush(p) < 0)
+	frame_conn_put_frame(p, &frame);
+	if (frame_conn_flush(p) < 0)
 		return; /* it left first */
 }

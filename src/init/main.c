@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "init/outfit.h"
+#include "init/rootfs-setup.h"
 #include "init/server.h"
 #include "init/user.h"
 
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 	}
 	forget_stdio();
 	if (getpid() == 1) /* it is a box, not a test */
-		outfit(option(argc, argv, "--trust"));
+		rootfs_setup(option(argc, argv, "--trust"));
 	/* As pid 1 this is so anyway; elsewhere orphans come to us all the same. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	server_run(&s);

@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "init/hub.h"
 #include "init/operation.h"
+#include "init/pid1-broker.h"
 #include "proto/frame.h"
 
 #define BACKLOG       512
@@ -116,18 +116,18 @@ static void drop_server(struct server *s)
 }
 
 /* As fork(): 0 in the new process, with its end of the hub. */
-static pid_t fork_operation(struct server *s, struct hub *hub)
+static pid_t fork_operation(struct server *s, struct broker *hub)
 {
 	int pair[2];
 	pid_t pid;
 
-	if (hub_pair(pair) < 0)
+	if (broker_pair(pair) < 0)
 		return -1;
 	pid = fork();
 	if (pid == 0) {
 		close_fd(&pair[0]);
 		drop_server(s);
-		*hub = (struct hub){ .fd = pair[1] };
+		*hub = (struct broker){ .fd = pair[1] };
 		return 0;
 	}
 	close_fd(&pair[1]);
@@ -141,7 +141,7 @@ static pid_t fork_operation(struct server *s, struct hub *hub)
 static void take_connection(struct server *s)
 {
 	cleanup(close_fd) int conn = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct hub hub;
+	struct broker hub;
 	pid_t pid;
 
 	if (conn < 0)
@@ -151,18 +151,19 @@ static void take_connection(struct server *s)
 		operation_run(take_fd(conn), &hub);
 		_exit(0);
 	}
-	if (pid < 0 && hub_send(s->spare_queue, &(struct hub_packet){ .word = HUB_GIVE }, conn) < 0)
+	if (pid < 0 && broker_send(s->spare_queue, &(struct broker_packet){ .word = BROKER_GIVE },
+				   conn) < 0)
 		refuse(conn, ERR_LIMIT, "the sandbox has no room for another process");
 }
 
 static void start_spare(struct server *s)
 {
-	struct hub hub;
+	struct broker hub;
 	int queue[2];
 	pid_t pid;
 
 	if (s->spare > 0 || s->stopping || s->count == SERVER_OPERATIONS_MAX ||
-	    hub_pair(queue) < 0)
+	    broker_pair(queue) < 0)
 		return;
 	pid = fork_operation(s, &hub);
 	if (pid == 0) {
@@ -237,37 +238,38 @@ static bool is_spent(const struct server *s, const char *id)
 }
 
 /* As pid 1's own word: the number of the question is for the one that asked. */
-static int pass_on(const struct server_operation *to, const struct hub_packet *p, int fd)
+static int pass_on(const struct server_operation *to, const struct broker_packet *p, int fd)
 {
-	struct hub_packet copy = { .word = p->word, .attach = p->attach };
+	struct broker_packet copy = { .word = p->word, .attach = p->attach };
 
-	return to->hub < 0 ? -1 : hub_send(to->hub, &copy, fd);
+	return to->hub < 0 ? -1 : broker_send(to->hub, &copy, fd);
 }
 
-static enum hub_word give(struct server *s, const struct hub_packet *p, int fd)
+static enum hub_word give(struct server *s, const struct broker_packet *p, int fd)
 {
 	const struct server_operation *to = find(s, p->attach.id);
 
 	if (to && pass_on(to, p, fd) == 0)
-		return HUB_YES;
+		return BROKER_YES;
 	if (to)
-		return HUB_BUSY; /* or it has just ended, and will be reaped */
+		return BROKER_BUSY; /* or it has just ended, and will be reaped */
 	if (is_context(p->attach.id) && s->server_killed)
-		return HUB_BUSY; /* it may be its holder, and what that started is not gone yet */
+		/* it may be its holder, and what that started is not gone yet */
+		return BROKER_BUSY;
 	if (!is_exec(p->attach.id))
-		return HUB_NO; /* a shell's or context's name may be used again */
+		return BROKER_NO; /* a shell's or context's name may be used again */
 	memcpy(s->spent[s->spent_next], p->attach.id, EXEC_ID_SIZE);
 	s->spent_next = (s->spent_next + 1) % SERVER_SPENT_MAX;
-	return s->torn ? HUB_TORN : HUB_NO;
+	return s->torn ? BROKER_TORN : BROKER_NO;
 }
 
 /* Asks those that are there, even if of another one there is no telling any more. */
-static struct hub_packet kill_left(struct server *s, const struct hub_packet *p, int fd)
+static struct broker_packet kill_left(struct server *s, const struct broker_packet *p, int fd)
 {
-	struct hub_packet answer = { .word = HUB_YES };
+	struct broker_packet answer = { .word = BROKER_YES };
 
 	if (unseen_has(&s->unseen, p->attach.id))
-		answer.word = s->no_subreaper ? HUB_UNSEEN : HUB_BUSY;
+		answer.word = s->no_subreaper ? BROKER_UNSEEN : BROKER_BUSY;
 	for (size_t i = 0; i < s->count; i++) {
 		const struct server_operation *op = &s->operations[i];
 		bool meant = p->attach.id[0] ? strcmp(op->id, p->attach.id) == 0 : is_exec(op->id);
@@ -277,35 +279,35 @@ static struct hub_packet kill_left(struct server *s, const struct hub_packet *p,
 		if (pass_on(op, p, fd) == 0)
 			answer.asked++;
 		else
-			answer.word = HUB_BUSY;
+			answer.word = BROKER_BUSY;
 	}
 	return answer;
 }
 
 static enum hub_word take_id(struct server *s, struct server_operation *op, const char *id)
 {
-	enum hub_word answer = HUB_YES;
+	enum hub_word answer = BROKER_YES;
 
 	if (find(s, id) || is_spent(s, id))
-		return HUB_NO;
+		return BROKER_NO;
 	memcpy(op->id, id, sizeof(op->id));
 	for (size_t i = 0; i < s->count; i++)
 		if (s->operations[i].ended && is_exec(id))
-			answer = HUB_BESIDE;
+			answer = BROKER_BESIDE;
 	return answer;
 }
 
 static enum hub_word leave(struct server_operation *op)
 {
 	op->id[0] = '\0';
-	return HUB_YES;
+	return BROKER_YES;
 }
 
 static void on_hub(struct server *s, struct server_operation *op)
 {
-	struct hub_packet p, answer = { 0 };
+	struct broker_packet p, answer = { 0 };
 	int fd = -1;
-	int n = hub_receive(op->hub, &p, &fd);
+	int n = broker_receive(op->hub, &p, &fd);
 
 	if (n < 0) {
 		close_fd(&op->hub);
@@ -314,26 +316,26 @@ static void on_hub(struct server *s, struct server_operation *op)
 	}
 	if (n == 0)
 		return;
-	if (p.word == HUB_ENDED) {
+	if (p.word == BROKER_ENDED) {
 		op->ended = true;
 		return;
 	}
-	if (p.word == HUB_SUBREAPER || p.word == HUB_NO_SUBREAPER) {
-		s->no_subreaper = p.word == HUB_NO_SUBREAPER;
+	if (p.word == BROKER_SUBREAPER || p.word == BROKER_NO_SUBREAPER) {
+		s->no_subreaper = p.word == BROKER_NO_SUBREAPER;
 		s->kernel_known = true;
 		return;
 	}
-	if (p.word == HUB_GIVE && fd >= 0)
+	if (p.word == BROKER_GIVE && fd >= 0)
 		answer.word = give(s, &p, fd);
-	else if (p.word == HUB_KILL_LEFT && fd >= 0)
+	else if (p.word == BROKER_KILL_LEFT && fd >= 0)
 		answer = kill_left(s, &p, fd);
-	else if (p.word == HUB_TAKE && p.attach.id[0])
+	else if (p.word == BROKER_TAKE && p.attach.id[0])
 		answer.word = take_id(s, op, p.attach.id);
-	else if (p.word == HUB_LEAVE)
+	else if (p.word == BROKER_LEAVE)
 		answer.word = leave(op);
 	close_fd(&fd);
 	answer.number = p.number;
-	(void)!hub_send(op->hub, &answer, -1); /* it asks one thing at a time: there is room */
+	(void)!broker_send(op->hub, &answer, -1); /* it asks one thing at a time: there is room */
 }
 
 /* True if there is no process left at all. */

@@ -1,7 +1,7 @@
 /*
  * pid 1: takes connections, hands each to a process of its own, reaps every
  * orphan, and ends the sandbox when told to. It parses nothing but what its own
- * processes ask of it (hub.h).
+ * processes ask of it (pid1-broker.h).
  *
  * A guest's root can stop and kill those processes, but not us: one that is stopped
  * is told to go on, and what a killed one had started is ended.

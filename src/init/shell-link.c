@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "init/hub.h"
+#include "init/pid1-broker.h"
 #include "init/shell.h"
 #include "proto/writer.h"
 
@@ -106,14 +106,14 @@ static int receive(struct shell_link *l, int wait_ms, struct frame *ret, struct 
 	struct pollfd fd = { l->peer.fd, POLLIN, 0 };
 	int n;
 
-	while ((n = peer_next(&l->peer, ret, e)) == 0) {
+	while ((n = frame_conn_next(&l->peer, ret, e)) == 0) {
 		int ready = poll(&fd, 1, wait_ms);
 
 		if (ready < 0 && errno == EINTR)
 			continue;
 		if (ready <= 0)
 			return 0;
-		if (peer_read(&l->peer) < 0)
+		if (frame_conn_read(&l->peer) < 0)
 			return err_set(e, ERR_CONFLICT, "the shell is gone");
 	}
 	return n;
@@ -133,8 +133,8 @@ static int ask(struct shell_link *l, const struct exec_request *q, struct comman
 	if (buf_overflowed(&record))
 		return err_set(e, ERR_TOO_LARGE, "the command is too long for a shell");
 	frame_add(&frame, FRAME_EXEC, record.data, record.len);
-	peer_put_frame(&l->peer, &frame);
-	while (peer_flush(&l->peer) == 0 && peer_busy(&l->peer)) {
+	frame_conn_put_frame(&l->peer, &frame);
+	while (frame_conn_flush(&l->peer) == 0 && frame_conn_busy(&l->peer)) {
 		struct pollfd fd = { l->peer.fd, POLLOUT, 0 };
 
 		if (poll(&fd, 1, ACCEPT_MS) == 0)
@@ -152,30 +152,30 @@ static int ask(struct shell_link *l, const struct exec_request *q, struct comman
 	if (f.type != FRAME_STARTED || frame_u32(&f, &pid, e) < 0)
 		return err_set(e, ERR_INTERNAL, "the shell's process said something strange");
 	c->pid = (pid_t)pid;
-	peer_took(&l->peer, &f);
+	frame_conn_took(&l->peer, &f);
 	return 0;
 }
 
-static int find_shell(struct shell_link *l, const char *name, struct hub *hub, struct err *e)
+static int find_shell(struct shell_link *l, const char *name, struct broker *hub, struct err *e)
 {
-	struct hub_packet p = { .word = HUB_GIVE, .attach = { .offset = { SHELL_RUN } } };
+	struct broker_packet p = { .word = BROKER_GIVE, .attach = { .offset = { SHELL_RUN } } };
 	int pair[2];
 	enum hub_word answer;
 
 	snprintf(p.attach.id, sizeof(p.attach.id), ".%s", name);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return err_sys(e, errno, "make a socket");
-	peer_open(&l->peer, pair[0]);
-	answer = hub_ask(hub, &p, pair[1]);
+	frame_conn_open(&l->peer, pair[0]);
+	answer = broker_ask(hub, &p, pair[1]);
 	close_fd(&pair[1]);
-	if (answer == HUB_YES)
+	if (answer == BROKER_YES)
 		return 0;
-	if (answer == HUB_NO)
+	if (answer == BROKER_NO)
 		return err_set(e, ERR_NOT_FOUND, "there is no shell %s", name);
 	return err_set(e, ERR_BUSY, "the shell %s takes no more commands now", name);
 }
 
-int shell_link_open(struct shell_link *l, const struct exec_request *q, struct hub *hub,
+int shell_link_open(struct shell_link *l, const struct exec_request *q, struct broker *hub,
 		    struct command *ret, struct err *e)
 {
 	struct command c = { .in = -1, .out = -1, .err = -1 };
@@ -194,7 +194,7 @@ int shell_link_open(struct shell_link *l, const struct exec_request *q, struct h
 
 void shell_link_close(struct shell_link *l)
 {
-	peer_close(&l->peer);
+	frame_conn_close(&l->peer);
 	shell_dir_remove(l->dir);
 	l->dir[0] = '\0';
 }
@@ -218,6 +218,6 @@ int shell_link_end(struct shell_link *l, int wait_ms, struct exec_exit *ret)
 		return n;
 	if (f.type != FRAME_EXITED || exec_exit_decode(f.payload, ret, &e) < 0)
 		return -1;
-	peer_took(&l->peer, &f);
+	frame_conn_took(&l->peer, &f);
 	return 1;
 }

@@ -12,12 +12,12 @@
 #pragma once
 
 #include "init/command.h"
-#include "init/hub.h"
-#include "init/peer.h"
+#include "init/frame-conn.h"
+#include "init/pid1-broker.h"
 #include "init/shell-text.h"
 
 struct shell_link {
-	struct peer peer;         /* fd -1: there is none */
+	struct frame_conn peer;   /* fd -1: there is none */
 	char dir[SHELL_DIR_SIZE]; /* in, out, err; removed at the end */
 	bool input;               /* the shell has not opened the command's input yet */
 };
@@ -27,7 +27,8 @@ must_check int shell_dir_make(char dir[SHELL_DIR_SIZE], struct err *e);
 void shell_dir_remove(const char *dir);
 
 /* Waits until it is in the queue. `ret` stands for the process; its pid is the shell's. */
-must_check int shell_link_open(struct shell_link *l, const struct exec_request *q, struct hub *hub,
+must_check int shell_link_open(struct shell_link *l, const struct exec_request *q,
+			       struct broker *hub,
 			       struct command *ret, struct err *e);
 void shell_link_close(struct shell_link *l);
 

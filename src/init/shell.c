@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "init/command.h"
-#include "init/hub.h"
+#include "init/pid1-broker.h"
 #include "init/shell-link.h"
 #include "init/shell-text.h"
 #include "proto/shell.h"
@@ -36,7 +36,7 @@ enum phase {
 
 /* A command: its process's end of the link, and what it wants. */
 struct job {
-	struct peer peer;
+	struct frame_conn peer;
 	bool asked; /* the request is there */
 	char dir[SHELL_DIR_SIZE];
 	struct exec_request q;
@@ -57,7 +57,7 @@ struct shell {
 	struct buf typed;     /* for its standard input */
 	struct buf said;
 	int status, sigfd;
-	struct hub *hub;
+	struct broker *hub;
 	bool has_state, fresh, ending;
 	unsigned last, starts, command_restarts;
 	uint32_t restarts;
@@ -188,7 +188,7 @@ static void bash_forget(struct shell *s)
 
 static void job_free(struct job *j)
 {
-	peer_close(&j->peer);
+	frame_conn_close(&j->peer);
 	exec_request_done(&j->q);
 	free(j);
 }
@@ -202,15 +202,15 @@ static void job_remove(struct shell *s, size_t i)
 
 static void say(struct job *j, const struct buf *frame)
 {
-	if (j->peer.fd >= 0 && !peer_busy(&j->peer)) {
-		peer_put_frame(&j->peer, frame);
-		(void)!peer_flush(&j->peer); /* small, into an empty socket */
+	if (j->peer.fd >= 0 && !frame_conn_busy(&j->peer)) {
+		frame_conn_put_frame(&j->peer, frame);
+		(void)!frame_conn_flush(&j->peer); /* small, into an empty socket */
 	}
 }
 
 static void job_refuse(struct shell *s, size_t i, const struct err *why)
 {
-	peer_refuse(&s->jobs[i]->peer, why);
+	frame_conn_refuse(&s->jobs[i]->peer, why);
 	job_remove(s, i);
 }
 
@@ -502,23 +502,23 @@ static int job_ask(struct shell *s, struct job *j, const struct frame *f, struct
 static bool job_listen(struct shell *s, size_t i)
 {
 	struct job *j = s->jobs[i];
-	int gone = peer_read(&j->peer);
+	int gone = frame_conn_read(&j->peer);
 	struct frame f;
 	struct err e;
 	uint32_t signum;
 	int n;
 
-	while ((n = peer_next(&j->peer, &f, &e)) > 0) {
+	while ((n = frame_conn_next(&j->peer, &f, &e)) > 0) {
 		if (!j->asked) {
 			if (job_ask(s, j, &f, &e) < 0) {
 				job_refuse(s, i, &e);
 				return false;
 			}
-			peer_took(&j->peer, &f);
+			frame_conn_took(&j->peer, &f);
 			continue;
 		}
 		n = f.type == FRAME_SIGNAL ? frame_u32(&f, &signum, &e) : -1;
-		peer_took(&j->peer, &f);
+		frame_conn_took(&j->peer, &f);
 		if (n < 0)
 			break;
 		job_stop(s, i, signum);
@@ -540,7 +540,7 @@ static void job_add(struct shell *s, int fd)
 	struct job *j = xcalloc(1, sizeof(*j));
 	struct err e;
 
-	peer_open(&j->peer, fd);
+	frame_conn_open(&j->peer, fd);
 	s->jobs[s->count++] = j;
 	if (s->count == SHELL_QUEUE_MAX) { /* the last place is for saying this */
 		err_set(&e, ERR_BUSY, "%d commands wait in shell %s already", SHELL_QUEUE_MAX - 1,
@@ -552,7 +552,7 @@ static void job_add(struct shell *s, int fd)
 static void tell_state(struct shell *s, int fd)
 {
 	cleanup(buf_done) struct buf record = buf_make(8192), frame = buf_make(8192 + FRAME_HEAD);
-	cleanup(peer_close) struct peer p = { .fd = -1 };
+	cleanup(frame_conn_close) struct frame_conn p = { .fd = -1 };
 	struct shell_state state = {
 		.pid = (uint32_t)s->bash.pid,
 		.waiting = (uint32_t)s->count,
@@ -564,9 +564,9 @@ static void tell_state(struct shell *s, int fd)
 	memcpy(state.cwd, s->cwd, sizeof(state.cwd));
 	shell_state_encode(&record, &state);
 	frame_add(&frame, FRAME_SHELL_STATE, record.data, record.len);
-	peer_open(&p, fd);
-	peer_put_frame(&p, &frame);
-	(void)!peer_flush(&p); /* it left first, or gets all of it */
+	frame_conn_open(&p, fd);
+	frame_conn_put_frame(&p, &frame);
+	(void)!frame_conn_flush(&p); /* it left first, or gets all of it */
 }
 
 /* Everything that was ever started in it. */
@@ -581,26 +581,26 @@ static void end_all(struct shell *s)
 
 static void refuse_late(void *data, int fd)
 {
-	cleanup(peer_close) struct peer late = { .fd = -1 };
+	cleanup(frame_conn_close) struct frame_conn late = { .fd = -1 };
 	const struct shell *s = data;
 	struct err e;
 
 	err_set(&e, ERR_NOT_FOUND, "there is no shell %s", s->q.name);
-	peer_open(&late, fd);
-	peer_refuse(&late, &e);
+	frame_conn_open(&late, fd);
+	frame_conn_refuse(&late, &e);
 }
 
 static void leave(struct shell *s)
 {
-	hub_leave(s->hub, refuse_late, s);
+	broker_leave(s->hub, refuse_late, s);
 	fd_end(&s->hub->fd);
 }
 
 static void on_hub(struct shell *s)
 {
-	struct hub_packet p;
+	struct broker_packet p;
 	int fd = -1;
-	int n = hub_take(s->hub, &p, &fd);
+	int n = broker_take(s->hub, &p, &fd);
 
 	if (n < 0)
 		fd_end(&s->hub->fd);
@@ -671,13 +671,13 @@ static void turn(struct shell *s)
 
 static int take_name(struct shell *s, struct err *e)
 {
-	struct hub_packet p = { .word = HUB_TAKE };
+	struct broker_packet p = { .word = BROKER_TAKE };
 
 	snprintf(p.attach.id, sizeof(p.attach.id), ".%s", s->q.name);
-	switch (hub_ask(s->hub, &p, -1)) {
-	case HUB_YES:
+	switch (broker_ask(s->hub, &p, -1)) {
+	case BROKER_YES:
 		return 0;
-	case HUB_NO:
+	case BROKER_NO:
 		return err_set(e, ERR_CONFLICT, "a shell %s already exists", s->q.name);
 	default:
 		return err_set(e, ERR_BUSY, "the sandbox's init does not answer");
@@ -701,7 +701,7 @@ static int start(struct shell *s, const struct frame *request, struct err *e)
 	return bash_start(s, e);
 }
 
-void shell_serve(struct peer *p, const struct frame *request, struct hub *hub)
+void shell_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
 {
 	struct shell s = {
 		.bash = { .in = -1, .out = -1, .err = -1 },
@@ -714,7 +714,7 @@ void shell_serve(struct peer *p, const struct frame *request, struct hub *hub)
 	struct err e;
 
 	if (start(&s, request, &e) < 0) {
-		peer_refuse(p, &e);
+		frame_conn_refuse(p, &e);
 	} else {
 		int fd = take_fd(p->fd);
 
@@ -737,10 +737,10 @@ void shell_serve(struct peer *p, const struct frame *request, struct hub *hub)
 
 /* ---- connections for a shell ---- */
 
-static void pass_on(struct peer *p, const struct frame *request, struct hub *hub,
+static void pass_on(struct frame_conn *p, const struct frame *request, struct broker *hub,
 		    enum shell_verb verb)
 {
-	struct hub_packet packet = { .word = HUB_GIVE, .attach = { .offset = { verb } } };
+	struct broker_packet packet = { .word = BROKER_GIVE, .attach = { .offset = { verb } } };
 	struct reader r = reader_make(request->payload.data, request->payload.len);
 	char name[SHELL_NAME_SIZE];
 	enum hub_word answer;
@@ -750,26 +750,26 @@ static void pass_on(struct peer *p, const struct frame *request, struct hub *hub
 	if (!reader_done(&r) || shell_name_check(name, &e) < 0) {
 		if (!e.code)
 			err_set(&e, ERR_INVALID, "a shell's name that cannot be read");
-		peer_refuse(p, &e);
+		frame_conn_refuse(p, &e);
 		return;
 	}
 	snprintf(packet.attach.id, sizeof(packet.attach.id), ".%s", name);
-	answer = hub_ask(hub, &packet, p->fd);
-	if (answer == HUB_YES)
+	answer = broker_ask(hub, &packet, p->fd);
+	if (answer == BROKER_YES)
 		return; /* our end of it closes, the other process has its own */
-	if (answer == HUB_NO)
+	if (answer == BROKER_NO)
 		err_set(&e, ERR_NOT_FOUND, "there is no shell %s", name);
 	else
 		err_set(&e, ERR_BUSY, "the shell %s takes no connection now", name);
-	peer_refuse(p, &e);
+	frame_conn_refuse(p, &e);
 }
 
-void shell_ask_serve(struct peer *p, const struct frame *request, struct hub *hub)
+void shell_ask_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
 {
 	pass_on(p, request, hub, SHELL_ASK);
 }
 
-void shell_end_serve(struct peer *p, const struct frame *request, struct hub *hub)
+void shell_end_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
 {
 	pass_on(p, request, hub, SHELL_END);
 }

@@ -7,12 +7,12 @@
  */
 #pragma once
 
-#include "init/hub.h"
-#include "init/peer.h"
+#include "init/frame-conn.h"
+#include "init/pid1-broker.h"
 
 #define SHELL_QUEUE_MAX 64 /* commands, with the one that runs */
 
-/* What a connection that was given to a shell is for: hub_packet.attach.offset[0] */
+/* What a connection that was given to a shell is for: broker_packet.attach.offset[0] */
 enum shell_verb {
 	SHELL_RUN = 1,
 	SHELL_ASK,
@@ -20,8 +20,8 @@ enum shell_verb {
 };
 
 /* Serve FRAME_SHELL: becomes the shell's process and returns when the shell has ended. */
-void shell_serve(struct peer *p, const struct frame *request, struct hub *hub);
+void shell_serve(struct frame_conn *p, const struct frame *request, struct broker *hub);
 
 /* FRAME_SHELL_ASK and FRAME_SHELL_END: handed to the process of the shell. */
-void shell_ask_serve(struct peer *p, const struct frame *request, struct hub *hub);
-void shell_end_serve(struct peer *p, const struct frame *request, struct hub *hub);
+void shell_ask_serve(struct frame_conn *p, const struct frame *request, struct broker *hub);
+void shell_end_serve(struct frame_conn *p, const struct frame *request, struct broker *hub);

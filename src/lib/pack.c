@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/below.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
+#include "lib/open-beneath.h"
 
 #define CHUNK     (256UL * 1024)
 #define DEPTH_MAX 256 /* each level is an open descriptor */
@@ -107,7 +107,7 @@ static int add_name(struct pack *p, int dir, const char *name, int depth, struct
 		return 0;
 	if (depth == DEPTH_MAX)
 		return err_file(e, ENAMETOOLONG, "%.100s is too deep", p->path);
-	fd = dir_open_below(dir, name);
+	fd = dir_open_beneath(dir, name);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : err_file(e, errno, "read %.150s", p->path);
 	if (add_entry(p, TAR_DIRECTORY, &st, NULL, e) < 0) {

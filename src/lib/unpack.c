@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/below.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
+#include "lib/open-beneath.h"
 
 static int fault(const struct unpack *u, int errnum, struct err *e)
 {
@@ -18,10 +18,10 @@ static int fault(const struct unpack *u, int errnum, struct err *e)
 /* The next directory on the way, made if it is not there; never through a link. */
 static int step_into(int dir, const char *name, int *ret)
 {
-	int fd = dir_open_below(dir, name);
+	int fd = dir_open_beneath(dir, name);
 
 	if (fd < 0 && errno == ENOENT && mkdirat(dir, name, 0755) == 0)
-		fd = dir_open_below(dir, name);
+		fd = dir_open_beneath(dir, name);
 	if (fd < 0)
 		return -1;
 	*ret = fd;
@@ -91,7 +91,7 @@ static int make_directory(struct unpack *u, const char *name, struct err *e)
 
 	if (!made && errno != EEXIST)
 		return fault(u, errno, e);
-	fd = dir_open_below(u->parent, name);
+	fd = dir_open_beneath(u->parent, name);
 	if (fd < 0)
 		return fault(u, errno, e);
 	if (made && fchmod(fd, (u->entry.mode & u->modes) | 0700) < 0)
@@ -144,7 +144,7 @@ static int begin_file(struct unpack *u, const char *name, struct err *e)
 
 	if (fstatat(u->parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
 		return fault(u, EISDIR, e);
-	if (replace_begin(&u->file, u->parent, name) < 0)
+	if (atomic_file_begin(&u->file, u->parent, name) < 0)
 		return fault(u, errno, e);
 	return 0;
 }
@@ -182,7 +182,7 @@ static int on_bytes(void *data, const void *bytes, size_t len, struct err *e)
 {
 	struct unpack *u = data;
 
-	return replace_write(&u->file, bytes, len) < 0 ? fault(u, errno, e) : 0;
+	return atomic_file_write(&u->file, bytes, len) < 0 ? fault(u, errno, e) : 0;
 }
 
 static int on_entry_end(void *data, struct err *e)
@@ -194,7 +194,7 @@ static int on_entry_end(void *data, struct err *e)
 		return 0;
 	times[1].tv_sec = (time_t)u->entry.mtime;
 	(void)futimens(u->file.fd, times); /* a time is not worth failing for */
-	if (replace_commit(&u->file, NULL, u->entry.mode & u->modes) < 0)
+	if (atomic_file_commit(&u->file, NULL, u->entry.mode & u->modes) < 0)
 		return fault(u, errno, e);
 	return 0;
 }
@@ -209,7 +209,7 @@ void unpack_init(struct unpack *u, int dir, uint32_t modes)
 
 void unpack_done(struct unpack *u)
 {
-	replace_abort(&u->file);
+	atomic_file_abort(&u->file);
 	tar_reader_done(&u->reader);
 	forget_parent(u);
 }

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "lib/replace.h"
+#include "lib/atomic-file.h"
 #include "lib/tar.h"
 
 struct unpack {
@@ -15,7 +15,7 @@ struct unpack {
 
 	/* Its own. */
 	struct tar_reader reader;
-	struct replace file;
+	struct atomic_file file;
 	struct tar_entry entry;
 	int parent; /* of the entry; kept for the next one */
 	char parent_path[TAR_PATH_SIZE];

@@ -20,11 +20,11 @@
 #include "lib/str.h"
 #include "lib/user.h"
 #include "node/allocation.h"
+#include "node/egress-sockets.h"
 #include "node/fence.h"
-#include "node/handout.h"
 #include "node/image.h"
 #include "node/link.h"
-#include "node/live.h"
+#include "node/nft-allowlist.h"
 #include "node/process.h"
 #include "node/seccomp.h"
 #include "node/sync.h"
@@ -81,7 +81,7 @@ const struct setting node_settings_table[] = {
 
 struct daemon {
 	struct node node; /* the first: node_free() */
-	struct handout handout;
+	struct egress_sockets egress_sockets;
 	struct allocations all;
 	struct fence fence;
 	struct sync sync;
@@ -91,7 +91,7 @@ struct node *node_new(void)
 {
 	struct daemon *d = xcalloc(1, sizeof(*d));
 
-	d->node.handout = &d->handout;
+	d->node.egress_sockets = &d->egress_sockets;
 	d->node.all = &d->all;
 	d->node.fence = &d->fence;
 	d->node.sync = &d->sync;
@@ -124,7 +124,7 @@ static int check_settings(struct node *n, struct err *e)
 		return -1;
 	if (user_find(s->socket_user, "berthd", &n->peer_uid, e) < 0)
 		return -1;
-	return user_find(s->egress_user, "berth-egress", &n->handout->user, e);
+	return user_find(s->egress_user, "berth-egress", &n->egress_sockets->user, e);
 }
 
 /* One berth-node per run directory: a second one would fight over the same sandboxes. */
@@ -263,7 +263,7 @@ int node_open(struct node *n, struct err *e)
 	int r;
 
 	n->lock_fd = n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = n->engine.fd = -1;
-	n->handout->door = -1;
+	n->egress_sockets->door = -1;
 	router_init(&n->router);
 	n->fence->alarm_fd = n->fence->guard.fd = n->fence->guard.home = -1;
 	n->filter = buf_make(SECCOMP_TEXT_MAX);
@@ -272,7 +272,7 @@ int node_open(struct node *n, struct err *e)
 		return err_uv(e, r, "loop");
 	snprintf(mountpoint, sizeof(mountpoint), "%s/pool", n->settings.run_dir);
 	if (check_settings(n, e) < 0 || seccomp_compile(&n->filter, e) < 0 ||
-	    open_run_dir(n, e) < 0 || guard_open(&n->fence->guard, n->run_fd, e) < 0 ||
+	    open_run_dir(n, e) < 0 || freeze_watchdog_open(&n->fence->guard, n->run_fd, e) < 0 ||
 	    open_network(n, e) < 0 ||
 	    enter_mount_namespace(e) < 0 || keep_init(n, e) < 0 ||
 	    cgroup_open(&n->cgroups, n->settings.instance, e) < 0 ||
@@ -283,7 +283,7 @@ int node_open(struct node *n, struct err *e)
 	crash_point("node.adopted");
 	sync_open(n);
 	slots_warm_up(&n->slots);
-	if (handout_open(n, e) < 0 || link_listen(n, e) < 0)
+	if (egress_sockets_open(n, e) < 0 || link_listen(n, e) < 0)
 		return -1;
 	crash_point("node.listening");
 	return 0;
@@ -301,7 +301,7 @@ static void adopt_one(struct allocation *a)
 	    process_watch(a, &e) == 0)
 		a->phase = PHASE_RUNNING;
 	if (a->phase == PHASE_RUNNING && o.link == PRESENCE_PRESENT &&
-	    live_add(&a->node->router.rules, a->slot, &e) < 0)
+	    nft_allowlist_add(&a->node->router.rules, a->slot, &e) < 0)
 		allocation_log(a, LOG_ERROR, "it is cut off from the network", e.msg);
 	allocation_log(a, LOG_INFO, "adopted", NULL);
 }
@@ -347,7 +347,7 @@ void node_close(struct node *n)
 	image_jobs_end(n);
 	link_close_all(n);
 	verb_end_listings(n);
-	handout_close(n);
+	egress_sockets_close(n);
 	slots_close(&n->slots);
 	fence_close(n);
 	sync_close(n);
@@ -363,7 +363,7 @@ void node_close(struct node *n)
 	cgroup_close(&n->cgroups);
 	close_fd(&n->listen_fd);
 	close_fd(&n->engine_fd);
-	program_done(&n->engine);
+	sealed_exe_done(&n->engine);
 	buf_done(&n->filter);
 	close_fd(&n->alloc_fd);
 	close_fd(&n->run_fd);

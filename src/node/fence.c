@@ -47,10 +47,10 @@ static int post_guard(struct node *n, struct err *e)
 	struct fence *f = n->fence;
 
 	if (f->state == FENCE_HELD)
-		return guard_set(&f->guard, &n->cgroups, f->until_ms, e);
+		return freeze_watchdog_set(&f->guard, &n->cgroups, f->until_ms, e);
 	if (f->state == FENCE_FROZEN)
-		return guard_set(&f->guard, &n->cgroups, LONG_AGO, e);
-	guard_dismiss(&f->guard);
+		return freeze_watchdog_set(&f->guard, &n->cgroups, LONG_AGO, e);
+	freeze_watchdog_dismiss(&f->guard);
 	return 0;
 }
 
@@ -412,8 +412,8 @@ void fence_close(struct node *n)
 		return;
 	/* What goes on stays guarded. */
 	if (anything_runs(&n->cgroups) == PRESENCE_ABSENT)
-		guard_dismiss(&n->fence->guard);
-	guard_close(&n->fence->guard);
+		freeze_watchdog_dismiss(&n->fence->guard);
+	freeze_watchdog_close(&n->fence->guard);
 	uv_poll_stop(&n->fence->alarm);
 	uv_close((uv_handle_t *)&n->fence->alarm, NULL);
 	uv_close((uv_handle_t *)&n->fence->look, NULL);

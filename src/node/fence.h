@@ -12,7 +12,7 @@
 
 #include <uv.h>
 
-#include "node/guard.h"
+#include "node/freeze-watchdog.h"
 #include "proto/node.h"
 
 struct node;
@@ -27,9 +27,9 @@ struct fence {
 	uv_poll_t alarm;
 	uv_timer_t look; /* until what was begun is seen done */
 	uint64_t give_up_ms;
-	bool thaw_due;        /* they may run again, and may still be frozen */
-	struct call *killers; /* calls that asked to kill, and wait */
-	struct guard guard;   /* freezes them at until_ms even if berth-node does not */
+	bool thaw_due;                /* they may run again, and may still be frozen */
+	struct call *killers;         /* calls that asked to kill, and wait */
+	struct freeze_watchdog guard; /* freezes them at until_ms even if berth-node does not */
 	bool opened;
 };
 

@@ -16,7 +16,7 @@
 #include "lib/time.h"
 #include "node/node.h"
 #include "node/verbs.h"
-#include "node/wire.h"
+#include "node/veth.h"
 
 #define TURN_MS   1    /* from one turn to the next */
 #define SLICE_US  5000 /* for observing, in one turn of the loop */
@@ -65,7 +65,7 @@ static void on_wire(uint32_t slot, const char *label, void *arg)
 static int add_all(struct strv *names, struct node *n, struct err *e)
 {
 	if (add_dir(names, n->alloc_fd, ".", e) < 0 ||
-	    wire_list(&n->router.links, on_wire, names, e) < 0 ||
+	    veth_list(&n->router.links, on_wire, names, e) < 0 ||
 	    add_dir(names, n->pool.sandboxes, ".", e) < 0)
 		return -1;
 	for (size_t i = 0; i < n->cgroups.tree_count; i++)

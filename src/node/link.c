@@ -9,7 +9,7 @@
 
 #include "lib/log.h"
 #include "lib/loop.h"
-#include "node/door.h"
+#include "node/listen-socket.h"
 #include "node/node.h"
 #include "node/verbs.h"
 
@@ -185,7 +185,7 @@ static void on_link_event(uv_poll_t *poll, int status, int events)
 static void on_connection(uv_poll_t *poll, int status, int events)
 {
 	struct node *n = poll->data;
-	int fd = door_accept(n->listen_fd, n->peer_uid);
+	int fd = listen_socket_accept(n->listen_fd, n->peer_uid);
 	struct link *link;
 
 	(void)status, (void)events;
@@ -204,7 +204,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 
 int link_listen(struct node *n, struct err *e)
 {
-	if (door_open(n->settings.socket, n->peer_uid, &n->listen_fd, e) < 0)
+	if (listen_socket_open(n->settings.socket, n->peer_uid, &n->listen_fd, e) < 0)
 		return -1;
 	uv_poll_init(&n->loop, &n->listener, n->listen_fd);
 	n->listener.data = n;

@@ -11,8 +11,8 @@
 #include "lib/log.h"
 #include "node/cgroup.h"
 #include "node/pool.h"
-#include "node/program.h"
 #include "node/router.h"
+#include "node/sealed-exe.h"
 #include "node/slot.h"
 #include "node/step.h"
 
@@ -38,7 +38,7 @@ struct node_settings {
 
 struct allocations;
 struct fence;
-struct handout;
+struct egress_sockets;
 struct image_job;
 struct link;
 struct sync;
@@ -57,13 +57,13 @@ struct node {
 	struct router router;
 	uv_poll_t *router_end; /* berth-router's; NULL: it is not watched */
 	struct slots slots;
-	struct handout *handout;
+	struct egress_sockets *egress_sockets;
 	struct allocations *all;
 	struct fence *fence;
 	struct sync *sync;
-	struct buf filter;     /* of system calls, as the bundle takes it */
-	struct program engine; /* of the runtime that seals itself */
-	unsigned image_tidies; /* that failed, one after the other */
+	struct buf filter;        /* of system calls, as the bundle takes it */
+	struct sealed_exe engine; /* of the runtime that seals itself */
+	unsigned image_tidies;    /* that failed, one after the other */
 	struct image_job *image_jobs;
 
 	uid_t peer_uid; /* who may talk to us, besides root */

@@ -18,8 +18,8 @@
 #include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/proc.h"
-#include "node/live.h"
-#include "node/wire.h"
+#include "node/nft-allowlist.h"
+#include "node/veth.h"
 
 #define LOCK_FD      3 /* in berth-router; the sockets come after it, by their kind */
 #define BEGIN_MS     5000
@@ -155,7 +155,7 @@ static int find_or_start(struct router *r, int run_fd, struct err *e)
 /* In the router; what is opened here stays there. */
 static int prepare(struct router *r, struct err *e)
 {
-	if (wire_prepare_router(e) < 0 || live_load_rules(e) < 0 ||
+	if (veth_prepare_router(e) < 0 || nft_allowlist_load_rules(e) < 0 ||
 	    netlink_open(&r->links, NETLINK_ROUTE, e) < 0 ||
 	    netlink_open(&r->rules, NETLINK_NETFILTER, e) < 0)
 		return -1;

@@ -15,7 +15,7 @@
 #include "lib/packet.h"
 #include "lib/time.h"
 #include "node/task.h"
-#include "node/wire.h"
+#include "node/veth.h"
 
 #define BATCH_MAX 16
 #define AGAIN_MS  1000
@@ -129,7 +129,7 @@ static int make_batch(void *arg, struct err *e)
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (size_t i = 0; i < m->count; i++) {
-		if (wire_make(m->slots->router, m->numbers[i], e) < 0 ||
+		if (veth_make(m->slots->router, m->numbers[i], e) < 0 ||
 		    send_own_netns(m->theirs, m->numbers[i], e) < 0)
 			return -1;
 		crash_point("node.slot-made");

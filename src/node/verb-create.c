@@ -17,16 +17,16 @@
 #include "lib/file.h"
 #include "lib/str.h"
 #include "node/bundle.h"
-#include "node/guest.h"
 #include "node/idmap.h"
 #include "node/image.h"
-#include "node/live.h"
+#include "node/init-socket.h"
+#include "node/nft-allowlist.h"
 #include "node/node.h"
 #include "node/process.h"
 #include "node/task.h"
 #include "node/userns.h"
 #include "node/verbs.h"
-#include "node/wire.h"
+#include "node/veth.h"
 #include "proto/image.h"
 
 #define CONFIG_MAX     (512 * 1024)
@@ -318,9 +318,9 @@ static int enter_network(const struct allocation *a, struct err *e)
 
 	if (a->netns >= 0 && setns(a->netns, CLONE_NEWNET) < 0)
 		return err_sys(e, errno, "enter the network namespace");
-	if (a->netns < 0 && wire_make(router, a->slot, e) < 0)
+	if (a->netns < 0 && veth_make(router, a->slot, e) < 0)
 		return -1;
-	if (wire_label(router, a->slot, a->name, e) < 0)
+	if (veth_label(router, a->slot, a->name, e) < 0)
 		return -1;
 	crash_point("node.network-entered");
 	return 0;
@@ -388,7 +388,7 @@ static int stage(const struct allocation *a, struct err *e)
 		return -1;
 	if (a->runtime->passes_socket)
 		return 0;
-	/* A fresh disk still, where guest_share() has just looked. */
+	/* A fresh disk still, where init_socket_share() has just looked. */
 	return bind_mount(STAGE "/rootfs/.berth/sock", STAGE "/sock", true, e);
 }
 
@@ -447,7 +447,7 @@ static void on_engine_done(struct task *task, int status)
 	if (process_find(a, &e) < 0 || process_watch(a, &e) < 0)
 		return give_up(a, PHASE_ENDED, &e);
 	crash_point("node.process-found");
-	guest_hello(a, on_hello);
+	init_socket_hello(a, on_hello);
 }
 
 /* What to execute: a sealed copy where that helps, or 0 for the program on PATH. */
@@ -458,7 +458,7 @@ static int engine_program(struct allocation *a)
 
 	if (!a->runtime->seals_itself || !runtime_program(a->runtime, path, sizeof(path)))
 		return 0;
-	fd = program_sealed(&a->node->engine, path);
+	fd = sealed_exe_of(&a->node->engine, path);
 	return fd > 0 ? fd : 0;
 }
 
@@ -480,15 +480,15 @@ static int start_engine(struct allocation *a, struct err *e)
 	spec.arg = a;
 	spec.program = engine_program(a);
 	if (a->runtime->passes_socket) {
-		if (guest_listen(a, &listener, e) < 0)
+		if (init_socket_listen(a, &listener, e) < 0)
 			return -1;
 		spec.pass[0] = listener;
 		spec.pass_count = 1;
-	} else if (guest_share(a, e) < 0) {
+	} else if (init_socket_share(a, e) < 0) {
 		return -1;
 	}
 	crash_point("node.socket-made");
-	if (live_add(&a->node->router.rules, a->slot, e) < 0)
+	if (nft_allowlist_add(&a->node->router.rules, a->slot, e) < 0)
 		return -1;
 	crash_point("node.let-in");
 	if (task_start(&a->node->loop, &spec, &end, &a->task, e) < 0)

@@ -20,7 +20,7 @@
 #include "node/process.h"
 #include "node/task.h"
 #include "node/verbs.h"
-#include "node/wire.h"
+#include "node/veth.h"
 
 #define EMPTY_LIMIT_MS 10000 /* for killed processes to be gone */
 #define LOOK_MS        2
@@ -150,7 +150,7 @@ static int remove_rest(void *arg, struct err *e)
 	if (pool_subvolume_remove(a->node->pool.sandboxes, a->name, e) < 0)
 		return -1;
 	crash_point("node.disk-removed");
-	return wire_remove(a->node->router.netns, a->slot, e);
+	return veth_remove(a->node->router.netns, a->slot, e);
 }
 
 /* Cgroups, and what the engine wrote down about it. */
@@ -233,7 +233,7 @@ static int find_or_record(struct call *c, struct allocation **ret, struct err *e
 	memcpy(spec.sandbox, t->sandbox, sizeof(spec.sandbox));
 	if (allocation_name(t->sandbox, t->generation, name, e) < 0)
 		return -1;
-	link = wire_find(&c->node->router.links, name, &slot);
+	link = veth_find(&c->node->router.links, name, &slot);
 	if (link == PRESENCE_UNKNOWN) {
 		err_set(e, ERR_BUSY, "whether %s has a link cannot be seen", name);
 		return -1;

@@ -17,12 +17,12 @@
 #include "lib/str.h"
 #include "lib/time.h"
 #include "node/fence.h"
-#include "node/guest.h"
-#include "node/live.h"
+#include "node/init-socket.h"
 #include "node/meter.h"
+#include "node/nft-allowlist.h"
 #include "node/node.h"
 #include "node/presence.h"
-#include "node/wire.h"
+#include "node/veth.h"
 
 static enum presence record_presence(const struct node *n, const struct runtime *r,
 				     const char *name)
@@ -57,9 +57,9 @@ static enum presence link_presence(struct node *n, const struct allocation *a, c
 
 	/* Where no record of ours says which slot it was, all links are looked at. */
 	if (!a)
-		return wire_find(&n->router.links, name, &slot);
-	return presence_sum(wire_observe(n->router.probe, a->slot),
-			    live_observe(&n->router.rules, a->slot));
+		return veth_find(&n->router.links, name, &slot);
+	return presence_sum(veth_observe(n->router.probe, a->slot),
+			    nft_allowlist_observe(&n->router.rules, a->slot));
 }
 
 static enum presence sum_up(const struct node_observation *o)
@@ -94,7 +94,7 @@ void allocation_observe(struct node *n, const char *sandbox, uint64_t generation
 		o.record = presence_at(n->alloc_fd, name);
 	}
 	if (a) {
-		wire_address_text(a->slot, o.address);
+		veth_address_text(a->slot, o.address);
 		o.used = a->used;
 		o.used.since_ms = a->made_ms;
 	}
@@ -130,7 +130,8 @@ void allocation_cut_off(struct allocation *a)
 
 	close_fd(&a->netns);
 	a->netns = -1;
-	if (live_remove(&a->node->router.rules, a->slot, &e) < 0) /* the observation tells */
+	/* the observation tells */
+	if (nft_allowlist_remove(&a->node->router.rules, a->slot, &e) < 0)
 		allocation_log(a, LOG_ERROR, "cannot cut it off from the network", e.msg);
 	crash_point("node.cut-off");
 }
@@ -166,7 +167,7 @@ static void verb_connect(struct call *c)
 			phase_name(a->phase));
 		return call_fail(c, &e);
 	}
-	if (guest_understands(a, &e) < 0 || guest_connect(a, &fd, &e) < 0)
+	if (init_socket_understands(a, &e) < 0 || init_socket_connect(a, &fd, &e) < 0)
 		return call_fail(c, &e);
 	crash_point("node.connected");
 	meter_read_some(a, &u); /* before the first command can begin */

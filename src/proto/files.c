@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 #include "proto/frame.h"
 #include "proto/record.h"
 

@@ -87,7 +87,7 @@ struct file_done {
 
 struct file_failed {
 	uint32_t code;   /* enum err_code */
-	char reason[32]; /* see lib/fault.h */
+	char reason[32]; /* see lib/errno-map.h */
 	char message[320];
 };
 

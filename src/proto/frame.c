@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 #include "proto/writer.h"
 
 ssize_t frame_next(struct bytes wire, struct frame *ret, struct err *e)

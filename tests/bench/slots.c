@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "lib/file.h"
-#include "node/live.h"
+#include "node/nft-allowlist.h"
 #include "node/router.h"
 #include "node/slot.h"
 
@@ -76,7 +76,7 @@ static void claim(struct world *w)
 	int netns;
 
 	if (slot_claim(&w->slots, &number, &netns, &e) < 0 ||
-	    live_add(&w->router.rules, number, &e) < 0)
+	    nft_allowlist_add(&w->router.rules, number, &e) < 0)
 		fail(&e);
 	w->alive[w->count++] = number; /* its namespace stays open as long as we live */
 }
@@ -104,7 +104,7 @@ static double time_claims(struct world *w)
 		took[i] = now_us() - start;
 	}
 	while (w->count > before)
-		if (live_remove(&w->router.rules, w->alive[--w->count], &e) < 0)
+		if (nft_allowlist_remove(&w->router.rules, w->alive[--w->count], &e) < 0)
 			fail(&e);
 	return p99(took, CLAIMS);
 }
@@ -118,8 +118,8 @@ static double time_updates(struct world *w)
 		uint32_t number = w->alive[i * 7919 % w->count];
 		double start = now_us();
 
-		if (live_remove(&w->router.rules, number, &e) < 0 ||
-		    live_add(&w->router.rules, number, &e) < 0)
+		if (nft_allowlist_remove(&w->router.rules, number, &e) < 0 ||
+		    nft_allowlist_add(&w->router.rules, number, &e) < 0)
 			fail(&e);
 		took[i] = (now_us() - start) / 2;
 	}

@@ -48,8 +48,8 @@ GUARDS = {
     "destroy-without-record": (
         "what has lost its record on the host can still be destroyed and proven gone",
         ["delete:node.record-removed"], "src/node/verb-destroy.c",
-        "	if (allocation_find(&c->node->all, t->sandbox))\n		return allocation_target",
-        "	if (allocation_find(&c->node->all, t->sandbox) || true)\n		return allocation_target"),
+        "	if (allocation_find(c->node->all, t->sandbox))\n		return allocation_target",
+        "	if (allocation_find(c->node->all, t->sandbox) || true)\n		return allocation_target"),
     "partial-is-cleaned": (
         "what an unpacking left is removed at the next start",
         ["image-import:node.image-unpacked"], "src/node/daemon.c",
@@ -75,11 +75,11 @@ GUARDS = {
     "links-go-too": (
         "a deletion removes the link, and looks whether it is gone",
         ["delete"], "src/node/verb-destroy.c",
-        "	return wire_remove(a->node->router.netns, a->slot, e);", "	return 0;"),
+        "	return veth_remove(a->node->router.netns, a->slot, e);", "	return 0;"),
     "ended-is-cut-off": (
         "what ends is not let into the router any more",
         ["delete"], "src/node/verbs.c",
-        "	if (live_remove(&a->node->router.rules, a->slot, &e) < 0)", "	if (false)"),
+        "	if (nft_allowlist_remove(&a->node->router.rules, a->slot, &e) < 0)", "	if (false)"),
     "nested-go-too": (
         "a deletion removes the subvolumes inside of a disk, however they came there",
         ["delete-nests"], "src/node/pool.c",
@@ -109,7 +109,8 @@ GUARDS = {
     "not-under-way-for-ever": (
         "of a key whose request died with berthd it is told that nobody knows, not that it is under way",
         ["files:life.once-taken"], "src/berthd/front/idempotent-op.c",
-        "	if (inflight_has(at_work, o->name))\n", "	if (inflight_has(at_work, o->name) || true)\n"),
+        "	if (inflight_has(at_work, o->name)) {\n",
+        "	if (inflight_has(at_work, o->name) || true) {\n"),
     "shell-with-everything": (
         "a shell is told as ended when all that it began is gone",
         ["shell"], "src/berthd/api/v1/shells.c",

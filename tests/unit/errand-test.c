@@ -7,7 +7,7 @@
 
 #include "berthd/exec/kill.h"
 #include "berthd/exec/tell.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 #include "lib/str.h"
 #include "test.h"
 

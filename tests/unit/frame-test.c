@@ -1,6 +1,6 @@
 #include "proto/frame.h"
 
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 #include "proto/files.h"
 #include "proto/writer.h"
 #include "test.h"

@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "init/context-server.h"
 #include "init/handover.h"
-#include "init/holder.h"
 #include "test.h"
 
 #define WAIT_MS 20000
@@ -21,14 +21,14 @@ struct world {
 static void hold(int hub_fd, int conn)
 {
 	struct context_request q = { CONTEXT_RUN, CONTEXT_PYTHON, "one", 0, "", { 0 } };
-	struct hub hub = { .fd = hub_fd };
-	struct holder h;
+	struct broker hub = { .fd = hub_fd };
+	struct context_server h;
 	struct err e;
 
-	if (holder_open(&h, &q, &hub, &e) < 0)
+	if (context_server_open(&h, &q, &hub, &e) < 0)
 		_exit(1);
-	holder_run(&h, conn, 0);
-	holder_close(&h);
+	context_server_run(&h, conn, 0);
+	context_server_close(&h);
 	_exit(0);
 }
 
@@ -42,7 +42,7 @@ static struct world open_world(void)
 	struct world w = { .in = buf_make(65536) };
 	int hub[2], run[2];
 
-	CHECK(hub_pair(hub) == 0);
+	CHECK(broker_pair(hub) == 0);
 	pair_make(run);
 	w.holder = fork();
 	if (w.holder == 0) {
@@ -73,12 +73,12 @@ static void close_world(struct world *w)
 /* As pid 1: a holder that leaves is told that its name is free. */
 static void answer_hub(const struct world *w)
 {
-	struct hub_packet p;
+	struct broker_packet p;
 	int fd = -1;
 
-	if (hub_receive(w->pid1, &p, &fd) > 0 && p.word == HUB_LEAVE) {
-		p.word = HUB_YES;
-		CHECK(hub_send(w->pid1, &p, -1) == 0);
+	if (broker_receive(w->pid1, &p, &fd) > 0 && p.word == BROKER_LEAVE) {
+		p.word = BROKER_YES;
+		CHECK(broker_send(w->pid1, &p, -1) == 0);
 	}
 }
 
@@ -117,12 +117,12 @@ static void wait_frame(struct world *w, enum frame_type type, struct exec_exit *
 /* pid 1 brings the holder one that wants this; our end of the way to it. */
 static int bring(const struct world *w, enum context_verb verb)
 {
-	struct hub_packet p = { .word = HUB_GIVE,
-				.attach = { .id = ":one", .offset = { verb } } };
+	struct broker_packet p = { .word = BROKER_GIVE,
+				   .attach = { .id = ":one", .offset = { verb } } };
 	int pair[2];
 
 	pair_make(pair);
-	CHECK(hub_send(w->pid1, &p, pair[1]) == 0);
+	CHECK(broker_send(w->pid1, &p, pair[1]) == 0);
 	close(pair[1]);
 	return pair[0];
 }

@@ -1,5 +1,5 @@
 /* What is said at the hub between pid 1 and an operation's process, and what pid 1 remembers. */
-#include "init/hub.h"
+#include "init/pid1-broker.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "test.h"
 
 struct ends {
-	struct hub ours;
+	struct broker ours;
 	int pid1;
 };
 
@@ -16,7 +16,7 @@ static struct ends open_ends(void)
 {
 	int pair[2];
 
-	CHECK(hub_pair(pair) == 0);
+	CHECK(broker_pair(pair) == 0);
 	return (struct ends){ { .fd = pair[0] }, pair[1] };
 }
 
@@ -29,29 +29,29 @@ static void close_ends(struct ends *e)
 /* pid 1 speaks before it is asked: the number of the first question is 1. */
 static void say(const struct ends *e, enum hub_word word, uint32_t number)
 {
-	struct hub_packet p = { .word = word, .number = number, .asked = number };
+	struct broker_packet p = { .word = word, .number = number, .asked = number };
 
-	CHECK(hub_send(e->pid1, &p, -1) == 0);
+	CHECK(broker_send(e->pid1, &p, -1) == 0);
 }
 
 static void push(const struct ends *e, enum hub_word word, const char *id)
 {
-	struct hub_packet p = { .word = word };
+	struct broker_packet p = { .word = word };
 	int with[2];
 
 	snprintf(p.attach.id, sizeof(p.attach.id), "%s", id);
 	CHECK(pipe(with) == 0);
-	CHECK(hub_send(e->pid1, &p, with[0]) == 0);
+	CHECK(broker_send(e->pid1, &p, with[0]) == 0);
 	close(with[0]);
 	close(with[1]);
 }
 
 static void check_take(struct ends *e, enum hub_word word, const char *id)
 {
-	struct hub_packet p;
+	struct broker_packet p;
 	int fd = -1;
 
-	CHECK_INT(hub_take(&e->ours, &p, &fd), 1);
+	CHECK_INT(broker_take(&e->ours, &p, &fd), 1);
 	CHECK_INT(p.word, word);
 	CHECK_STR(p.attach.id, id);
 	CHECK(fd >= 0);
@@ -61,55 +61,55 @@ static void check_take(struct ends *e, enum hub_word word, const char *id)
 TEST(what_is_pushed_before_the_answer_is_not_the_answer_and_not_lost)
 {
 	struct ends e = open_ends();
-	struct hub_packet ask = { .word = HUB_GIVE }, p;
+	struct broker_packet ask = { .word = BROKER_GIVE }, p;
 	int fd = -1;
 
-	push(&e, HUB_KILL_LEFT, "one");
-	push(&e, HUB_GIVE, "two");
-	say(&e, HUB_NO, 1);
-	push(&e, HUB_GIVE, "three");
-	CHECK_INT(hub_ask(&e.ours, &ask, -1), HUB_NO);
+	push(&e, BROKER_KILL_LEFT, "one");
+	push(&e, BROKER_GIVE, "two");
+	say(&e, BROKER_NO, 1);
+	push(&e, BROKER_GIVE, "three");
+	CHECK_INT(broker_ask(&e.ours, &ask, -1), BROKER_NO);
 	CHECK_INT(ask.asked, 1);
-	CHECK(hub_holds(&e.ours));
-	check_take(&e, HUB_KILL_LEFT, "one");
-	check_take(&e, HUB_GIVE, "two");
-	CHECK(!hub_holds(&e.ours));
-	check_take(&e, HUB_GIVE, "three");
-	CHECK_INT(hub_take(&e.ours, &p, &fd), 0);
+	CHECK(broker_holds(&e.ours));
+	check_take(&e, BROKER_KILL_LEFT, "one");
+	check_take(&e, BROKER_GIVE, "two");
+	CHECK(!broker_holds(&e.ours));
+	check_take(&e, BROKER_GIVE, "three");
+	CHECK_INT(broker_take(&e.ours, &p, &fd), 0);
 	close_ends(&e);
 }
 
 TEST(the_answer_to_another_question_is_not_taken)
 {
 	struct ends e = open_ends();
-	struct hub_packet ask = { .word = HUB_TAKE };
+	struct broker_packet ask = { .word = BROKER_TAKE };
 
-	say(&e, HUB_YES, 7); /* the answer to one that was given up, say */
-	say(&e, HUB_NO, 1);
-	CHECK_INT(hub_ask(&e.ours, &ask, -1), HUB_NO);
-	say(&e, HUB_NO, 1);
-	say(&e, HUB_BESIDE, 2);
-	CHECK_INT(hub_ask(&e.ours, &ask, -1), HUB_BESIDE);
-	CHECK(!hub_holds(&e.ours));
+	say(&e, BROKER_YES, 7); /* the answer to one that was given up, say */
+	say(&e, BROKER_NO, 1);
+	CHECK_INT(broker_ask(&e.ours, &ask, -1), BROKER_NO);
+	say(&e, BROKER_NO, 1);
+	say(&e, BROKER_BESIDE, 2);
+	CHECK_INT(broker_ask(&e.ours, &ask, -1), BROKER_BESIDE);
+	CHECK(!broker_holds(&e.ours));
 	close_ends(&e);
 }
 
 TEST(what_is_held_has_a_most)
 {
 	struct ends e = open_ends();
-	struct hub_packet ask = { .word = HUB_TAKE };
-	struct hub_packet p;
+	struct broker_packet ask = { .word = BROKER_TAKE };
+	struct broker_packet p;
 	int fd, n = 0;
 
-	for (int i = 0; i < HUB_HELD_MAX + 3; i++)
-		push(&e, HUB_GIVE, "one");
-	say(&e, HUB_YES, 1);
-	CHECK_INT(hub_ask(&e.ours, &ask, -1), HUB_YES);
-	while (hub_take(&e.ours, &p, &fd) > 0) {
+	for (int i = 0; i < BROKER_HELD_MAX + 3; i++)
+		push(&e, BROKER_GIVE, "one");
+	say(&e, BROKER_YES, 1);
+	CHECK_INT(broker_ask(&e.ours, &ask, -1), BROKER_YES);
+	while (broker_take(&e.ours, &p, &fd) > 0) {
 		close(fd);
 		n++;
 	}
-	CHECK_INT(n, HUB_HELD_MAX);
+	CHECK_INT(n, BROKER_HELD_MAX);
 	close_ends(&e);
 }
 
@@ -122,17 +122,17 @@ static void count_late(void *data, int fd)
 TEST(one_that_leaves_gets_what_was_on_its_way)
 {
 	struct ends e = open_ends();
-	struct hub_packet ask = { .word = HUB_TAKE };
+	struct broker_packet ask = { .word = BROKER_TAKE };
 	int late = 0;
 
-	push(&e, HUB_GIVE, "one");
-	say(&e, HUB_YES, 1);
-	CHECK_INT(hub_ask(&e.ours, &ask, -1), HUB_YES);
-	push(&e, HUB_GIVE, "two");
-	say(&e, HUB_YES, 1); /* not to this question */
-	push(&e, HUB_GIVE, "three");
-	say(&e, HUB_YES, 2);
-	hub_leave(&e.ours, count_late, &late);
+	push(&e, BROKER_GIVE, "one");
+	say(&e, BROKER_YES, 1);
+	CHECK_INT(broker_ask(&e.ours, &ask, -1), BROKER_YES);
+	push(&e, BROKER_GIVE, "two");
+	say(&e, BROKER_YES, 1); /* not to this question */
+	push(&e, BROKER_GIVE, "three");
+	say(&e, BROKER_YES, 2);
+	broker_leave(&e.ours, count_late, &late);
 	CHECK_INT(late, 3);
 	close_ends(&e);
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "init-world.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 #include "proto/frame.h"
 #include "test.h"
 

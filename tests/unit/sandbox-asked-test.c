@@ -1,6 +1,6 @@
 #include "core/sandbox-asked.h"
 
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 #include "test.h"
 
 #define ID "sb_c1_0123456789abcdefghuv"

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 
 #define SIZE_FIRST 1024
 

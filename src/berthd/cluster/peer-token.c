@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 #include "lib/hash.h"
 #include "lib/str.h"
 

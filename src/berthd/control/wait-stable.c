@@ -5,7 +5,7 @@
 
 #include "berthd/control/create-resume.h"
 #include "berthd/runtime/berthd.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 #include "lib/str.h"
 #include "lib/time.h"
 

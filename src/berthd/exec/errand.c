@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "berthd/exec/exec.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 
 #define INPUT_MAX (1024UL * 1024) /* waiting for a command that does not read */
 

@@ -7,7 +7,7 @@
 #include "berthd/control/transition.h"
 #include "berthd/control/wake.h"
 #include "berthd/runtime/berthd.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 #include "lib/str.h"
 #include "lib/time.h"
 #include "store/sandbox.h"

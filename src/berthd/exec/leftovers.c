@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 #include "lib/str.h"
 #include "proto/exec.h"
 #include "proto/writer.h"

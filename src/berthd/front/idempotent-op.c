@@ -8,7 +8,7 @@
 #include "berthd/front/idempotency.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 
 int idempotent_op_new(struct request *rq, struct idempotent_op **ret, struct err *e)
 {

@@ -7,7 +7,7 @@
 #include "berthd/control/sandbox-cache.h"
 #include "berthd/front/forward.h"
 #include "berthd/runtime/berthd.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 #include "lib/str.h"
 #include "store/sandbox.h"
 

@@ -18,8 +18,8 @@
 /* Never over one that is there: the process that was first has sealed with it. */
 static int make(const char *path, struct err *e)
 {
-	uint8_t fresh[SEAL_KEY_SIZE];
-	char hex[2 * SEAL_KEY_SIZE + 1];
+	uint8_t fresh[AEAD_KEY_SIZE];
+	char hex[2 * AEAD_KEY_SIZE + 1];
 	cleanup(close_fd) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
 	if (fd < 0)
@@ -40,9 +40,9 @@ static int digit(char c)
 	return c && at ? (int)(at - digits) : -1;
 }
 
-static bool read_hex(const char *text, uint8_t out[SEAL_KEY_SIZE])
+static bool read_hex(const char *text, uint8_t out[AEAD_KEY_SIZE])
 {
-	for (size_t i = 0; i < SEAL_KEY_SIZE; i++) {
+	for (size_t i = 0; i < AEAD_KEY_SIZE; i++) {
 		int high = digit(text[2 * i]);
 		int low = high < 0 ? -1 : digit(text[2 * i + 1]);
 
@@ -50,7 +50,7 @@ static bool read_hex(const char *text, uint8_t out[SEAL_KEY_SIZE])
 			return false;
 		out[i] = (uint8_t)(high << 4 | low);
 	}
-	return digit(text[2 * SEAL_KEY_SIZE]) < 0;
+	return digit(text[2 * AEAD_KEY_SIZE]) < 0;
 }
 
 int vault_load(struct vault *v, const char *path, struct err *e)
@@ -79,7 +79,7 @@ int vault_seal(const struct vault *v, const char *value, struct secret *k, struc
 	char what[ABOUT_SIZE];
 
 	about(k, what);
-	if (seal(v->key, what, value, &sealed, e) < 0)
+	if (aead_seal(v->key, what, value, &sealed, e) < 0)
 		return -1;
 	if (buf_overflowed(&sealed) || !str_copy(k->sealed, sizeof(k->sealed), buf_str(&sealed)))
 		return err_set(e, ERR_INVALID, "the value is too long");
@@ -91,7 +91,7 @@ int vault_open(const struct vault *v, const struct secret *k, struct buf *value,
 	char what[ABOUT_SIZE];
 
 	about(k, what);
-	return seal_open(v->key, what, k->sealed, value, e) < 0
+	return aead_open(v->key, what, k->sealed, value, e) < 0
 		       ? err_wrap(e, "secret %s", k->name)
 		       : 0;
 }

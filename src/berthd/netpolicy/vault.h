@@ -1,12 +1,12 @@
 /* The key of this cell's secrets, read once: what is sealed and derived with it. */
 #pragma once
 
+#include "lib/aead.h"
 #include "lib/ca.h"
-#include "lib/seal.h"
 #include "store/network.h"
 
 struct vault {
-	uint8_t key[SEAL_KEY_SIZE];
+	uint8_t key[AEAD_KEY_SIZE];
 };
 
 /* A file that is not there is made, of random bytes. */

@@ -6,7 +6,7 @@
 #include "berthd/exec/exec.h"
 #include "berthd/exec/init-link.h"
 #include "http/target.h"
-#include "lib/fault.h"
+#include "lib/errno-map.h"
 #include "lib/json.h"
 #include "lib/pattern.h"
 #include "lib/str.h"

@@ -1,0 +1,477 @@
+#include "egress/http-filter.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "egress/redact.h"
+#include "http/parse.h"
+#include "lib/json.h"
+#include "lib/str.h"
+
+#define HEAD_OUT_MAX (HTTP_HEAD_MAX + NETWORK_SECRETS_MAX * (EGRESS_VALUE_SIZE + 128UL))
+#define AHEAD_MAX    (512UL * 1024)
+
+struct http_filter {
+	struct conn *conn;
+	struct http_parser request;
+	bool in_body;
+	bool asked;     /* a request went out */
+	bool upgrading; /* the server has not yet said whether it will */
+	bool raw;       /* it did: bytes both ways */
+
+	/* Where a secret goes to this host. */
+	bool guarded;
+	struct redact redact;
+	char *kept[2 * NETWORK_SECRETS_MAX]; /* what is taken out: a policy may go before we do */
+	size_t kept_count;
+	struct buf ahead; /* of the client, until the answer is through */
+	bool answering;
+	bool answer_in_body, answer_chunked;
+	struct http_parser answer;
+	struct buf out;
+};
+
+static void on_answer_body(struct http_parser *p, const char *data, size_t len);
+
+/* "Bearer abc" must not come back as "abc" either; NULL if there is no word before it. */
+static const char *bare(const char *value)
+{
+	const char *blank = strrchr(value, ' ');
+
+	return blank && blank[1] ? blank + 1 : NULL;
+}
+
+static void keep(struct http_filter *w, const char *text)
+{
+	if (!text)
+		return;
+	w->kept[w->kept_count] = xstrdup(text);
+	redact_add(&w->redact, w->kept[w->kept_count++]);
+}
+
+bool http_filter_is_current(const struct http_filter *w)
+{
+	const struct egress_secret *s;
+	size_t i = 0, at = 0;
+
+	while ((s = box_secret(w->conn->box, w->conn->name, &i))) {
+		if (at == w->kept_count || strcmp(w->kept[at], s->value) != 0)
+			return false;
+		at += bare(s->value) ? 2 : 1;
+	}
+	return at == w->kept_count;
+}
+
+struct http_filter *http_filter_new(struct conn *c)
+{
+	struct http_filter *w = xcalloc(1, sizeof(*w));
+	const struct egress_secret *s;
+	size_t i = 0;
+
+	w->conn = c;
+	http_parser_init(&w->request, HTTP_HEAD_MAX);
+	redact_init(&w->redact);
+	w->ahead = buf_make(AHEAD_MAX);
+	w->out = buf_make(2 * AHEAD_MAX);
+	while ((s = box_secret(c->box, c->name, &i))) {
+		w->guarded = true;
+		keep(w, s->value);
+		keep(w, bare(s->value));
+	}
+	http_parser_init_reply(&w->answer, false);
+	w->answer.any_end = true;
+	w->answer.on_body = on_answer_body;
+	return w;
+}
+
+void http_filter_free(struct http_filter *w)
+{
+	if (!w)
+		return;
+	http_parser_done(&w->request);
+	http_parser_done(&w->answer);
+	redact_done(&w->redact);
+	for (size_t i = 0; i < w->kept_count; i++) {
+		explicit_bzero(w->kept[i], strlen(w->kept[i]));
+		free(w->kept[i]);
+	}
+	buf_done(&w->ahead);
+	buf_done(&w->out);
+	free(w);
+}
+
+bool http_filter_is_busy(const struct http_filter *w)
+{
+	return w->upgrading || (w->guarded && w->answering && !w->in_body);
+}
+
+/* ---- answers of our own ---- */
+
+static void say(struct conn *c, const char *status, const char *code, const char *message)
+{
+	cleanup(buf_done) struct buf text = buf_make(4096);
+	cleanup(buf_done) struct buf body = buf_make(2048);
+
+	buf_adds(&body, "{");
+	json_str(&body, "code", code);
+	json_str(&body, "message", message);
+	buf_adds(&body, "}\n");
+	buf_addf(&text,
+		 "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+		 "Connection: close\r\nVia: 1.1 berth-egress\r\n\r\n%s",
+		 status, body.len, buf_str(&body));
+	conn_to_client(c, text.data, text.len);
+}
+
+void http_filter_say_refused(struct conn *c, const char *kind, const char *name, const char *rule)
+{
+	char message[640];
+
+	snprintf(message, sizeof(message),
+		 "this sandbox's network policy does not allow it: %s %.250s (%.250s)", kind, name,
+		 rule);
+	say(c, str_starts(kind, "max_") ? "429 Too Many Requests" : "403 Forbidden", kind, message);
+}
+
+void http_filter_say_unreachable(struct conn *c, const char *why)
+{
+	char message[400];
+
+	snprintf(message, sizeof(message), "%s cannot be reached: %.100s", c->name, why);
+	say(c, "502 Bad Gateway", "unreachable", message);
+}
+
+/* ---- requests ---- */
+
+/* The name of a Host header is this connection's; a port behind it must be, too. */
+static bool host_fits(const struct conn *c, const char *host)
+{
+	size_t len = strcspn(host, ":");
+	uint64_t port;
+	struct err ignored;
+
+	if (len != strlen(c->name) || strncasecmp(host, c->name, len) != 0)
+		return false;
+	return !host[len] || (str_u64(host + len + 1, &port, &ignored) == 0 && port == c->port);
+}
+
+/*
+ * Only to a WebSocket: what else a connection could become has requests, too, and we would not
+ * see them. A server may always decline, so to those it is not even said.
+ */
+static bool wants_upgrade(const struct http_parser *p)
+{
+	const char *to = http_parser_find(p, "Upgrade");
+
+	return p->upgrade && to && strcasecmp(to, "websocket") == 0;
+}
+
+static bool check_request(struct http_filter *w)
+{
+	struct conn *c = w->conn;
+	const struct network *n = &c->box->network;
+	const char *method = http_parser_method(&w->request);
+	const char *target = http_parser_target(&w->request);
+	const char *host = http_parser_find(&w->request, "Host");
+	char what[NETWORK_HOST_SIZE];
+
+	if (host && !host_fits(c, host))
+		return conn_refuse(c, "host", host, c->name), false;
+	if (!network_allows_request(n, c->name, c->port, method, target)) {
+		snprintf(what, sizeof(what), "%s %.200s", method, target);
+		return conn_refuse(c, "request", c->name, what), false;
+	}
+	if (n->max_requests && c->box->use.requests >= n->max_requests)
+		return conn_refuse(c, "max_requests", c->name, "max_requests"), false;
+	if (w->guarded && wants_upgrade(&w->request))
+		return conn_refuse(c, "not_http", c->name, "an upgrade where a secret goes"), false;
+	if (w->asked && wants_upgrade(&w->request))
+		return conn_refuse(c, "not_http", c->name, "an upgrade behind requests"), false;
+	c->box->use.requests++;
+	return true;
+}
+
+static bool is_ours(const struct http_filter *w, const char *name)
+{
+	/* What would come back in a form that cannot be searched. */
+	static const char *const forms[] = { "Accept-Encoding", "TE", "Range", "If-Range" };
+	const struct egress_secret *s;
+	size_t i = 0;
+
+	for (size_t k = 0; k < array_len(forms); k++)
+		if (strcasecmp(name, forms[k]) == 0)
+			return true;
+	while ((s = box_secret(w->conn->box, w->conn->name, &i)))
+		if (strcasecmp(s->header, name) == 0 &&
+		    network_has_method(s->methods, http_parser_method(&w->request)) &&
+		    network_has_path(s->paths, http_parser_target(&w->request)))
+			return true;
+	return false;
+}
+
+static void add_secrets(const struct http_filter *w, struct buf *out)
+{
+	const struct egress_secret *s;
+	size_t i = 0;
+
+	buf_adds(out, "Accept-Encoding: identity\r\n");
+	while ((s = box_secret(w->conn->box, w->conn->name, &i)))
+		if (network_has_method(s->methods, http_parser_method(&w->request)) &&
+		    network_has_path(s->paths, http_parser_target(&w->request)))
+			buf_addf(out, "%s: %s\r\n", s->header, s->value);
+}
+
+static void send_head(struct http_filter *w)
+{
+	cleanup(buf_done) struct buf out = buf_make(HEAD_OUT_MAX);
+	const struct http_parser *p = &w->request;
+	const char *name, *value;
+
+	buf_addf(&out, "%s %s HTTP/1.%d\r\n", http_parser_method(p), http_parser_target(p),
+		 http_parser_is_1_0(p) ? 0 : 1);
+	for (size_t i = 0; http_parser_field(p, i, &name, &value); i++)
+		if ((strcasecmp(name, "Upgrade") != 0 || wants_upgrade(p)) &&
+		    (!w->guarded || !is_ours(w, name)))
+			buf_addf(&out, "%s: %s\r\n", name, value);
+	if (w->guarded)
+		add_secrets(w, &out);
+	buf_adds(&out, "\r\n");
+	conn_to_server(w->conn, out.data, out.len);
+	explicit_bzero(out.data, out.len);
+}
+
+/* One that may pass goes on; with the first of them the server is dialled. */
+static void take_head(struct http_filter *w)
+{
+	struct conn *c = w->conn;
+
+	if (!check_request(w))
+		return;
+	send_head(w);
+	if (!c->box || c->lingering)
+		return;
+	if (w->guarded) {
+		w->answering = true;
+		http_parser_next(&w->answer);
+		w->answer.head_only = strcmp(http_parser_method(&w->request), "HEAD") == 0;
+	}
+	w->asked = true;
+	w->upgrading = wants_upgrade(&w->request);
+	w->in_body = !w->request.whole;
+	if (!w->in_body)
+		http_parser_next(&w->request);
+	if (!c->up && !c->asked && !c->opened)
+		conn_dial(c);
+}
+
+static bool alive(const struct http_filter *w)
+{
+	return w->conn->box && !w->conn->lingering;
+}
+
+static void not_http(struct http_filter *w)
+{
+	conn_refuse(w->conn, "not_http", w->conn->name, w->request.reason);
+}
+
+static size_t take_some(struct http_filter *w, const char *data, size_t len)
+{
+	enum parse_result r;
+	size_t used = 0;
+
+	if (w->in_body) {
+		r = http_parser_body(&w->request, data, len, &used);
+		if (r == PARSE_BAD)
+			return not_http(w), len;
+		conn_to_server(w->conn, data, used);
+		if (r == PARSE_DONE) {
+			w->in_body = false;
+			http_parser_next(&w->request);
+		}
+		return used;
+	}
+	r = http_parser_head(&w->request, data, len, &used);
+	if (r == PARSE_BAD)
+		return not_http(w), len;
+	if (r == PARSE_DONE)
+		take_head(w);
+	return used;
+}
+
+void http_filter_from_client(struct http_filter *w, const char *data, size_t len)
+{
+	while (len > 0 && alive(w)) {
+		size_t used;
+
+		if (w->raw)
+			return conn_to_server(w->conn, data, len);
+		if (http_filter_is_busy(w)) {
+			buf_add(&w->ahead, data, len);
+			if (buf_overflowed(&w->ahead))
+				conn_close(w->conn);
+			return conn_flow(w->conn);
+		}
+		used = take_some(w, data, len);
+		data += used;
+		len -= used;
+	}
+	if (alive(w))
+		conn_flow(w->conn);
+}
+
+/* ---- answers, where a secret went out ---- */
+
+static void emit(struct http_filter *w, const char *data, size_t len, bool last)
+{
+	char size[24];
+
+	buf_clear(&w->out);
+	redact_feed(&w->redact, data, len, last, &w->out);
+	if (w->answer_chunked && w->out.len > 0) {
+		snprintf(size, sizeof(size), "%zx\r\n", w->out.len);
+		conn_to_client(w->conn, size, strlen(size));
+	}
+	conn_to_client(w->conn, w->out.data, w->out.len);
+	if (w->answer_chunked && w->out.len > 0)
+		conn_to_client(w->conn, "\r\n", 2);
+	if (w->answer_chunked && last)
+		conn_to_client(w->conn, "0\r\n\r\n", 5);
+}
+
+static void on_answer_body(struct http_parser *p, const char *data, size_t len)
+{
+	emit(container_of(p, struct http_filter, answer), data, len, false);
+}
+
+/* What the client sent meanwhile has its turn. */
+static void go_on(struct http_filter *w)
+{
+	struct buf ahead = w->ahead;
+
+	w->ahead = buf_make(AHEAD_MAX);
+	http_filter_from_client(w, ahead.data, ahead.len);
+	buf_done(&ahead);
+	conn_flow(w->conn);
+}
+
+static void answer_ended(struct http_filter *w)
+{
+	bool keep = w->answer.keep_alive;
+
+	emit(w, NULL, 0, true);
+	w->answering = w->answer_in_body = w->answer_chunked = false;
+	http_parser_next(&w->answer);
+	if (!keep)
+		return conn_finish(w->conn);
+	go_on(w);
+}
+
+/* A form that cannot be searched may hide a secret that the server sent back. */
+static bool readable(const struct http_parser *p)
+{
+	const char *coding = http_parser_find(p, "Content-Encoding");
+	const char *transfer = http_parser_find(p, "Transfer-Encoding");
+
+	return (!coding || strcasecmp(coding, "identity") == 0) &&
+	       (!transfer || strcasecmp(transfer, "chunked") == 0);
+}
+
+static void send_answer_head(struct http_filter *w)
+{
+	cleanup(buf_done) struct buf head = buf_make(HTTP_HEAD_MAX * 2UL);
+	const struct http_parser *p = &w->answer;
+	struct redact redact = w->redact;
+	const char *name, *value;
+
+	buf_addf(&head, "HTTP/1.%d %d \r\n", http_parser_is_1_0(p) ? 0 : 1, http_parser_status(p));
+	for (size_t i = 0; http_parser_field(p, i, &name, &value); i++)
+		if (strcasecmp(name, "Trailer") != 0)
+			buf_addf(&head, "%s: %s\r\n", name, value);
+	buf_adds(&head, "\r\n");
+	redact.held = buf_make(HTTP_HEAD_MAX * 2UL);
+	buf_clear(&w->out);
+	redact_feed(&redact, head.data, head.len, true, &w->out);
+	buf_done(&redact.held);
+	conn_to_client(w->conn, w->out.data, w->out.len);
+}
+
+static void take_answer_head(struct http_filter *w)
+{
+	const char *transfer = http_parser_find(&w->answer, "Transfer-Encoding");
+	int status = http_parser_status(&w->answer);
+
+	if (!readable(&w->answer))
+		return conn_refuse(w->conn, "unreadable", w->conn->name, "an encoded answer");
+	send_answer_head(w);
+	if (!alive(w))
+		return;
+	if (status >= 100 && status < 200)
+		return http_parser_next(&w->answer); /* the real one follows */
+	w->answer_chunked = !w->answer.whole && transfer;
+	w->answer_in_body = !w->answer.whole;
+	if (w->answer.whole)
+		answer_ended(w);
+}
+
+/* Until the server agrees it is HTTP, and whatever the client sends next is a request. */
+static void take_upgrade(struct http_filter *w, const char *data, size_t len)
+{
+	enum parse_result r;
+	size_t used;
+	int status;
+
+	while (len > 0 && alive(w) && w->upgrading) {
+		r = http_parser_head(&w->answer, data, len, &used);
+		if (r == PARSE_BAD)
+			return conn_refuse(w->conn, "unreadable", w->conn->name, w->answer.reason);
+		status = http_parser_status(&w->answer);
+		conn_to_client(w->conn, data, used);
+		data += used;
+		len -= used;
+		if (r != PARSE_DONE)
+			return;
+		w->upgrading = status < 200 && status != 101; /* the real one follows */
+		w->raw = status == 101;
+		http_parser_next(&w->answer);
+	}
+	if (len > 0)
+		conn_to_client(w->conn, data, len);
+	if (alive(w) && !w->upgrading)
+		go_on(w);
+}
+
+void http_filter_from_server(struct http_filter *w, const char *data, size_t len)
+{
+	enum parse_result r;
+	size_t used;
+
+	if (w->upgrading)
+		return take_upgrade(w, data, len);
+	if (!w->guarded)
+		return conn_to_client(w->conn, data, len);
+	while (len > 0 && alive(w)) {
+		if (!w->answering)
+			return conn_close(w->conn); /* the client did not ask */
+		r = w->answer_in_body ? http_parser_body(&w->answer, data, len, &used)
+				      : http_parser_head(&w->answer, data, len, &used);
+		if (!alive(w))
+			return;
+		if (r == PARSE_BAD)
+			return conn_refuse(w->conn, "unreadable", w->conn->name, w->answer.reason);
+		data += used;
+		len -= used;
+		if (r == PARSE_DONE && w->answer_in_body)
+			answer_ended(w);
+		else if (r == PARSE_DONE)
+			take_answer_head(w);
+	}
+}
+
+/* An answer whose end is the connection's: what was held back goes, too. */
+void http_filter_server_ended(struct http_filter *w)
+{
+	if (w->guarded && w->answering && w->answer_in_body && alive(w) && !w->answer_chunked)
+		emit(w, NULL, 0, true);
+}

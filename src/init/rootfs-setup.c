@@ -1,0 +1,87 @@
+#include "init/rootfs-setup.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/file.h"
+
+#define RESOLV      "/etc/resolv.conf"
+#define NAME_SERVER "nameserver 100.64.0.1\n" /* ROUTER_GATEWAY; see proto/router.h */
+#define RESOLV_MAX  4096
+#define LIST_MAX    (4UL * 1024 * 1024)
+#define HASH_LEN    8
+#define HASHED      "/etc/ssl/certs/%.8s.0"
+#define ALONE       "/etc/berth/ca.pem"
+
+/* Where roots keep all they trust in one file. */
+static const char *const lists[] = {
+	"/etc/ssl/certs/ca-certificates.crt",
+	"/etc/ssl/cert.pem",
+	"/etc/ssl/ca-bundle.pem",
+	"/etc/pki/tls/certs/ca-bundle.crt",
+	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+};
+
+static bool has_name_server(void)
+{
+	cleanup(buf_done) struct buf text = buf_make(RESOLV_MAX);
+	const char *at;
+	struct err ignored;
+
+	if (file_read(AT_FDCWD, RESOLV, &text, &ignored) < 0)
+		return false;
+	at = strstr(buf_str(&text), "nameserver ");
+	return at && !strstr(at, "nameserver 127.") && !strstr(at, "nameserver ::1");
+}
+
+static void write_new(const char *path, const char *text)
+{
+	cleanup(close_fd) int fd = -1;
+
+	(void)unlink(path); /* a link that leads nowhere, or an older one */
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd >= 0)
+		(void)!write_all(fd, text, strlen(text));
+}
+
+static void append(const char *path, const char *cert)
+{
+	cleanup(buf_done) struct buf text = buf_make(LIST_MAX);
+	cleanup(close_fd) int fd = -1;
+	struct err ignored;
+
+	if (access(path, F_OK) < 0 || file_read(AT_FDCWD, path, &text, &ignored) < 0 ||
+	    strstr(buf_str(&text), cert))
+		return;
+	fd = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0)
+		(void)!write_all(fd, cert, strlen(cert));
+}
+
+static void add_trust(const char *trust)
+{
+	const char *cert = trust + HASH_LEN + 1;
+	char hashed[sizeof(HASHED) + HASH_LEN];
+
+	if (strlen(trust) < HASH_LEN + 1)
+		return;
+	(void)mkdir("/etc/berth", 0755);
+	write_new(ALONE, cert);
+	snprintf(hashed, sizeof(hashed), HASHED, trust);
+	if (access("/etc/ssl/certs", F_OK) == 0)
+		write_new(hashed, cert);
+	for (size_t i = 0; i < array_len(lists); i++)
+		append(lists[i], cert);
+}
+
+void rootfs_setup(const char *trust)
+{
+	(void)mkdir("/etc", 0755); /* it is nearly always there */
+	if (!has_name_server())
+		write_new(RESOLV, NAME_SERVER);
+	if (trust)
+		add_trust(trust);
+}

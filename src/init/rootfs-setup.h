@@ -1,0 +1,9 @@
+/* What a box needs to reach the outside: a name server, and the certificates to trust. */
+#pragma once
+
+/*
+ * Without a name server of its own, the slot's: berth-egress answers at any address. With
+ * `trust` ("HASH" on a line, then a certificate) that is added to the lists of this root.
+ * What cannot be written is left: a root may be anything.
+ */
+void rootfs_setup(const char *trust);
