@@ -109,8 +109,14 @@ class Outside:
         self.proc.wait()
 
 
+def netns_is_mounted():
+    """`ip netns add` makes /run/netns a mount of itself, the first time on a machine."""
+    return " /run/netns " in pathlib.Path("/proc/self/mountinfo").read_text()
+
+
 class World:
     def __init__(self, build, zone, names):
+        self.was_mounted = netns_is_mounted()
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="egress-"))
         self.work.chmod(0o711)
         self.build, self.tag = build, f"eg{os.getpid()}"
@@ -276,5 +282,7 @@ class World:
             self.outside.close()
         for name in self.spaces:
             subprocess.run(["ip", "netns", "del", name], capture_output=True)
+        if not self.was_mounted and netns_is_mounted() and not os.listdir("/run/netns"):
+            subprocess.run(["umount", "/run/netns"], check=True)
         shutil.rmtree(pathlib.Path("/etc/netns") / self.box, ignore_errors=True)
         shutil.rmtree(self.work, ignore_errors=True)
