@@ -52,6 +52,17 @@ struct looking {
 	bool doubt;
 };
 
+/*
+ * One that is to be held runs nothing before it has entered its cgroup. Its record is written, no
+ * start is in it, and the host saw no such cgroup: it was never let go.
+ */
+static bool never_ran(const struct looking *l, const struct journal *j,
+		      const struct journal_view *v)
+{
+	return l->groups->host == LOOK_SEEN && j->head.ask.flags & EXEC_HOLD &&
+	       v->slot.state != JOURNAL_RUNNING && v->slot.pid == 0;
+}
+
 /* By its journal: what init said of it. */
 static enum wrapper_seen told_of(struct looking *l, const char *exec, bool *runs)
 {
@@ -67,6 +78,8 @@ static enum wrapper_seen told_of(struct looking *l, const char *exec, bool *runs
 	*runs = j->head.generation == l->sb->generation && v.slot.state == JOURNAL_RUNNING;
 	if (j->head.generation != l->sb->generation)
 		seen = WRAPPER_ABSENT; /* its sandbox was started anew, elsewhere */
+	else if (never_ran(l, j, &v))
+		seen = WRAPPER_ABSENT;
 	else if (!v.slot.gone)
 		seen = *runs ? WRAPPER_PRESENT : WRAPPER_UNKNOWN;
 	journal_unref(j);
