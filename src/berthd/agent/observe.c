@@ -70,17 +70,15 @@ static enum wrapper_seen told_of(struct looking *l, const char *exec, bool *runs
 	struct journal_view v;
 	struct journal *j;
 	struct err e;
+	bool here;
 
 	*runs = false;
 	if (journal_find(l->journals, l->sb->id, exec, &j, &e) < 0)
 		return e.code == ERR_NOT_FOUND ? WRAPPER_ABSENT : WRAPPER_UNKNOWN;
 	journal_look(j, &v);
-	*runs = j->head.generation == l->sb->generation && v.slot.state == JOURNAL_RUNNING;
-	if (j->head.generation != l->sb->generation)
-		seen = WRAPPER_ABSENT; /* its sandbox was started anew, elsewhere */
-	else if (never_ran(l, j, &v))
-		seen = WRAPPER_ABSENT;
-	else if (!v.slot.gone)
+	here = j->head.generation == l->sb->generation; /* else: it was started anew, elsewhere */
+	*runs = here && v.slot.state == JOURNAL_RUNNING;
+	if (here && !v.slot.gone && !never_ran(l, j, &v))
 		seen = *runs ? WRAPPER_PRESENT : WRAPPER_UNKNOWN;
 	journal_unref(j);
 	return seen;
