@@ -22,12 +22,21 @@ def make_cell(*args, **more):
     return Leased(*args, **more)
 
 
-def frozen(h):
+def group_file(h, name):
     for top in ("/sys/fs/cgroup/unified", "/sys/fs/cgroup"):
-        events = pathlib.Path(top, "berth." + h.instance, "cgroup.events")
-        if events.exists():
-            return "frozen 1" in events.read_text()
-    return False
+        path = pathlib.Path(top, "berth." + h.instance, name)
+        if path.exists():
+            return path.read_text()
+    return ""
+
+
+def frozen(h):
+    return "frozen 1" in group_file(h, "cgroup.events")
+
+
+def kept_frozen(h):
+    """Nothing has thawed it: the kernel says "frozen 0" of a group as soon as a process in it dies, and lets nothing run."""
+    return group_file(h, "cgroup.freeze").strip() == "1"
 
 
 def ticks(h, ident, generation):
@@ -51,13 +60,26 @@ def row(c, name):
 
 
 class Watch:
-    """Looks at both kernels until what is waited for is there; two that run are a violation."""
+    """Looks at every host's kernel until what is waited for is there. Two that run are a violation, and so is a frozen one that
+    writes."""
 
     def __init__(self, c, ident):
         self.c, self.ident = c, ident
+        self.stood = {}  # host -> ticks at the first look that found it frozen
+
+    def stands(self, h):
+        if h.name not in self.stood and frozen(h):
+            self.stood[h.name] = ticks(h, self.ident, 1)
+        written = ticks(h, self.ident, 1)
+        if not kept_frozen(h):  # asked last: what was written before a thaw that was not seen yet is no violation
+            self.stood.pop(h.name, None)
+        if h.name not in self.stood:
+            return False
+        assert written in (0, self.stood[h.name]), f"{self.ident} writes on {h.name}, which is frozen"
+        return True
 
     def running(self):
-        return [h.name for h in self.c.hosts if not frozen(h) and h.pids(self.ident)]
+        return [h.name for h in self.c.hosts if not self.stands(h) and h.pids(self.ident)]
 
     def until(self, true, seconds, what):
         def look():
