@@ -81,7 +81,7 @@ crash: build-crash/build.ninja		# every scenario x every crash point; SLICE=4m O
 
 HOSTS ?= 1
 random: all				# clients, and everything that can go wrong, for SECONDS
-	python3 tests/crash/random_mode.py --build build --seconds $(SECONDS) --hosts $(HOSTS)
+	python3 tests/crash/random_mode.py --build build --seconds $(SECONDS) --hosts $(HOSTS) $(if $(SEED),--seed $(SEED))
 
 guards:					# take one guard out of the code at a time: make crash must see it
 	python3 tests/crash/guards.py $(ONLY)

@@ -45,7 +45,7 @@ def limit(seconds):
 
 
 def limit_of(test):
-    return getattr(test, "limit", 60) * SLOW
+    return getattr(test, "limit", 120) * SLOW
 
 
 def runtimes_of(test, module):

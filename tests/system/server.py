@@ -16,6 +16,7 @@ from marks import SLOW
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 START_LIMIT, STOP_LIMIT = 60, 60
+PATIENCE = 30  # seconds: the least a wait is given
 
 
 def load_leftovers():
@@ -35,6 +36,8 @@ def free_port():
 
 
 def wait_until(true, seconds, what):
+    """What comes costs no time, so a wait is never short: this machine stands still for seconds at times."""
+    seconds = max(seconds, PATIENCE)
     end = time.monotonic() + seconds * SLOW
     while True:
         found = true()
