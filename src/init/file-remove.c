@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "init/file-op.h"
+#include "lib/atomic-file.h"
 #include "lib/errno-map.h"
 #include "lib/open-beneath.h"
 
@@ -31,7 +32,7 @@ static int take_up(struct removal *r, int dir, const char *name, struct err *e)
 {
 	char up[64];
 
-	snprintf(up, sizeof(up), ".berth-removing-%d-%llu", (int)getpid(),
+	snprintf(up, sizeof(up), ATOMIC_FILE_PREFIX "removing-%d-%llu", (int)getpid(),
 		 (unsigned long long)r->moved++);
 	if (renameat(dir, name, r->top, up) < 0)
 		return err_file(e, errno, "remove %.100s", name);

@@ -2,6 +2,9 @@
  * Changes below a path, as inotify tells them. Directories that appear are
  * watched too; what was put into one before we could watch it is told as
  * created, so nothing is missed (some things may be told twice).
+ *
+ * Names that begin with `.berth-` are ours, on their way to the name they are
+ * for. They are not told; what is told is the change of that name.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,6 +18,7 @@
 #include <unistd.h>
 
 #include "init/file-op.h"
+#include "lib/atomic-file.h"
 #include "lib/errno-map.h"
 
 #define WATCHES_MAX 16384
@@ -84,6 +88,23 @@ static bool join(char out[FILE_PATH_SIZE], const char *dir, const char *name)
 	return n > 0 && n < FILE_PATH_SIZE;
 }
 
+static bool is_ours(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+
+	return strncmp(name, ATOMIC_FILE_PREFIX, strlen(ATOMIC_FILE_PREFIX)) == 0;
+}
+
+/* The kernel calls a file that has no name yet by its number, and tells of it. */
+static bool is_nameless(const char *name, const char *path)
+{
+	struct stat st;
+
+	return name[0] == '#' && !name[1 + strspn(name + 1, "0123456789")] &&
+	       lstat(path, &st) < 0 && errno == ENOENT;
+}
+
 /* `found`: it appeared while we watched, so what is in it is news. */
 static int watch_below(struct watch *w, const char *path, bool found, int depth, struct err *e)
 {
@@ -100,7 +121,7 @@ static int watch_below(struct watch *w, const char *path, bool found, int depth,
 	d = depth < DEPTH_MAX ? opendir(path) : NULL;
 	while (n == 0 && d && (entry = readdir(d))) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		    !join(below, path, entry->d_name))
+		    is_ours(entry->d_name) || !join(below, path, entry->d_name))
 			continue;
 		if (found)
 			n = tell(w, FILE_CHANGE_CREATED, below, NULL, e);
@@ -136,22 +157,50 @@ static int settle_move(struct watch *w, struct err *e)
 	if (w->cookie == 0)
 		return 0;
 	w->cookie = 0;
-	return tell(w, FILE_CHANGE_DELETED, w->moving, NULL, e);
+	return is_ours(w->moving) ? 0 : tell(w, FILE_CHANGE_DELETED, w->moving, NULL, e);
 }
 
+/*
+ * A file of ours is renamed only over one that was there (a new one is linked), so that one
+ * was modified. A directory of ours is made apart and then put in its place.
+ */
 static int on_moved_to(struct watch *w, const struct inotify_event *ev, const char *path,
 		       struct err *e)
 {
 	bool known = w->cookie != 0 && w->cookie == ev->cookie;
+	bool dir = ev->mask & IN_ISDIR;
+	bool ours;
 
-	if (!known && settle_move(w, e) < 0)
+	if ((!known || is_ours(path)) && settle_move(w, e) < 0)
 		return -1;
 	w->cookie = 0;
-	if (known && ev->mask & IN_ISDIR)
+	if (is_ours(path))
+		return 0;
+	ours = known && is_ours(w->moving);
+	if (known && dir && !ours)
 		rename_watches(w, w->moving, path);
-	if (known)
-		return tell(w, FILE_CHANGE_MOVED, w->moving, path, e);
-	return tell(w, FILE_CHANGE_CREATED, path, NULL, e);
+	if (ours && !dir)
+		return tell(w, FILE_CHANGE_MODIFIED, path, NULL, e);
+	if (known && !ours && tell(w, FILE_CHANGE_MOVED, w->moving, path, e) < 0)
+		return -1;
+	if ((!known || ours) && tell(w, FILE_CHANGE_CREATED, path, NULL, e) < 0)
+		return -1;
+	return dir && w->op->q.flags & FILE_RECURSIVE ? watch_below(w, path, ours, 0, e) : 0;
+}
+
+/*
+ * The file that is watched by its own path is gone, or lost a name. If another one has its
+ * path now, that is the one to watch. Returns whether there is another.
+ */
+static bool watch_successor(struct watch *w, int wd, const char *path)
+{
+	size_t before = w->count;
+
+	if (add_watch(w, path) < 0 || w->count == before) /* none, or the same file */
+		return false;
+	(void)inotify_rm_watch(w->fd, wd); /* it may be gone by itself */
+	drop_watch(w, wd);
+	return true;
 }
 
 static int on_event(struct watch *w, const struct inotify_event *ev, struct err *e)
@@ -171,11 +220,13 @@ static int on_event(struct watch *w, const struct inotify_event *ev, struct err 
 		memcpy(w->moving, path, sizeof(path));
 		return 0;
 	}
-	if (ev->mask & IN_MOVED_TO) {
-		if (on_moved_to(w, ev, path, e) < 0)
-			return -1;
-		return ev->mask & IN_ISDIR && recursive ? watch_below(w, path, false, 0, e) : 0;
-	}
+	if (ev->mask & IN_MOVED_TO)
+		return on_moved_to(w, ev, path, e);
+	if (ev->len && (is_ours(ev->name) || is_nameless(ev->name, path)))
+		return 0;
+	if (!ev->len && ev->mask & (IN_ATTRIB | IN_DELETE_SELF) && !(ev->mask & IN_ISDIR) &&
+	    strcmp(path, w->op->q.path) == 0 && watch_successor(w, ev->wd, path))
+		return tell(w, FILE_CHANGE_MODIFIED, path, NULL, e);
 	if (ev->mask & IN_CREATE) {
 		if (tell(w, FILE_CHANGE_CREATED, path, NULL, e) < 0)
 			return -1;

@@ -14,7 +14,7 @@ static void temp_name(char temp[32])
 	uint64_t n = 0;
 
 	(void)!getrandom(&n, sizeof(n), 0);
-	snprintf(temp, 32, ".berth-%016llx", (unsigned long long)n);
+	snprintf(temp, 32, ATOMIC_FILE_PREFIX "%016llx", (unsigned long long)n);
 }
 
 static int open_named(struct atomic_file *r)
@@ -58,17 +58,28 @@ int atomic_file_write(struct atomic_file *r, const void *bytes, size_t len)
 	return 0;
 }
 
-/* Give it a name that no reader opens. The kernel links what has none only through /proc. */
-static int give_name(struct atomic_file *r)
+/* The kernel links what has no name only through /proc. */
+static int link_as(const struct atomic_file *r, const char *name)
 {
 	char self[64];
 
+	if (r->temp[0])
+		return linkat(r->dir, r->temp, r->dir, name, 0);
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", r->fd);
+	return linkat(AT_FDCWD, self, r->dir, name, AT_SYMLINK_FOLLOW);
+}
+
+/* Give it a name that no reader opens. */
+static int give_name(struct atomic_file *r)
+{
+	char temp[sizeof(r->temp)];
+
 	for (int i = 0; i < TRIES; i++) {
-		temp_name(r->temp);
-		if (linkat(AT_FDCWD, self, r->dir, r->temp, AT_SYMLINK_FOLLOW) == 0)
+		temp_name(temp);
+		if (link_as(r, temp) == 0) {
+			memcpy(r->temp, temp, sizeof(temp));
 			return 0;
-		r->temp[0] = '\0';
+		}
 		if (errno != EEXIST)
 			break;
 	}
@@ -82,13 +93,16 @@ int atomic_file_commit(struct atomic_file *r, const struct stat *old, mode_t mod
 		return -1;
 	if (fchmod(r->fd, old ? old->st_mode & 07777 : mode) < 0)
 		return -1;
+	if (!old && link_as(r, r->name) == 0) { /* fails where a file is, or links are not known */
+		atomic_file_abort(r);
+		return 0;
+	}
 	if (!r->temp[0] && give_name(r) < 0)
 		return -1;
 	if (renameat(r->dir, r->temp, r->dir, r->name) < 0)
 		return -1;
 	r->temp[0] = '\0';
-	close_fd(&r->fd);
-	r->fd = -1;
+	atomic_file_abort(r);
 	return 0;
 }
 

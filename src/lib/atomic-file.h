@@ -12,6 +12,9 @@
 
 #include "lib/base.h"
 
+/* Of the names that things have until they are at their place. A watch does not tell them. */
+#define ATOMIC_FILE_PREFIX ".berth-"
+
 struct atomic_file {
 	int fd;         /* write here */
 	int dir;        /* the caller's; it stays open */
@@ -23,6 +26,9 @@ must_check int atomic_file_begin(struct atomic_file *r, int dir, const char *nam
 
 must_check int atomic_file_write(struct atomic_file *r, const void *bytes, size_t len);
 
-/* With the file it replaces, or NULL: then `mode` and our own user. Closes it. */
+/*
+ * With the file it replaces, or NULL: then `mode` and our own user. Closes it. Where there is
+ * no file of that name it is linked, and a watch sees one that is created.
+ */
 must_check int atomic_file_commit(struct atomic_file *r, const struct stat *old, mode_t mode);
 void atomic_file_abort(struct atomic_file *r); /* also after commit, harmless */

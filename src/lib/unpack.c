@@ -99,6 +99,12 @@ static int make_directory(struct unpack *u, const char *name, struct err *e)
 	return 0;
 }
 
+static int link_as(const struct unpack *u, int from_dir, const char *from, const char *name)
+{
+	return from_dir >= 0 ? linkat(from_dir, from, u->parent, name, 0)
+			     : symlinkat(u->entry.target, u->parent, name);
+}
+
 /* A link takes a name's place at once, like a file does. */
 static int make_link(struct unpack *u, const char *name, int from_dir, const char *from,
 		     struct err *e)
@@ -106,11 +112,13 @@ static int make_link(struct unpack *u, const char *name, int from_dir, const cha
 	char temp[64];
 	int n;
 
-	snprintf(temp, sizeof(temp), ".berth-link-%d-%llu", (int)getpid(),
+	if (link_as(u, from_dir, from, name) == 0) {
+		forget_parent(u);
+		return 0;
+	}
+	snprintf(temp, sizeof(temp), ATOMIC_FILE_PREFIX "link-%d-%llu", (int)getpid(),
 		 (unsigned long long)u->count);
-	n = from_dir >= 0 ? linkat(from_dir, from, u->parent, temp, 0)
-			  : symlinkat(u->entry.target, u->parent, temp);
-	if (n < 0)
+	if (link_as(u, from_dir, from, temp) < 0)
 		return fault(u, errno, e);
 	if (renameat(u->parent, temp, u->parent, name) < 0) {
 		n = errno;

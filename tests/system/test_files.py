@@ -705,8 +705,18 @@ def test_changes_are_told_as_they_happen(s):
         w = Watch(b, "/root/w", recursive=1)
         b.sh("echo y >> /root/w/old")
         w.wait("modified", "/root/w/old")
-        put(b, "/root/w/sub/new", b"1")
-        wait_until(lambda: any(e.get("path") == "/root/w/sub/new" or e.get("to") == "/root/w/sub/new" for _, e in w.seen), 15, w.seen)
+        put(b, "/root/w/sub/new", b"1")  # of a write the name is told, and not those that Berth uses on the way to it
+        w.wait("created", "/root/w/sub/new")
+        one = Watch(b, "/root/w/sub/new")
+        for text in (b"2", b"3"):  # each is another file in the place of the one before
+            seen = len(one.seen)
+            put(b, "/root/w/sub/new", text)
+            w.wait("modified", "/root/w/sub/new")
+            wait_until(lambda n=seen: ("change", {"type": "modified", "path": "/root/w/sub/new"}) in one.seen[n:], 15, one.seen)
+        one.close()
+        b.api.call("PUT", url(b, "/root/w/sub", "/tar"), tar_of([("link", (tarfile.SYMTYPE, "new")), ("file", b"x")]))
+        w.wait("created", "/root/w/sub/link")
+        w.wait("created", "/root/w/sub/file")
         b.sh("mkdir -p /root/w/a/b && echo 1 > /root/w/a/b/f")
         w.wait("created", "/root/w/a/b/f")
         b.sh("mv /root/w/a /root/w/z && echo 2 > /root/w/z/b/g")
@@ -715,4 +725,5 @@ def test_changes_are_told_as_they_happen(s):
         b.sh("rm /root/w/old")
         w.wait("deleted", "/root/w/old")
         w.close()
+        assert not [e for _, e in w.seen if ".berth-" in str(e) or "#" in str(e)], w.seen
         assert reason(b.api.get, url(b, "/none", "/watch")) == (404, "no_such_file")
