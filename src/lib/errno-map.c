@@ -82,7 +82,8 @@ void err_file_reason(struct err *e, const char *name)
 void err_word_reason(struct err *e, const char *name)
 {
 	static const char *const words[] = { REASON_NO_COMMAND, REASON_CANNOT_RUN,
-					     REASON_OPTIONS_DIFFER, REASON_NOT_TAKEN,
+					     REASON_OPTIONS_DIFFER, REASON_OTHER_IDENTITY,
+					     REASON_NOT_TAKEN,
 					     REASON_NOT_REACHED, REASON_LEFT_UNKNOWN };
 
 	for (size_t i = 0; i < array_len(words); i++)

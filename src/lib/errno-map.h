@@ -16,6 +16,7 @@ void err_file_reason(struct err *e, const char *name);
 #define REASON_NO_COMMAND     "no_such_command" /* a command was not started, and why */
 #define REASON_CANNOT_RUN     "cannot_run"
 #define REASON_OPTIONS_DIFFER "options_differ"    /* a sandbox is there, and is another one */
+#define REASON_OTHER_IDENTITY "another_identity"  /* a session is not this user's */
 #define REASON_NOT_TAKEN      "input_not_taken"   /* nothing of an exec's input: send it again */
 #define REASON_NOT_READY      "not_ready"         /* its sandbox is made or woken: ask again */
 #define REASON_UNDER_WAY      "under_way"         /* the first request with this key: ask again */

@@ -9,7 +9,8 @@
 #define POLICY_COLUMNS "id, scope, subject, isolation, profile, runtime"
 #define SESSION_COLUMNS \
 	"identity_key, isolation AS \"choice.isolation\", profile AS \"choice.profile\", " \
-	"runtime AS \"choice.runtime\", policy_id AS \"choice.policy_id\""
+	"runtime AS \"choice.runtime\", policy_id AS \"choice.policy_id\", identified, org, " \
+	"user_id AS \"user\", bot"
 
 static const struct statement add = { "policy-add",
 	"INSERT INTO policy (scope, subject, isolation, profile, runtime) "
@@ -23,8 +24,9 @@ static const struct statement session_get = { "session-get",
 	"SELECT " SESSION_COLUMNS " FROM agent_session WHERE owner = $1 AND session = $2" };
 static const struct statement session_put = { "session-put",
 	"INSERT INTO agent_session "
-	"(owner, session, identity_key, isolation, profile, runtime, policy_id) "
-	"VALUES ($1, $2, $3, $4, $5, $6, $7::bigint) ON CONFLICT DO NOTHING "
+	"(owner, session, identity_key, isolation, profile, runtime, policy_id, identified, org, "
+	"user_id, bot) VALUES ($1, $2, $3, $4, $5, $6, $7::bigint, true, $8, $9, $10) "
+	"ON CONFLICT DO NOTHING "
 	"RETURNING " SESSION_COLUMNS };
 /* clang-format on */
 
@@ -54,6 +56,10 @@ static const struct column session_columns[] = {
 	COLUMN(COLUMN_STR, agent_session, choice.profile),
 	COLUMN(COLUMN_STR, agent_session, choice.runtime),
 	COLUMN(COLUMN_U64, agent_session, choice.policy_id),
+	COLUMN(COLUMN_BOOL, agent_session, identified),
+	COLUMN(COLUMN_STR, agent_session, org),
+	COLUMN(COLUMN_STR, agent_session, user),
+	COLUMN(COLUMN_STR, agent_session, bot),
 	COLUMNS_END
 };
 
@@ -130,7 +136,8 @@ int store_session_put(struct store *s, const char *owner, const char *session,
 	int n = store_run_one(s, &session_put,
 			      ARGS(TEXT(owner), TEXT(session), TEXT(decided->identity_key),
 				   TEXT(policy_isolation_name(c->isolation)), TEXT(c->profile),
-				   TEXT(c->runtime), NUMBER(c->policy_id)),
+				   TEXT(c->runtime), NUMBER(c->policy_id),
+				   TEXT(decided->org), TEXT(decided->user), TEXT(decided->bot)),
 			      session_columns, &got, e);
 
 	if (n < 0)

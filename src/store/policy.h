@@ -22,6 +22,10 @@ must_check int store_policy_list(struct store *s, struct policy **ret, size_t *l
 struct agent_session {
 	char identity_key[IDENTITY_LEGACY_SIZE];
 	struct policy_choice choice;
+	bool identified; /* false: from before it was stored for whom; the next three are empty */
+	char org[IDENTITY_PART_MAX + 1];
+	char user[IDENTITY_PART_MAX + 1];
+	char bot[IDENTITY_PART_MAX + 1];
 };
 
 /* ERR_NOT_FOUND if nothing was decided for it. */

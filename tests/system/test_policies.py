@@ -1,10 +1,10 @@
 """Policies: decided once, before the first use, and never again."""
 import glob
-import os
-import subprocess
+import uuid
 
 from client import Api
 from marks import limit
+from test_check import sql
 from test_identity import SMALL, fails, post, who
 from test_killed import delete_all
 
@@ -56,6 +56,31 @@ def test_shared_where_a_policy_says_so_and_the_choice_stays(s):
         delete_all(s)
 
 
+def test_a_session_is_of_the_user_it_began_with(s):
+    """One key speaks for many users, and their session ids may be the same."""
+    try:
+        add(s, scope="org", subject="shares", isolation="shared")
+        for org in ("alone", "shares"):
+            mine = {"org": org, "user": "ann", "session": "chat-" + org}
+            made = post(s.api, who(**mine))
+            assert made[0] == 201, made
+            others = [{**mine, "user": "bob"}, {**mine, "org": "else"}, {**mine, "bot": "b"}, {"session": mine["session"]},
+                      {"user": "ann", "session": mine["session"]}]
+            for other in others:
+                key = str(uuid.uuid4())
+                status, why = post(s.api, who(**other), key)
+                assert (status, why["code"], why["reason"]) == (409, "conflict", "another_identity"), (other, why)
+                assert made[1]["id"] not in str(why) and made[1]["identity_key"] not in str(why) and "ann" not in str(why), why
+                assert post(s.api, who(**mine), key) == (200, made[1]), "nothing was done, so the key is free"
+        assert len(s.api.get("/v1/sandboxes")["sandboxes"]) == 2
+        # As one from before identities were stored: it is not compared.
+        sql(s, "UPDATE agent_session SET identified = false, org = '', user_id = '' WHERE session = 'chat-alone'")
+        assert post(s.api, who(org="alone", user="bob", session="chat-alone"))[0] == 200
+    finally:
+        clear(s)
+        delete_all(s)
+
+
 def test_a_runtime_that_a_policy_names_is_not_talked_out_of(s):
     try:
         add(s, scope="user", subject="x", runtime="crun", profile="standard")
@@ -82,12 +107,7 @@ def test_rows_that_cannot_be_are_refused_and_the_rest_is_an_admins(s):
 def test_a_key_from_before_keys_were_hashed_still_finds_its_sandbox(s):
     """As an operator would bring it over: the row is there, under its old key."""
     made = post(s.api, {**SMALL, "name": "old-one"})[1]
-    conf = dict(x.split(" = ", 1) for x in open(s.dir + "/berthd.conf").read().splitlines() if " = " in x)
-    sql = (f"UPDATE sandbox SET identity_key = 'acme__ann', isolation = 'shared', name = '' "
-           f"WHERE id = '{made['id']}'")
-    owner = os.stat(f"/proc/{s.pid('berthd')}").st_uid
-    r = subprocess.run(["psql", conf["database"], "-c", sql], capture_output=True, text=True, user=owner, cwd="/")
-    assert r.returncode == 0, r.stderr
+    sql(s, f"UPDATE sandbox SET identity_key = 'acme__ann', isolation = 'shared', name = '' WHERE id = '{made['id']}'")
     try:
         s.kill("berthd")
         s.wait_healthy()

@@ -123,6 +123,9 @@ TEST(a_choice_is_stored_once)
 {
 	cleanup(world_done) struct world w = world_make();
 	struct agent_session mine = { .identity_key = "ses-1",
+				      .org = "acme",
+				      .user = "ann",
+				      .bot = "b",
 				      .choice = { .isolation = POLICY_PER_SESSION,
 						  .profile = "small" } };
 	struct agent_session other = { .identity_key = "org-1",
@@ -136,6 +139,10 @@ TEST(a_choice_is_stored_once)
 	CHECK_OK(store_session_put(w.s, "ann", "s", &other, &got, &e), &e);
 	CHECK_STR(got.identity_key, "ses-1");
 	CHECK_INT(got.choice.isolation, POLICY_PER_SESSION);
+	CHECK(got.identified);
+	CHECK_STR(got.org, "acme");
+	CHECK_STR(got.user, "ann");
+	CHECK_STR(got.bot, "b");
 	CHECK_OK(store_session_put(w.s, "bob", "s", &other, &got, &e), &e);
 	CHECK_STR(got.identity_key, "org-1");
 	CHECK_INT(raw(w.sql, "SELECT count(*) FROM agent_session"), 2);

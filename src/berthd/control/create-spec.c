@@ -7,6 +7,7 @@
 #include "berthd/runtime/berthd.h"
 #include "core/label.h"
 #include "lib/crash.h"
+#include "lib/errno-map.h"
 #include "lib/json.h"
 #include "lib/str.h"
 #include "store/network.h"
@@ -52,6 +53,21 @@ static int choose(struct store *s, const struct policy_caller *caller, struct po
 	return 0;
 }
 
+/* One key may speak for many users: what one of them has in a session is no other's. */
+static int check_session_identity(const struct agent_session *held, const struct identity *id,
+				  struct err *e)
+{
+	if (!held->identified || (strcmp(held->org, id->org) == 0 &&
+				  strcmp(held->user, id->user) == 0 &&
+				  strcmp(held->bot, id->bot) == 0))
+		return 0;
+	err_set(e, ERR_CONFLICT,
+		"session \"%.60s\" is not of this org, user and bot: it was first used with others",
+		id->session);
+	err_reason(e, REASON_OTHER_IDENTITY, 0);
+	return err_fix(e, "Give the identity this session began with, or use another session.");
+}
+
 /* What holds for this session: as it was decided, or as it is decided now and stored. */
 static int decide_session(struct transition *c, struct store *s, const struct identity *id,
 			  struct agent_session *ret, struct err *e)
@@ -61,7 +77,7 @@ static int decide_session(struct transition *c, struct store *s, const struct id
 	struct err ignored;
 
 	if (store_session_get(s, c->sb.owner, id->session, ret, e) == 0)
-		return 0;
+		return check_session_identity(ret, id, e);
 	if (e->code != ERR_NOT_FOUND || choose(s, &caller, &decided.choice, e) < 0)
 		return -1;
 	/* Without a user the sandbox cannot be shared. */
@@ -71,10 +87,13 @@ static int decide_session(struct transition *c, struct store *s, const struct id
 	if (decided.choice.isolation == POLICY_PER_SESSION &&
 	    identity_session_key(id, decided.identity_key, e) < 0)
 		return -1;
+	snprintf(decided.org, sizeof(decided.org), "%s", id->org);
+	snprintf(decided.user, sizeof(decided.user), "%s", id->user);
+	snprintf(decided.bot, sizeof(decided.bot), "%s", id->bot);
 	if (store_session_put(s, c->sb.owner, id->session, &decided, ret, e) < 0)
 		return -1;
 	crash_point("life.session-decided");
-	return 0;
+	return check_session_identity(ret, id, e); /* another one may have been faster */
 }
 
 static int decide_shared(struct store *s, const struct identity *id, struct agent_session *ret,
