@@ -27,7 +27,6 @@
 #define PTY_QUIET_US 200000      /* a terminal that says nothing for so long, has said all */
 #define POLL_MAX_MS  3600000
 #define LEFT_LOOK_MS 1000 /* between looks at what it left, where its end is not told */
-#define SIGNUM_MAX   64
 
 enum phase {
 	PHASE_RUNNING,
@@ -269,11 +268,11 @@ static void feed_write(struct exec *x)
 	}
 }
 
+/* What comes after its end goes nowhere, as with a command that has closed its own. */
 static int on_stdin(struct exec *x, const struct frame *f, struct err *e)
 {
-	if (x->feed_end)
-		return err_set(e, ERR_INVALID, "standard input after its end");
-	if ((x->cmd.in < 0 && !x->link.input) || f->payload.len == 0) {
+	(void)e;
+	if (x->feed_end || (x->cmd.in < 0 && !x->link.input) || f->payload.len == 0) {
 		x->taken += (uint32_t)f->payload.len;
 		return 0;
 	}
@@ -313,7 +312,7 @@ static int on_signal(struct exec *x, const struct frame *f, struct err *e)
 
 	if (frame_u32(f, &signum, e) < 0)
 		return -1;
-	if (signum == 0 || signum > SIGNUM_MAX)
+	if (signum == 0 || signum > EXEC_SIGNUM_MAX)
 		return err_set(e, ERR_INVALID, "there is no signal %u", signum);
 	x->signalled++;
 	if (x->phase != PHASE_RUNNING)

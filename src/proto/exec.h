@@ -11,11 +11,12 @@
 #include "lib/strv.h"
 #include "proto/reader.h"
 
-#define EXEC_ID_SIZE   64 /* with its NUL */
-#define EXEC_ARGS_MAX  4096
-#define EXEC_ENV_MAX   1024
-#define EXEC_CWD_SIZE  4096
-#define EXEC_BYTES_MAX (128 * 1024) /* all strings of one request together */
+#define EXEC_ID_SIZE    64 /* with its NUL */
+#define EXEC_ARGS_MAX   4096
+#define EXEC_ENV_MAX    1024
+#define EXEC_CWD_SIZE   4096
+#define EXEC_BYTES_MAX  (128 * 1024) /* all strings of one request together */
+#define EXEC_SIGNUM_MAX 64
 
 enum exec_flags {
 	EXEC_STDIN = 1, /* STDIN frames will come; otherwise /dev/null */

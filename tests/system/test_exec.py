@@ -119,6 +119,36 @@ def test_input_over_an_upgraded_connection_is_byte_exact(s):
         assert end["kind"] == "exited" and out == data
 
 
+def test_input_after_its_end_goes_nowhere_and_the_command_runs_on(s):
+    """input_after_its_end: one frame of a client had a running command told as lost."""
+    with s.box() as b:
+        with s.api.upgrade(b.id) as sock:
+            sock.sendall(nodeproto.exec_frame(["sh", "-c", "cat; echo up; until [ -e /root/go ]; do sleep 0.1; done; exit 6"],
+                                              stdin=True))
+            for kind, data in ("stdin", b"a"), ("stdin_end", b""), ("stdin", b"b"), ("stdin_end", b""):
+                sock.sendall(nodeproto.frame(kind, data))
+            seen = b""
+            for name, data in nodeproto.read_frames(sock):
+                assert name in ("started", "stdout", "taken", "exited"), (name, data)
+                seen += data if name == "stdout" else b""
+                if name == "stdout" and seen.endswith(b"up\n"):
+                    assert b.exec("touch /root/go").exit_code == 0  # it has come after the input: so does this
+                if name == "exited":
+                    end = nodeproto.decode_exit(data)
+            assert seen == b"aup\n" and (end["kind"], end["code"]) == ("exited", 6), (seen, end)
+        ident = s.api.call("POST", f"/v1/sandboxes/{b.id}/exec",
+                           {"command": "cat; until [ -e /root/go2 ]; do sleep 0.1; done; exit 7", "background": True,
+                            "stdin_open": True})["id"]
+        at = f"/v1/sandboxes/{b.id}/execs/{ident}"
+        s.api.call("POST", at + "/stdin?end=1", b"a")
+        status, answer, _ = s.api.request("POST", at + "/stdin", b"b")
+        assert status == 409, (status, answer)
+        assert s.api.get(at)["state"] == "running"
+        b.exec("touch /root/go2")
+        wait_until(lambda: s.api.get(at)["state"] == "ended", 30, "it ended")
+        assert (s.api.get(at)["kind"], s.api.get(at)["exit_code"]) == ("exited", 7), s.api.get(at)
+
+
 def test_more_than_4_mib_is_cut_and_said_to_be(s):
     with s.box() as b:
         r = b.exec("head -c 6000000 /dev/zero; echo short >&2")

@@ -121,6 +121,26 @@ TEST(standard_input_comes_back_whole)
 	init_stop();
 }
 
+TEST(input_after_its_end_goes_nowhere)
+{
+	cleanup(buf_done) struct buf wire = buf_make(4096);
+	struct exec_request q = shell("cat; sleep 0.2; echo done; exit 5");
+	struct result *r;
+
+	frame_add(&wire, FRAME_STDIN, "a", 1);
+	frame_add(&wire, FRAME_STDIN_END, NULL, 0);
+	frame_add(&wire, FRAME_STDIN, "b", 1);
+	frame_add(&wire, FRAME_STDIN_END, NULL, 0);
+	init_start();
+	q.flags = EXEC_STDIN;
+	r = converse(exec_begin(&q), &wire);
+	CHECK(!r->failed && r->exited);
+	CHECK_INT(r->exit.kind, EXEC_EXITED);
+	CHECK_INT(r->exit.code, 5);
+	CHECK_STR(r->out.data, "adone\n");
+	init_stop();
+}
+
 TEST(a_command_may_end_without_reading_its_input)
 {
 	cleanup(buf_done) struct buf wire = buf_make(64 * MB);

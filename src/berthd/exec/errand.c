@@ -77,6 +77,11 @@ static void give_input(struct exec *x, struct errand *e)
 		err_fix(&why, "Begin it with stdin_open.");
 		return errand_back(e, &why);
 	}
+	if (x->input_ended && e->input.len > 0) {
+		err_set(&why, ERR_CONFLICT, "the standard input of exec %s was ended before",
+			x->journal->head.ask.id);
+		return errand_back(e, &why);
+	}
 	if (!x->started || exec_send_backlog(x) + e->input.len > INPUT_MAX)
 		return not_taken(e, "does not read its standard input now");
 	for (size_t at = 0; at < e->input.len; at += FRAME_PAYLOAD_MAX) {

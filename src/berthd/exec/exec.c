@@ -256,8 +256,12 @@ void exec_send(struct exec *x, enum frame_type type, const void *data, size_t le
 {
 	if (!x->line || !x->started || x->exit.kind != EXEC_NONE)
 		return;
+	if (type == FRAME_STDIN && x->input_ended)
+		return; /* an init of before hangs up on it */
 	if (type == FRAME_STDIN)
 		x->stdin_out += len;
+	if (type == FRAME_STDIN_END && !(x->journal->head.ask.flags & EXEC_PTY))
+		x->input_ended = true;
 	line_send(x->line, type, data, len);
 }
 
@@ -395,20 +399,31 @@ static void on_started(struct exec *x, uint32_t pid)
 	tellings_look(x);
 }
 
+/* init did not like what it heard, and that says nothing about the command: ask for it. */
+static void not_its_end(struct exec *x, const struct err *why)
+{
+	log_event(LOG_WARN, "init refused a frame of a running exec", "sandbox", x->sandbox, "exec",
+		  x->journal->head.ask.id, "why", why->msg, NULL);
+	x->retry_ms = RETRY_LAST; /* it may say so again and again */
+	reach_again(x);
+}
+
 static void on_init_error(struct exec *x, const struct frame *f)
 {
 	struct err e = { 0 };
 
 	frame_guest_error(f, &e);
+	if (x->started)
+		return not_its_end(x, &e);
 	if (x->attaching && (e.code == ERR_BUSY || e.code == ERR_LIMIT))
 		return reach_again(x);
-	if (x->attaching || x->started) {
+	if (x->attaching) {
 		x->gone = true;
 		/*
 		 * No process of init runs it: none ever did, or it saw the end. Unless it
 		 * was killed in doing so.
 		 */
-		x->absent = x->attaching && e.code == ERR_NOT_FOUND;
+		x->absent = e.code == ERR_NOT_FOUND;
 		return lost(x);
 	}
 	if (e.code == ERR_NOT_FOUND) /* not the sandbox: the command */
@@ -546,6 +561,7 @@ static void reach_again(struct exec *x)
 	signals_unsure(x);
 	x->attaching = true;
 	x->paused = x->leaving = false;
+	x->input_ended = false; /* it may not have heard that */
 	x->stdin_out = 0;
 	uv_timer_start(&x->retry, on_retry, x->retry_ms, 0);
 	x->retry_ms = x->retry_ms < RETRY_LAST ? x->retry_ms * 2 : RETRY_LAST;

@@ -37,6 +37,7 @@ struct exec {
 	bool unwanted;                          /* it is not to be started at all any more */
 	struct errand *signals, **signals_last; /* init has not said yet that it did them */
 	size_t signals_sent;                    /* so many of them it has heard of */
+	bool input_ended;                       /* init was told so */
 	uint64_t stdin_out;                     /* bytes init has not passed on yet */
 	struct telling *tellings;               /* that wait for room; see tell.h */
 	size_t telling_count;

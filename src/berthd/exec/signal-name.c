@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "lib/str.h"
-
-#define SIGNUM_MAX 64
+#include "proto/exec.h"
 
 /* clang-format off */
 static const struct {
@@ -34,7 +33,7 @@ int signal_by_name(const char *name, uint32_t *ret, struct err *e)
 			*ret = signals[i].number;
 			return 0;
 		}
-	if (str_u64(name, &number, &ignored) == 0 && number > 0 && number <= SIGNUM_MAX) {
+	if (str_u64(name, &number, &ignored) == 0 && number > 0 && number <= EXEC_SIGNUM_MAX) {
 		*ret = (uint32_t)number;
 		return 0;
 	}

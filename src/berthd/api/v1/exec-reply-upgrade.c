@@ -166,6 +166,23 @@ static int begin(struct tunnel *u, const struct frame *f, struct err *e)
 	return 0;
 }
 
+/* init hangs up on what it cannot read. */
+static int check_frame(const struct frame *f, struct err *e)
+{
+	struct exec_size size;
+	uint32_t signum;
+
+	if (f->type == FRAME_RESIZE)
+		return exec_size_decode(f->payload, &size, e);
+	if (f->type != FRAME_SIGNAL)
+		return 0;
+	if (frame_u32(f, &signum, e) < 0)
+		return -1;
+	if (signum == 0 || signum > EXEC_SIGNUM_MAX)
+		return err_set(e, ERR_INVALID, "there is no signal %u", signum);
+	return 0;
+}
+
 static int take_frame(struct tunnel *u, const struct frame *f, struct err *e)
 {
 	if (!u->asked || f->type == FRAME_EXEC)
@@ -173,6 +190,8 @@ static int take_frame(struct tunnel *u, const struct frame *f, struct err *e)
 	if (f->type != FRAME_STDIN && f->type != FRAME_STDIN_END && f->type != FRAME_SIGNAL &&
 	    f->type != FRAME_RESIZE)
 		return err_set(e, ERR_INVALID, "a client may not send frames of type %u", f->type);
+	if (check_frame(f, e) < 0)
+		return -1;
 	if (u->tail->exec)
 		exec_send(u->tail->exec, f->type, f->payload.data, f->payload.len);
 	return 0;
