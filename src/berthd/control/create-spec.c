@@ -266,7 +266,7 @@ int create_spec_write(struct transition *c, struct store *s, struct err *e)
 		.owner = c->sb.owner,
 		.host = c->reactor->berthd->settings.host,
 		.spec = &c->spec,
-		.room = &c->room,
+		.room = &c->host,
 		.full = &c->full,
 		.network = c->network,
 		.use = c->use.key[0] ? &c->use : NULL,

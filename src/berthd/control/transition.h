@@ -38,8 +38,8 @@ struct transition {
 	struct create_identity who;       /* of a new one */
 	char *network;                    /* of a new one: what it may reach; NULL: nothing */
 	struct sandbox_asked *asked;      /* of a new one: what was said, and nothing else */
-	struct placement_host room;       /* of a new one: what its host has */
-	bool full;                        /* of a new one: its host has no room for it */
+	struct placement_host host;       /* of a new one: what its host has */
+	bool full;                        /* of a new one: its host has no capacity for it */
 	bool cleared;                     /* of a new one: leftovers were looked for already */
 	struct reconcile_counts clearing; /* and what came of that */
 	bool found;                       /* of a new one: it was there already */
@@ -60,6 +60,7 @@ struct transition {
 	struct err why;               /* what goes into the record, and to the caller at last */
 	transition_fn *next;          /* after the write that is under way */
 	transition_fn *done;          /* the caller's; then the change is the caller's to free */
+	transition_fn *created;       /* of a new one: control_create()'s caller's */
 	unsigned pauses;              /* how often berth-node was still at an earlier call */
 	void *data;
 };

@@ -1,12 +1,10 @@
 #include "berthd/api/v1/sandboxes.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "berthd/api/v1/create-body.h"
 #include "berthd/api/v1/create-replay.h"
-#include "berthd/control/capacity.h"
-#include "berthd/control/create-spec.h"
+#include "berthd/control/create.h"
 #include "berthd/control/deletion.h"
 #include "berthd/control/limits.h"
 #include "berthd/control/transition.h"
@@ -119,8 +117,6 @@ static void wait_for_found(struct transition *c)
 	wait_stable_begin(&how);
 }
 
-static void on_room(void *data, const struct placement_host *room, const struct err *why);
-
 static void on_created(struct transition *c, const struct err *why)
 {
 	struct request *rq = c->data;
@@ -129,19 +125,10 @@ static void on_created(struct transition *c, const struct err *why)
 	bool used_before = c->used_before;
 	struct err e;
 
-	if (why && c->full && !c->cleared) {
-		c->cleared = true;
-		return capacity_clear(c->reactor, c->request, &c->clearing, on_room, c);
-	}
 	if (why) {
 		bool full = c->full;
 
 		e = *why;
-		if (full && c->cleared)
-			err_wrap(&e,
-				 "of what was left over %" PRIu64 " were removed, %" PRIu64
-				 " are still there",
-				 c->clearing.cleaned, c->clearing.skipped);
 		transition_free(c);
 		if (used_before)
 			return create_replay(rq, &use);
@@ -166,21 +153,6 @@ static void on_created(struct transition *c, const struct err *why)
 	crash_point("life.create-answered");
 }
 
-/* Written and made, if there is room; what the host has is known by now. */
-static void on_room(void *data, const struct placement_host *room, const struct err *why)
-{
-	struct transition *c = data;
-	struct err e;
-
-	if (why)
-		return on_created(c, why);
-	/* Only what was asked for; the second time what was usual is filled in. */
-	if (!c->cleared && limits_fit(&c->spec.limits, &room->most, &e) < 0)
-		return on_created(c, &e);
-	c->room = *room;
-	transition_create(c, on_created);
-}
-
 static void create_here(struct request *rq)
 {
 	struct transition *c = transition_new(rq->reactor, rq->id);
@@ -196,7 +168,7 @@ static void create_here(struct request *rq)
 	memcpy(c->sb.owner, rq->key.owner, sizeof(c->sb.owner));
 	c->nowhere = placing_nowhere(rq);
 	c->data = rq;
-	capacity_measure(rq->reactor, rq->id, on_room, c);
+	control_create(c, on_created);
 }
 
 void sandboxes_create(struct request *rq)
