@@ -307,7 +307,11 @@ bool network_has_method(const char *methods, const char *method)
 /* Read by every server as it stands: no dots, no doubled or hidden slashes. */
 static bool path_is_plain(const char *path, size_t len)
 {
-	static const char *const tricks[] = { "/./", "/../", "//", "\\", "%2e", "%2f", "%5c", ";" };
+	/* clang-format off */
+	static const char *const tricks[] = {
+		"/./", "/../", "//", "\\", "%2e", "%2f", "%5c", ";", "#",
+	};
+	/* clang-format on */
 	static const char *const ends[] = { "/.", "/.." };
 
 	for (size_t i = 0; i < len; i++)
@@ -324,7 +328,7 @@ static bool path_is_plain(const char *path, size_t len)
 
 bool network_has_path(const char *paths, const char *path)
 {
-	size_t len = strcspn(path, "?#");
+	size_t len = strcspn(path, "?"); /* not at a '#': to many servers it is of the path */
 
 	if (!paths[0])
 		return true;

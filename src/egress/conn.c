@@ -27,8 +27,6 @@
 #define DIALS_BURST   200
 #define DIALS_RATE    50 /* a second */
 #define PORT_NAMES    53
-#define PORT_HTTP     80
-#define PORT_HTTPS    443
 
 /* A fatal alert, "access denied": what a TLS client can show its user. */
 static const char tls_denied[] = { 21, 3, 3, 0, 2, 2, 49 };

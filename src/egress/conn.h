@@ -11,6 +11,9 @@
 #include "egress/egress.h"
 #include "egress/tls-stream.h"
 
+#define PORT_HTTP  80
+#define PORT_HTTPS 443
+
 enum conn_kind {
 	CONN_UNKNOWN, /* nothing came yet */
 	CONN_NAMES,   /* DNS over TCP */

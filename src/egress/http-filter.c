@@ -10,8 +10,10 @@
 #include "lib/json.h"
 #include "lib/str.h"
 
-#define HEAD_OUT_MAX (HTTP_HEAD_MAX + NETWORK_SECRETS_MAX * (EGRESS_VALUE_SIZE + 128UL))
-#define AHEAD_MAX    (512UL * 1024)
+#define HEAD_OUT_MAX \
+	(HTTP_HEAD_MAX + NETWORK_HOST_SIZE + 32UL + \
+	 NETWORK_SECRETS_MAX * (EGRESS_VALUE_SIZE + 128UL))
+#define AHEAD_MAX (512UL * 1024)
 
 struct http_filter {
 	struct conn *conn;
@@ -168,6 +170,17 @@ static bool wants_upgrade(const struct http_parser *p)
 	return p->upgrade && to && strcasecmp(to, "websocket") == 0;
 }
 
+/* We read the first, and a server may agree to the second. */
+static bool has_upgrades(const struct http_parser *p)
+{
+	const char *name, *value;
+	size_t count = 0;
+
+	for (size_t i = 0; http_parser_field(p, i, &name, &value); i++)
+		count += strcasecmp(name, "Upgrade") == 0;
+	return count > 1;
+}
+
 static bool check_request(struct http_filter *w)
 {
 	struct conn *c = w->conn;
@@ -185,6 +198,8 @@ static bool check_request(struct http_filter *w)
 	}
 	if (n->max_requests && c->box->use.requests >= n->max_requests)
 		return conn_refuse(c, "max_requests", c->name, "max_requests"), false;
+	if (has_upgrades(&w->request))
+		return conn_refuse(c, "not_http", c->name, "more than one Upgrade"), false;
 	if (w->guarded && wants_upgrade(&w->request))
 		return conn_refuse(c, "not_http", c->name, "an upgrade where a secret goes"), false;
 	if (w->asked && wants_upgrade(&w->request))
@@ -223,6 +238,23 @@ static void add_secrets(const struct http_filter *w, struct buf *out)
 			buf_addf(out, "%s: %s\r\n", s->header, s->value);
 }
 
+/* What is said of an upgrade goes only with one; and none goes to HTTP/2. */
+static bool is_passed_on(const struct http_filter *w, const char *name)
+{
+	if (strcasecmp(name, "Upgrade") == 0)
+		return wants_upgrade(&w->request);
+	return strcasecmp(name, "HTTP2-Settings") != 0 && (!w->guarded || !is_ours(w, name));
+}
+
+/* HTTP/1.0 need not say it; then the server would choose a host, and the rule was for this one. */
+static void add_host(const struct conn *c, struct buf *out)
+{
+	buf_addf(out, "Host: %s", c->name);
+	if (c->port != (c->opened ? PORT_HTTPS : PORT_HTTP))
+		buf_addf(out, ":%u", c->port);
+	buf_adds(out, "\r\n");
+}
+
 static void send_head(struct http_filter *w)
 {
 	cleanup(buf_done) struct buf out = buf_make(HEAD_OUT_MAX);
@@ -231,9 +263,10 @@ static void send_head(struct http_filter *w)
 
 	buf_addf(&out, "%s %s HTTP/1.%d\r\n", http_parser_method(p), http_parser_target(p),
 		 http_parser_is_1_0(p) ? 0 : 1);
+	if (!http_parser_find(p, "Host"))
+		add_host(w->conn, &out);
 	for (size_t i = 0; http_parser_field(p, i, &name, &value); i++)
-		if ((strcasecmp(name, "Upgrade") != 0 || wants_upgrade(p)) &&
-		    (!w->guarded || !is_ours(w, name)))
+		if (is_passed_on(w, name))
 			buf_addf(&out, "%s: %s\r\n", name, value);
 	if (w->guarded)
 		add_secrets(w, &out);

@@ -30,6 +30,45 @@ while d := s.recv(65536): print(d)""")
     w.event("request", "api.example.com")
 
 
+def test_a_second_upgrade_is_not_said(w):
+    """The first is a WebSocket; a server may agree to the other, and what follows is no HTTP we read."""
+    w.policy(PATHS)
+    head = "GET /v1/echo HTTP/1.1\\r\\nHost: api.example.com\\r\\nConnection: Upgrade, HTTP2-Settings\\r\\nHTTP2-Settings: AAMAAABk\\r\\n"
+    for words in ("websocket", "h2c"), ("h2c", "websocket"), ("websocket", "websocket"):
+        fields = "".join(f"Upgrade: {word}\\r\\n" for word in words)
+        out = tcp(w, "api.example.com", 80, f"s.send(b'{head}{fields}\\r\\n'); print(s.recv(65536))")
+        assert "403" in out.stdout, (words, out)
+    w.event("not_http", "api.example.com")
+    assert not paths(w), paths(w)
+    out = tcp(w, "api.example.com", 80, f"s.send(b'{head}Upgrade: h2c\\r\\n\\r\\n'.replace(b'echo', b'h2c')); print(s.recv(65536))")
+    assert "200 OK" in out.stdout, out
+    sent = w.outside.seen("request")[-1]["headers"]
+    assert not {"Upgrade", "HTTP2-Settings"} & set(sent), sent
+
+
+def test_a_path_ends_at_no_hash(w):
+    """What is behind it is of the path to a server that does not know better."""
+    w.policy(PATHS)
+    for target in ("/v1/x#/../../admin", "/v1/#", "/admin#/v1/x"):
+        out = tcp(w, "api.example.com", 80, f"s.send(b'GET {target} HTTP/1.1\\r\\nHost: api.example.com\\r\\n\\r\\n'); print(s.recv(65536))")
+        assert "403" in out.stdout, (target, out)
+    w.event("request", "api.example.com")
+    assert not paths(w), paths(w)
+
+
+def test_a_request_without_host_is_for_the_name_that_was_checked(w):
+    """HTTP/1.0 need not say Host: a server with many names would choose one that no rule has."""
+    w.policy([("api.example.com", "80 8080")])
+    for port, host in ((80, "api.example.com"), (8080, "api.example.com:8080")):
+        out = tcp(w, "api.example.com", port, "s.send(b'GET /old HTTP/1.0\\r\\n\\r\\n'); print(s.recv(65536))")
+        assert "200 OK" in out.stdout, out
+        assert w.outside.seen("request")[-1]["headers"].get("Host") == host, w.outside.seen("request")
+    for target in ("http://evil.example.org/", "http://api.example.com/"):
+        out = tcp(w, "api.example.com", 80, f"s.send(b'GET {target} HTTP/1.1\\r\\nHost: api.example.com\\r\\n\\r\\n'); print(s.recv(65536))")
+        assert "403" in out.stdout, (target, out)
+    assert paths(w) == ["/old", "/old"], paths(w)
+
+
 def test_a_websocket_is_bytes(w):
     w.policy(PATHS)
     out = tcp(w, "api.example.com", 80, """
