@@ -121,10 +121,11 @@ void conn_flow(struct conn *c)
 {
 	if (!c->box || c->lingering)
 		return;
-	tls_stream_pause(&c->client, (c->up &&
-				      tls_stream_backlog(&c->server) > TLS_STREAM_BACKLOG_MAX) ||
-					     c->waiting.len > TLS_STREAM_BACKLOG_MAX / 4 ||
-					     (c->web && http_filter_is_busy(c->web)));
+	tls_stream_pause(&c->client,
+			 (c->up && tls_stream_backlog(&c->server) > TLS_STREAM_BACKLOG_MAX) ||
+				 c->waiting.len > TLS_STREAM_BACKLOG_MAX / 4 ||
+				 (c->kind == CONN_NAMES && tls_stream_backlog(&c->client) > 0) ||
+				 (c->web && http_filter_is_busy(c->web)));
 	if (c->box && c->up)
 		tls_stream_pause(&c->server,
 				 tls_stream_backlog(&c->client) > TLS_STREAM_BACKLOG_MAX);
@@ -198,10 +199,14 @@ static void on_server_broken(struct tls_stream *s, const char *why)
 	conn_finish(c);
 }
 
+static void answer_questions(struct conn *c);
+
 static void on_drained(struct tls_stream *s)
 {
 	struct conn *c = s->data;
 
+	if (c->kind == CONN_NAMES && !c->lingering)
+		answer_questions(c);
 	if (!c->lingering)
 		return conn_flow(c);
 	if (tls_stream_backlog(&c->client) == 0 && c->client.ended)
@@ -489,14 +494,14 @@ static void take_first(struct conn *c, const char *data, size_t len)
 
 /* ---- DNS over TCP: each message behind its length ---- */
 
-static void take_questions(struct conn *c, const char *data, size_t len)
+/* While answers wait to be read there are no more: what a guest asks and does not read, we hold. */
+static void answer_questions(struct conn *c)
 {
 	cleanup(buf_done) struct buf out = buf_make(2 + 2 * DNS_MESSAGE_MAX);
 	struct bytes message;
 	size_t size;
 
-	buf_add(&c->first, data, len);
-	while (c->box && c->first.len >= 2) {
+	while (c->box && c->first.len >= 2 && tls_stream_backlog(&c->client) == 0) {
 		size = (size_t)(uint8_t)c->first.data[0] << 8 | (uint8_t)c->first.data[1];
 		if (size > DNS_MESSAGE_MAX || buf_overflowed(&c->first))
 			return conn_close(c);
@@ -509,9 +514,15 @@ static void take_questions(struct conn *c, const char *data, size_t len)
 			return conn_close(c);
 		out.data[0] = (char)((out.len - 2) >> 8);
 		out.data[1] = (char)((out.len - 2) & 0xff);
-		conn_to_client(c, out.data, out.len);
 		buf_drop(&c->first, size + 2);
+		conn_to_client(c, out.data, out.len);
 	}
+}
+
+static void take_questions(struct conn *c, const char *data, size_t len)
+{
+	buf_add(&c->first, data, len);
+	answer_questions(c);
 }
 
 /* ---- the client's side ---- */

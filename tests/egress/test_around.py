@@ -1,5 +1,7 @@
 """Ways around a policy that somebody in the box would think of."""
 import json
+import pathlib
+import re
 
 from test_policy import ask, tcp
 from test_web import RULES, SECRET, opened
@@ -156,6 +158,43 @@ for s in all: p.register(s, select.POLLIN)
 print(len(p.poll(0)))""")
     assert int(out.stdout) >= 180, out
     w.event("open_connections")
+
+
+def peak_kib(pid):
+    return int(re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text())[1])
+
+
+def test_answers_that_are_not_read_are_not_held(w):
+    """Questions over TCP, as many as go, and no answer is taken: they wait where they were asked."""
+    w.policy(RULES)
+    pid = w.procs[0].pid
+    pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")  # the peak is from now on
+    before = peak_kib(pid)
+    out = w.python("""
+import socket, struct, time
+q = struct.pack('>HHHHHH', 7, 0x100, 1, 0, 0, 0) + b'\\3api\\7example\\3com\\0\\0\\1\\0\\1'
+q = (struct.pack('>H', len(q)) + q) * 30
+all, sent, end = [], 0, time.monotonic() + 3
+for i in range(8):
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.connect(('100.80.0.1', 53))
+    s.setblocking(False)
+    all.append([s, b''])
+while all and time.monotonic() < end:
+    for one in list(all):
+        one[1] = one[1] or q
+        try: n = one[0].send(one[1])
+        except BlockingIOError: continue
+        except OSError: all.remove(one); continue
+        one[1] = one[1][n:]
+        sent += n
+    time.sleep(0.001)
+print(sent)""")
+    assert int(out.stdout) > 100000, out
+    grown = peak_kib(pid) - before
+    assert grown < 6000, f"{grown} KiB for {out.stdout.strip()} bytes of questions"
+    assert ask(w, "api.example.com", tcp=True)[0] in ("0", "5"), "the next one is answered"
 
 
 def test_a_flood_of_refusals_does_not_wash_away_the_first(w):
