@@ -84,6 +84,7 @@ void conn_finish(struct conn *c)
 	if (!c->box)
 		return;
 	c->lingering = true;
+	resolve_cancel(&c->ask); /* else its server would be dialled all the same */
 	tls_stream_end(&c->client);
 	/* what was sent and not read would undo what we said */
 	tls_stream_pause(&c->client, false);

@@ -117,6 +117,11 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
+    def get_request(self):
+        request = super().get_request()
+        seen(kind="accept")
+        return request
+
     def handle_error(self, request, client_address):
         pass
 

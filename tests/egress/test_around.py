@@ -95,6 +95,17 @@ print(s.recv(65536), s.recv(65536))""")
     assert "/admin" not in paths(w), paths(w)
 
 
+def test_what_was_refused_is_not_dialled(w):
+    """The second of two requests is refused while the name of the first is being resolved."""
+    w.policy(PATHS)
+    out = tcp(w, "api.example.com", 80, """
+s.send(b'GET /v1/one HTTP/1.1\\r\\nHost: api.example.com\\r\\n\\r\\nGET /admin HTTP/1.1\\r\\nHost: api.example.com\\r\\n\\r\\n')
+print(s.recv(65536))""")
+    assert "403" in out.stdout, out
+    assert json.loads(w.curl("http://api.example.com/v1/later").stdout)["path"] == "/v1/later"
+    assert paths(w) == ["/v1/later"] and len(w.outside.seen("accept")) == 1, w.outside.seen()
+
+
 def test_connections_at_once_are_counted(w):
     w.policy([("api.example.com", "7000")], max_connections=2)
     address = ask(w, "api.example.com")[1]
