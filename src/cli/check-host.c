@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
@@ -204,4 +205,35 @@ void check_disk(const struct context *c, struct check *ret)
 			  "%s free in %s; the pool is 20 GiB unless told", text, at);
 	else
 		check_set(ret, CHECK_OK, NULL, "%s free in %s", text, at);
+}
+
+/* A guest that owns the host's /dev/null has every program of the host in its hands. */
+void check_devices(const struct context *c, struct check *ret)
+{
+	static const char *const names[] = { "/dev/null", "/dev/zero", "/dev/full",
+					     "/dev/random", "/dev/urandom", "/dev/tty" };
+	struct stat st;
+
+	(void)c;
+	check_set(ret, CHECK_OK, NULL, "root's, and open to all");
+	for (size_t i = 0; i < array_len(names); i++) {
+		unsigned mode;
+
+		if (stat(names[i], &st) < 0 || !S_ISCHR(st.st_mode)) {
+			check_set(ret, CHECK_FAIL, "It is made at boot: boot the host again.",
+				  "%s is no device", names[i]);
+			return;
+		}
+		mode = st.st_mode & 0777;
+		if (st.st_uid != 0 || mode != 0666) {
+			char fix[100];
+
+			snprintf(fix, sizeof(fix), "chown root %s; chmod 666 %s", names[i],
+				 names[i]);
+			check_set(ret, st.st_uid == 0 ? CHECK_WARN : CHECK_FAIL, fix,
+				  "%s is of user %u, with mode %04o", names[i],
+				  (unsigned)st.st_uid, mode);
+			return;
+		}
+	}
 }

@@ -21,6 +21,7 @@ static const struct {
 	{ "seccomp",		check_seccomp },
 	{ "core dumps",		check_cores },
 	{ "open files",		check_files },
+	{ "devices",		check_devices },
 	{ "memory",		check_memory },
 	{ "disk",		check_disk },
 	{ "crun",		check_crun },

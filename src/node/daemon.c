@@ -20,6 +20,7 @@
 #include "lib/str.h"
 #include "lib/user.h"
 #include "node/allocation.h"
+#include "node/devices.h"
 #include "node/egress-sockets.h"
 #include "node/fence.h"
 #include "node/image.h"
@@ -281,6 +282,7 @@ int node_open(struct node *n, struct err *e)
 	    image_clean(n, e) < 0 || node_adopt(n, e) < 0 || watch_signals(n, e) < 0)
 		return -1;
 	crash_point("node.adopted");
+	(void)devices_repair("/dev", n->settings.first_id, (uint64_t)SLOT_COUNT * USERNS_RANGE);
 	sync_open(n);
 	slots_warm_up(&n->slots);
 	if (egress_sockets_open(n, e) < 0 || link_listen(n, e) < 0)

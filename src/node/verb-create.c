@@ -17,6 +17,7 @@
 #include "lib/file.h"
 #include "lib/str.h"
 #include "node/bundle.h"
+#include "node/devices.h"
 #include "node/idmap.h"
 #include "node/image.h"
 #include "node/init-socket.h"
@@ -381,7 +382,7 @@ static int stage(const struct allocation *a, struct err *e)
 		return -1;
 	if (mount("berth", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0711,size=64k") < 0)
 		return err_sys(e, errno, "prepare " STAGE);
-	if (stage_rootfs(a, e) < 0 ||
+	if (stage_rootfs(a, e) < 0 || devices_stage(STAGE "/dev", e) < 0 ||
 	    bind_mount(a->node->settings.init, STAGE "/init", false, e) < 0)
 		return -1;
 	if (a->runtime->needs_sys ? stage_sys(e) < 0 : stage_proc(e) < 0)
@@ -462,9 +463,20 @@ static int engine_program(struct allocation *a)
 	return fd > 0 ? fd : 0;
 }
 
+/* For an engine to read nothing from. Not /dev/null: engines give what they have to the guest. */
+static int empty_input(struct err *e)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_sys(e, errno, "pipe");
+	close(ends[1]);
+	return ends[0];
+}
+
 static int start_engine(struct allocation *a, struct err *e)
 {
-	cleanup(close_fd) int log = process_log_open(a), listener = -1;
+	cleanup(close_fd) int log = process_log_open(a), input = empty_input(e), listener = -1;
 	cleanup(strv_done) struct strv argv = { 0 };
 	struct process_paths paths;
 	struct task_end end = {
@@ -472,8 +484,12 @@ static int start_engine(struct allocation *a, struct err *e)
 		.on_done = on_engine_done,
 		.data = a,
 	};
-	struct proc_spec spec = { .in = -1, .out = -1, .err = log, .prepare = prepare_engine };
+	struct proc_spec spec = { .in = input, .out = log, .err = log, .prepare = prepare_engine };
 
+	if (input < 0)
+		return -1;
+	if (log < 0)
+		return err_sys(e, errno, "open the log of %s", a->name);
 	process_paths(a, &paths);
 	a->runtime->run(&argv, &paths.runtime);
 	spec.argv = (const char *const *)argv.items;

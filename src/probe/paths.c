@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "probe/probe.h"
@@ -147,6 +148,60 @@ static long try_devices(struct attempt *a)
 	return probe_say(a, probe_refused(ENOENT), "only the harmless are there");
 }
 
+/*
+ * The nodes in /dev. What is tried changes nothing where it gets through: the mode, the owner and
+ * the access list that they have, and the time it is now.
+ */
+static int same_mode(const char *path, const struct stat *st)
+{
+	return chmod(path, st->st_mode & 07777);
+}
+
+static int same_owner(const char *path, const struct stat *st)
+{
+	return chown(path, st->st_uid, st->st_gid);
+}
+
+static int time_now(const char *path, const struct stat *st)
+{
+	(void)st;
+	return utimensat(AT_FDCWD, path, NULL, 0);
+}
+
+static int same_list(const char *path, const struct stat *st)
+{
+	/* struct posix_acl_xattr_header, then owner, group and others, each with no id. */
+	uint32_t list[7] = { 2 };
+
+	for (unsigned i = 0; i < 3; i++) {
+		static const uint32_t tags[] = { 0x01, 0x04, 0x20 };
+
+		list[1 + 2 * i] = tags[i] | (st->st_mode >> (6 - 3 * i) & 7) << 16;
+		list[2 + 2 * i] = UINT32_MAX;
+	}
+	return setxattr(path, "system.posix_acl_access", list, sizeof(list), 0);
+}
+
+static long try_nodes(struct attempt *a)
+{
+	static int (*const ways[])(const char *path, const struct stat *st) = {
+		same_mode, same_owner, time_now, same_list
+	};
+	static const char *const nodes[] = { "/dev/null", "/dev/zero", "/dev/full",
+					     "/dev/random", "/dev/urandom", "/dev/tty" };
+	struct stat st;
+	int why = ENOENT;
+
+	for (size_t i = 0; i < array_len(nodes); i++) {
+		if (stat(nodes[i], &st) < 0)
+			continue;
+		if (ways[a->probe->args[0]](nodes[i], &st) == 0)
+			return probe_say(a, 0, "%s was changed", nodes[i]);
+		why = errno;
+	}
+	return probe_refused(why);
+}
+
 /* A mount that brings programs with rights, or devices, in. */
 static long try_flags(struct attempt *a)
 {
@@ -191,6 +246,9 @@ static long try_host_paths(struct attempt *a)
 #define DEVICE_OF_GVISOR(name, stands, path, major, minor) \
 	{ name, stands, "make " path " and open it", try_device, JUDGE_ANY, \
 	  "the device is of gVisor's own kernel", .args = { major, minor } }
+#define NODES(name, tries, way) \
+	{ name, "devices that the host and others have, too", tries, try_nodes, JUDGE_ANY, \
+	  "the device is of gVisor's own kernel", .args = { way } }
 
 const struct probe probe_paths[] = {
 	WRITE("core-pattern", "a program of the host's root: CVE-2025-31133, CVE-2025-52881",
@@ -254,6 +312,10 @@ const struct probe probe_paths[] = {
 	DEVICE("vhost-device", "kernel surface", "/dev/vhost-net", 10, 238, 0),
 	DEVICE("userfault-device", "kernel races made easy", "/dev/userfaultfd", 10, 126, 0),
 	{ "devices", "devices that are there already", "look at all of /dev", try_devices },
+	NODES("device-mode", "set the mode of the nodes in /dev", 0),
+	NODES("device-owner", "set the owner of the nodes in /dev", 1),
+	NODES("device-times", "set the times of the nodes in /dev", 2),
+	NODES("device-list", "set the access list of the nodes in /dev", 3),
 	{ "mount-flags", "setuid programs on mounts",
 	  "look for a mount that is writable and not nosuid", try_flags,
 	  JUDGE_ANY, "the mounts are of gVisor's own kernel" },

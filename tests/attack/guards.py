@@ -80,6 +80,8 @@ AWAY = {
                                 '	bind(out, "/tmp", "/tmp", "rw");\n	bind(out, b->init, "/.berth/init", "ro");')],
     "no device of the host's": [(BUNDLE, '	bind(out, b->init, "/.berth/init", "ro");',
                                  '	bind(out, "/dev", "/dev/host", "rw");\n	bind(out, b->init, "/.berth/init", "ro");')],
+    # The next berth-node gives the host's /dev/null back to root.
+    "devices of its own": [(CREATE, ' || devices_stage(STAGE "/dev", e) < 0 ||', " ||"), (CREATE, ".in = input, .out = log,", ".in = -1, .out = -1,")],
     "protocols of sockets": [(SECCOMP, "	SOCKET(AF_INET, 0),\n", '	{ "socket", 0, 1, { { 0, SCMP_CMP_EQ, AF_INET, 0 } } },\n')],
     "socket families": [(SECCOMP, '	{ "socket", 0, 1, { { 0, SCMP_CMP_EQ, AF_UNIX, 0 } } },\n', '	{ "socket", 0, 0, { { 0 } } },\n')],
     "options of sockets": [(SECCOMP, "	OPTIONS(IPPROTO_IP),\n", '	{ "setsockopt", 0, 0, { { 0 } } },\n')],
@@ -133,6 +135,7 @@ GUARDS = [
      "image-dev image-dev-null image-etc image-hard-link image-init image-init-file image-link-parent image-proc image-pts "
      "image-sys image-through image-up tree-bomb tree-link tree-up wake-link"),
     (["no device of the host's"], "crun", "devices"),
+    (["devices of its own"], "crun", "device-mode device-owner device-times device-list"),
     (["memory limit", "disk quota", "size of /dev/shm"], "runsc", "memory-bomb disk-bomb shm-bomb"),
 ]
 

@@ -129,6 +129,12 @@ def test_doctor_reads_well(s):
     for must in ("kernel", "btrfs", "seccomp", "user namespaces"):  # the tests run here: it can
         assert states[must] == "ok", (must, out)
     assert all(c["remediation"] for c in checks if c["state"] != "ok"), checks
+    odd = "mknod $1/full c 1 7 && chown 1065536 $1/full && chmod 0 $1/full && mount --bind $1/full /dev/full && exec $0 doctor --json"
+    told = subprocess.run(["unshare", "--mount", "sh", "-c", odd, s.cli, s.dir], env={**os.environ, **s.env}, capture_output=True)
+    os.unlink(f"{s.dir}/full")
+    devices = [c for c in json.loads(told.stdout.splitlines()[0])["checks"] if c["check"] == "devices"][0]
+    assert devices["state"] == "fail" and "/dev/full is of user 1065536, with mode 0000" in devices["found"], devices
+    assert "chmod 666 /dev/full" in devices["remediation"], devices
     if int(pathlib.Path("/proc/sys/fs/file-max").read_text()) < 16 << 20:  # one sandbox could open all of them
         assert states["open files"] == "warn", out
     for word in (b"kernel", b"cgroup", b"btrfs", b"crun", b"runsc", b"PostgreSQL"):

@@ -64,6 +64,36 @@ def test_no_file_or_mount_of_the_host_is_there(s):
         assert s.dir not in every and s.key not in every
 
 
+DEVICES = ["null", "zero", "full", "random", "urandom", "tty"]
+
+
+def test_what_it_does_to_a_device_stays_inside(s):
+    """With modes and times that harm no other process of this machine should it get through, and they are put back."""
+    look = "cd /dev && stat -c '%n %a %u %g %Y' " + " ".join(DEVICES)
+    before = os.stat("/dev/null").st_uid
+    try:
+        with s.box() as b, s.box() as other:
+            beside = other.sh(look)
+            for d in DEVICES:
+                b.exec(["sh", "-c", f"chmod 0667 /dev/{d}; chown 7:7 /dev/{d}; touch -d '2001-02-03 04:05:06' /dev/{d}"])
+            for d, st in {d: os.stat(f"/dev/{d}") for d in DEVICES}.items():
+                assert st.st_mode & 0o777 == 0o666 and int(st.st_mtime) != 981173106, (d, st)
+                assert st.st_uid < 65536 or st.st_uid == before, (d, st)  # crun gives what it has as stdio to the guest
+                inodes = [f"{os.major(st.st_dev) << 8 | os.minor(st.st_dev)}:{st.st_ino}"]
+                inodes += [x.sh(f"stat -c %d:%i /dev/{d}").strip() for x in (b, other) if s.runtime == "crun"]
+                assert len(set(inodes)) == len(inodes), (d, inodes)
+            assert other.sh(look) == beside
+            assert b.sh("echo x > /dev/null; head -c 3 /dev/zero | wc -c; head -c 5 /dev/urandom | wc -c; "
+                        "head -c 5 /dev/random | wc -c; cat /dev/null; echo x > /dev/full || echo full").split() == \
+                ["3", "5", "5", "full"]
+            if s.runtime == "crun":  # gVisor's are of its own kernel
+                assert " 667 " not in b.sh(look), b.sh(look)
+    finally:
+        for d in DEVICES:
+            os.chown(f"/dev/{d}", 0, 0)
+            os.chmod(f"/dev/{d}", 0o666)
+
+
 def test_settings_of_the_kernel_are_not_writable(s):
     with s.box() as b:
         targets = ["/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/proc/sys/vm/overcommit_memory",
