@@ -568,6 +568,34 @@ static void add_ended(const char *owner, const char *sandbox, const char *id, in
 	journal_unref(j);
 }
 
+/* What cannot be removed is its owner's: another one has its share of the limit all the same. */
+TEST(what_runs_costs_no_other_owner_its_share)
+{
+	static char block[4096];
+	struct journal *runs, *ended;
+	struct err e;
+
+	open_all(1 << 30);
+	runs = make("runs");
+	for (int i = 0; i < 200; i++)
+		CHECK(journal_append(runs, 0, block, sizeof(block), false));
+	add_ended("me", SANDBOX, "mine", 10, 5000);
+	add_ended("small", OTHERS, "small", 50, 1000);
+	add_ended("small", OTHERS, "newer", 30, 2000);
+	/* 800 KB run, and cannot go; of 700 KB the share of each is 350 KB. */
+	CHECK_INT(journals_trim(&js, 700UL * 1024), 1);
+	CHECK_ERR(journal_find(&js, SANDBOX, "mine", &ended, &e), &e, ERR_NOT_FOUND);
+	CHECK_OK(journal_find(&js, OTHERS, "small", &ended, &e), &e);
+	journal_unref(ended);
+	CHECK_INT(journals_trim(&js, 700UL * 1024), 0);
+	/* Past its own share it makes room as well, and no further. */
+	CHECK_INT(journals_trim(&js, 500UL * 1024), 1);
+	CHECK_ERR(journal_find(&js, OTHERS, "small", &ended, &e), &e, ERR_NOT_FOUND);
+	CHECK_OK(journal_find(&js, OTHERS, "newer", &ended, &e), &e);
+	journal_unref(ended);
+	journal_unref(runs);
+}
+
 TEST(whose_output_is_most_makes_room_and_others_keep_theirs)
 {
 	struct journal *none;

@@ -67,7 +67,8 @@ static void find_owners(struct all *a)
 {
 	for (size_t i = 0; i < a->count; i++) {
 		struct one *o = &a->items[i];
-		bool same = i > 0 && strcmp(o[-1].sandbox, o->sandbox) == 0;
+		bool same = i > 0 && strcmp(o[-1].sandbox, o->sandbox) == 0 &&
+			    a->owners[o[-1].owner].name[0];
 
 		o->owner = same ? o[-1].owner : owner_of(a, o);
 		a->owners[o->owner].bytes += o->bytes;
@@ -124,13 +125,40 @@ static bool remove_ended(struct journals *js, const struct one *o)
 	return over;
 }
 
-/* The one that holds most, of those of which something may still be removed. */
-static struct share *largest(struct all *a)
+static int by_bytes(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+/*
+ * How much an owner has for sure: with all that hold more cut down to it, everything would fit.
+ * What others run cannot be removed, and costs no owner this.
+ */
+static uint64_t fair_share(const struct all *a, uint64_t limit)
+{
+	uint64_t *held = xcalloc(a->owner_count + 1, sizeof(*held)), share = UINT64_MAX;
+
+	for (size_t i = 0; i < a->owner_count; i++)
+		held[i] = a->owners[i].bytes;
+	qsort(held, a->owner_count, sizeof(*held), by_bytes);
+	for (size_t i = 0; i < a->owner_count && share == UINT64_MAX; i++) {
+		if (held[i] > limit / (a->owner_count - i))
+			share = limit / (a->owner_count - i);
+		limit -= share == UINT64_MAX ? held[i] : 0;
+	}
+	free(held);
+	return share;
+}
+
+/* The one that holds most, and more than this, of which something may still be removed. */
+static struct share *largest(struct all *a, uint64_t share)
 {
 	struct share *most = NULL;
 
 	for (size_t i = 0; i < a->owner_count; i++)
-		if (!a->owners[i].through && (!most || a->owners[i].bytes > most->bytes))
+		if (!a->owners[i].through && a->owners[i].bytes > (most ? most->bytes : share))
 			most = &a->owners[i];
 	return most;
 }
@@ -154,19 +182,21 @@ static bool remove_oldest(struct all *a, struct share *of)
 	return false;
 }
 
-/* The owner that holds most makes room: output never costs another owner its own, if it is less. */
+/* The owners that hold most make room, down to what each has for sure. */
 size_t journals_trim(struct journals *js, uint64_t limit)
 {
 	struct all a = { .js = js };
 	struct share *of;
+	uint64_t share = 0;
 	size_t removed = 0;
 
 	journals_each(js, NULL, add_one, &a);
 	if (a.bytes > limit) {
 		find_owners(&a);
 		qsort(a.items, a.count, sizeof(*a.items), by_age);
+		share = fair_share(&a, limit);
 	}
-	while (a.bytes > limit && (of = largest(&a)))
+	while (a.bytes > limit && (of = largest(&a, share)))
 		removed += remove_oldest(&a, of);
 	free(a.items);
 	free(a.owners);

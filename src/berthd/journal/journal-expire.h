@@ -1,7 +1,8 @@
 /*
  * All journals of the host together have a limit: past it, of the owner that holds
  * most, the oldest that have ended are removed, on a worker, from time to time.
- * What runs is never touched.
+ * What runs is never touched, and counts to its owner: an owner that holds no more
+ * than its fair share of the limit loses nothing, however much others run.
  */
 #pragma once
 
