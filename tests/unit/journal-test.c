@@ -117,7 +117,7 @@ TEST(what_is_beyond_the_cap_is_counted_exactly)
 	struct journal *j;
 	struct err e;
 
-	open_all(10);
+	open_all(JOURNAL_FRAME + 10);
 	j = make("capped");
 	CHECK(journal_append(j, 0, "0123456789", 10, false));
 	CHECK(journal_is_full(j));
@@ -128,7 +128,7 @@ TEST(what_is_beyond_the_cap_is_counted_exactly)
 	journal_unref(j);
 	journals_close(&js);
 
-	open_all(10);
+	open_all(JOURNAL_FRAME + 10);
 	j = find("capped");
 	CHECK_OK(journal_recover(j, &e), &e);
 	journal_look(j, &v);
@@ -145,18 +145,38 @@ TEST(nothing_is_recorded_from_the_cap_on)
 {
 	struct journal *j;
 
-	open_all(10);
+	open_all(JOURNAL_FRAME + 10);
 	j = make("exact");
 	CHECK(journal_append(j, 0, "012345678", 9, false));
 	CHECK(!journal_is_full(j));
 	CHECK(journal_append(j, 0, "9+", 2, false));
 	CHECK(!journal_append(j, 0, "x", 1, false));
+	CHECK_INT(j->slot.recorded, 11);
 	journal_remove(j);
 	journal_unref(j);
 
 	j = make("full");
 	CHECK(journal_append(j, 0, "0123456789", 10, false));
 	CHECK(!journal_append(j, 0, "x", 1, false)); /* at the cap, and not past it */
+	journal_remove(j);
+	journal_unref(j);
+	journals_close(&js);
+}
+
+TEST(the_heads_of_small_pieces_count_to_the_cap)
+{
+	struct journal *j;
+	struct stat st;
+	int pieces = 0;
+
+	open_all(100 * (JOURNAL_FRAME + 1));
+	j = make("pieces");
+	while (journal_append(j, 0, "x", 1, false))
+		pieces++;
+	CHECK_INT(pieces, 100);
+	CHECK(journal_is_full(j));
+	CHECK(fstat(j->fd, &st) == 0);
+	CHECK_INT((uint64_t)st.st_size - j->frames_at, js.cap);
 	journal_remove(j);
 	journal_unref(j);
 	journals_close(&js);

@@ -378,12 +378,18 @@ uint64_t journal_view_end(const struct journal_view *v)
 	return v->slot.offset[0] + v->slot.offset[1];
 }
 
+/* On the disk: many small pieces are more head than output. */
+static bool is_at_cap(const struct journal *j)
+{
+	return j->written - j->frames_at >= j->all->cap;
+}
+
 bool journal_is_full(struct journal *j)
 {
 	bool full;
 
 	pthread_mutex_lock(&j->lock);
-	full = j->full || j->slot.recorded >= j->all->cap;
+	full = j->full || is_at_cap(j);
 	pthread_mutex_unlock(&j->lock);
 	return full;
 }
@@ -409,7 +415,7 @@ bool journal_append(struct journal *j, int stream, const void *data, size_t len,
 				   .time_us = time_mono_us(),
 				   .len = (uint32_t)len,
 				   .stream = stream };
-	bool recorded = !j->full && (late || f.position < j->all->cap) && write_frame(j, &f, data);
+	bool recorded = !j->full && (late || !is_at_cap(j)) && write_frame(j, &f, data);
 
 	pthread_mutex_lock(&j->lock);
 	j->slot.offset[stream] += len;

@@ -25,7 +25,7 @@ struct journals {
 	pthread_mutex_t lock;
 	int dir;
 	struct tmpfile_pool spares;
-	uint64_t cap;                              /* of one exec's output, in bytes */
+	uint64_t cap;                              /* of one exec's frames, in bytes */
 	struct journal *buckets[JOURNALS_BUCKETS]; /* those that are held */
 	uint64_t removed;                          /* so far: their files have such names */
 };

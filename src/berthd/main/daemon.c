@@ -91,7 +91,7 @@ const struct setting berthd_settings_table[] = {
 	SETTING(CONFIG_INT, berthd_settings, memory_keep_mb, "0",
 		"With less memory free, no sandbox is made; 0: 512, or a tenth if that is less."),
 	SETTING(CONFIG_SIZE, berthd_settings, journal_exec_bytes, "256m",
-		"Of one command's output, this much is kept; what is beyond is counted."),
+		"Of one command's output, with 24 bytes for each piece, this much is kept."),
 	SETTING(CONFIG_SIZE, berthd_settings, journal_host_bytes, "16g",
 		"Of all commands' output; past it the owner that holds most loses its oldest."),
 	SETTING(CONFIG_STR, berthd_settings, lease, "off",
