@@ -34,7 +34,7 @@ static void name_sandbox(const struct request *rq, struct incident *one)
 {
 	struct err ignored;
 
-	if (rq->route && str_starts(rq->route->path, "/v1/sandboxes/{}") &&
+	if (rq->route && (rq->route->sandbox & ROUTE_SANDBOX) &&
 	    sandbox_id_check(rq->param, &ignored) == 0)
 		(void)!str_copy(one->sandbox, sizeof(one->sandbox), rq->param);
 }

@@ -9,8 +9,6 @@
 #include "lib/time.h"
 #include "store/sandbox.h"
 
-#define PREFIX "/v1/sandboxes/{}"
-
 struct address_entry {
 	char owner[SANDBOX_OWNER_SIZE]; /* whose key asked; an admin's is its own */
 	bool admin;
@@ -114,16 +112,17 @@ static void on_looked_up(struct job *job)
 void name_cache_resolve(struct request *rq, void (*next)(struct request *rq))
 {
 	struct berthd *b = rq->reactor->berthd;
-	const char *path = rq->route->path;
+	const struct route *route = rq->route;
 	enum sandbox_address kind;
 	struct lookup *l;
 	struct err e;
 
-	if (strncmp(path, PREFIX, strlen(PREFIX)) != 0)
+	if (!(route->sandbox & ROUTE_SANDBOX))
 		return next(rq);
 	if (sandbox_address_check(rq->param, &kind, &e) < 0)
 		return request_fail(rq, &e);
-	if (kind == ADDRESS_ID || (path[strlen(PREFIX)] && recall(b->names, b->sandboxes, rq)))
+	if (kind == ADDRESS_ID ||
+	    (!(route->sandbox & ROUTE_ANEW) && recall(b->names, b->sandboxes, rq)))
 		return next(rq);
 	l = xcalloc(1, sizeof(*l));
 	l->rq = rq;

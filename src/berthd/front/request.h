@@ -21,10 +21,19 @@
 
 struct request;
 
+/* What the first {} of a path is. */
+enum route_flags {
+	ROUTE_SANDBOX = 1, /* a sandbox, by id, name or identity key; its host answers */
+	ROUTE_RECORDS = 2, /* the records alone answer: any host can */
+	ROUTE_ANEW = 4,    /* its name is looked up in the records, not in the cache */
+	ROUTE_DELETES = 8, /* the wish alone can be written, while its host is away */
+};
+
 struct route {
 	const char *method;
 	const char *path; /* {} matches one segment; the second {} goes to `sub` */
 	enum role role;   /* zero denies */
+	unsigned sandbox; /* enum route_flags; 0: the path names none */
 	bool body;        /* a JSON body is collected first */
 
 	/* One of the two: on a store worker, straight through; or on the loop. */

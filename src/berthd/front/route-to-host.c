@@ -11,31 +11,15 @@
 #include "lib/str.h"
 #include "store/sandbox.h"
 
-/* The records alone answer these: any host can. */
-static bool told_by_records(const struct route *route)
-{
-	static const char *const paths[] = {
-		"/v1/sandboxes/{}",
-		"/v1/sandboxes/{}/receipt",
-		"/v1/sandboxes/{}/events",
-	};
-
-	for (size_t i = 0; i < array_len(paths); i++)
-		if (strcmp(route->method, "GET") == 0 && strcmp(route->path, paths[i]) == 0)
-			return true;
-	return false;
-}
-
 static bool needs_its_host(const struct request *rq)
 {
-	return rq->reactor->berthd->peers->secret[0] &&
-	       str_starts(rq->route->path, "/v1/sandboxes/{}") && !told_by_records(rq->route);
+	return rq->reactor->berthd->peers->secret[0] && (rq->route->sandbox & ROUTE_SANDBOX) &&
+	       !(rq->route->sandbox & ROUTE_RECORDS);
 }
 
 static bool is_deletion(const struct request *rq)
 {
-	return strcmp(rq->route->method, "DELETE") == 0 &&
-	       strcmp(rq->route->path, "/v1/sandboxes/{}") == 0;
+	return rq->route->sandbox & ROUTE_DELETES;
 }
 
 /* It is not here: a peer that thought so reads the record again. */
