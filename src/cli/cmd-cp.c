@@ -59,6 +59,12 @@ static void files_url(struct buf *out, const struct remote *r, const char *verb,
 	fetch_escape(out, path);
 }
 
+static int no_path_here(const char *path, struct err *e)
+{
+	err_sys(e, errno, "%s", path);
+	return err_fix(e, "Check the path: it is one on this machine. ID:/PATH is in a sandbox.");
+}
+
 /* The type of a remote path: "file", "directory", ..., or "" if there is nothing. */
 static int remote_type(const struct context *c, const struct remote *r, const char *path,
 		       char type[16], unsigned *mode, struct err *e)
@@ -187,14 +193,14 @@ static int copy_in(const struct context *c, const char *from, const struct remot
 	if (strcmp(from, "-") == 0)
 		return put_file(c, r, r->path, STDIN_FILENO, &st, e);
 	if (stat(from, &st) < 0)
-		return err_sys(e, errno, "%s", from);
+		return no_path_here(from, e);
 	if (remote_target(c, r, from, path, e) < 0)
 		return -1;
 	if (S_ISDIR(st.st_mode))
 		return put_tree(c, r, from, path, e);
 	fd = open(from, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_sys(e, errno, "%s", from);
+		return no_path_here(from, e);
 	return put_file(c, r, path, fd, &st, e);
 }
 
@@ -262,7 +268,7 @@ static int local_parent(const char *to, const char *own_name, int *dir, char nam
 			slash[slash == path] = '\0';
 	}
 	*dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return *dir < 0 ? err_sys(e, errno, "%s", path) : 0;
+	return *dir < 0 ? no_path_here(path, e) : 0;
 }
 
 static int get_file(const struct context *c, const struct remote *r, int dir, const char *name,

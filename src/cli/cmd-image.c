@@ -156,6 +156,12 @@ static void image_path(struct buf *out, const char *name)
 	fetch_escape(out, name);
 }
 
+static int not_opened(const char *path, struct err *e)
+{
+	err_sys(e, errno, "open %s", path);
+	return err_fix(e, "Check the path: it is a file on this machine, or - for standard input.");
+}
+
 static int import(const struct context *c, const void *options, const struct strv *args,
 		  struct err *e)
 {
@@ -173,7 +179,7 @@ static int import(const struct context *c, const void *options, const struct str
 	if (strcmp(args->items[1], "-") != 0) {
 		fd = open(args->items[1], O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
-			return err_sys(e, errno, "open %s", args->items[1]);
+			return not_opened(args->items[1], e);
 	}
 	q.body_fd = fd >= 0 ? fd : STDIN_FILENO;
 	if (fstat(q.body_fd, &st) == 0 && S_ISREG(st.st_mode))

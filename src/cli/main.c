@@ -109,8 +109,8 @@ static int check_args(const struct command *cmd, const struct strv *args, struct
 	return err_fix(e, "Usage: berth %s %s", cmd->name, cmd->usage);
 }
 
-static int run_command(const struct command *cmd, struct global_options *global, int argc,
-		       char **argv, struct err *e)
+static int parse_and_run(const struct command *cmd, struct global_options *global, int argc,
+			 char **argv, struct err *e)
 {
 	cleanup(strv_done) struct strv args = { 0 };
 	cleanup(free_ptr) void *record = xcalloc(1, cmd->record_size ? cmd->record_size : 1);
@@ -133,6 +133,16 @@ static int run_command(const struct command *cmd, struct global_options *global,
 	c.key = first_set(global->key, getenv("BERTH_API_KEY"), "");
 	c.json = global->json;
 	return cmd->run(&c, record, &args, e);
+}
+
+static int run_command(const struct command *cmd, struct global_options *global, int argc,
+		       char **argv, struct err *e)
+{
+	int n = parse_and_run(cmd, global, argc, argv, e);
+
+	if (n < 0 && e->code == ERR_INVALID && !e->fix[0])
+		return err_fix(e, "See `berth help %s`.", cmd->name);
+	return n;
 }
 
 static int berth(int argc, char **argv, struct global_options *global, struct err *e)

@@ -119,9 +119,9 @@ static const struct option_row *plan_find(const struct plan *p, int answer, void
 }
 
 /* getopt says only '?' or ':'; the reader wants to know which word it was. */
-static int complain(int answer, char **argv, struct err *e)
+static int complain(int answer, const struct option_line *line, struct err *e)
 {
-	const char *word = argv[optind > 0 ? optind - 1 : 0];
+	const char *word = line->argv[optind > 0 ? optind - 1 : 0];
 
 	if (answer == ':')
 		err_set(e, ERR_INVALID, "%.60s needs a value", word);
@@ -129,7 +129,8 @@ static int complain(int answer, char **argv, struct err *e)
 		err_set(e, ERR_INVALID, "there is no option -%c", optopt);
 	else
 		err_set(e, ERR_INVALID, "there is no option %.60s, or not with a value", word);
-	return err_fix(e, "Put -- before a command of your own, or see `berth help`.");
+	return line->own ? err_fix(e, "Put -- before a command of your own, or see `berth help`.")
+			 : -1;
 }
 
 int options_parse(const struct option_line *line, const struct option_set *sets, size_t count,
@@ -154,7 +155,7 @@ int options_parse(const struct option_line *line, const struct option_set *sets,
 		}
 		row = plan_find(&p, answer, &record);
 		if (!row)
-			return complain(answer, line->argv, e);
+			return complain(answer, line, e);
 		if (store(row, record, optarg, e) < 0)
 			return err_wrap(e, "--%s", row->name);
 	}

@@ -194,6 +194,8 @@ int identity_name_check(const char *name, struct err *e)
 		return err_set(e, ERR_INVALID, "a name has 1 to %d characters", IDENTITY_NAME_MAX);
 	if (strspn(name, NAME_CHARS) != len)
 		return err_set(e, ERR_INVALID, "a name is made of letters, digits, '.', '_', '-'");
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) /* no path can name it */
+		return err_set(e, ERR_INVALID, "\".\" and \"..\" are no names");
 	if (name[0] == '-' || name[len - 1] == '-')
 		return err_set(e, ERR_INVALID, "a name neither begins nor ends with '-'");
 	for (size_t i = 0; i < array_len(reserved); i++)

@@ -110,7 +110,9 @@ static int unreadable(struct archive *a, const struct source *s, struct err *e)
 
 	if (s->read == 0)
 		return err_set(e, ERR_INVALID, "the archive is empty");
-	return err_set(e, ERR_INVALID, "the archive cannot be read: %.200s",
+	return err_set(e, ERR_INVALID,
+		       "the archive cannot be read: %.120s (it must be a tar of a root filesystem, "
+		       "or what 'docker save' writes)",
 		       why ? why : "unknown reason");
 }
 

@@ -107,6 +107,7 @@ static void set_common(CURL *curl, const struct fetch_request *q, char *detail)
 {
 	detail[0] = '\0';
 	curl_easy_setopt(curl, CURLOPT_URL, q->url);
+	curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L); /* a name `..` is not another path */
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, detail);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);

@@ -80,6 +80,12 @@ int store_policy_add(struct store *s, const struct policy *p, struct policy *ret
 	return 0;
 }
 
+static int no_policy(uint64_t id, struct err *e)
+{
+	err_set(e, ERR_NOT_FOUND, "no policy %" PRIu64, id);
+	return err_fix(e, "'berth policy ls' lists those there are.");
+}
+
 int store_policy_remove(struct store *s, uint64_t id, struct policy *ret, struct err *e)
 {
 	struct policy got = { 0 };
@@ -88,7 +94,7 @@ int store_policy_remove(struct store *s, uint64_t id, struct policy *ret, struct
 	if (n < 0)
 		return -1;
 	if (n == 0)
-		return err_set(e, ERR_NOT_FOUND, "no policy %" PRIu64, id);
+		return no_policy(id, e);
 	*ret = got;
 	return 0;
 }

@@ -24,6 +24,12 @@ static const struct statement drop = { "profile-remove",
 	"DELETE FROM profile WHERE name = $1 AND NOT built_in RETURNING " PROFILE_COLUMNS };
 /* clang-format on */
 
+static int no_profile(enum err_code code, const char *name, struct err *e)
+{
+	err_set(e, code, "there is no profile \"%.31s\"", name);
+	return err_fix(e, "'berth profile ls' lists those there are.");
+}
+
 int store_profile_get(struct store *s, const char *name, struct profile *ret, struct err *e)
 {
 	struct profile got = { 0 };
@@ -31,10 +37,8 @@ int store_profile_get(struct store *s, const char *name, struct profile *ret, st
 
 	if (n < 0)
 		return -1;
-	if (n == 0) {
-		err_set(e, ERR_INVALID, "there is no profile \"%.31s\"", name);
-		return err_fix(e, "'berth profile ls' lists those there are.");
-	}
+	if (n == 0)
+		return no_profile(ERR_INVALID, name, e);
 	*ret = got;
 	return 0;
 }
@@ -79,7 +83,7 @@ int store_profile_remove(struct store *s, const char *name, struct profile *ret,
 	if (n == 0 && refuse(s, name, e) < 0)
 		return -1;
 	if (n == 0)
-		return err_set(e, ERR_NOT_FOUND, "there is no profile \"%.31s\"", name);
+		return no_profile(ERR_NOT_FOUND, name, e);
 	*ret = got;
 	return 0;
 }

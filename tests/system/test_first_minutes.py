@@ -69,6 +69,15 @@ def test_errors_say_what_is_wrong_and_what_to_do(s):
     assert code == 125 and b"127.0.0.1:1" in err, err
     assert s.berth("frobnicate")[0] == 125
     assert s.api.sandboxes() == []
+    with s.box() as b:  # the sentence fits what was asked for
+        for args, fix in ((("cp", "/nowhere", f"{b.id}:/"), b"on this machine"), (("image", "import", "x", "/nowhere"), b"on this machine"),
+                          (("image", "import", "x", "/etc/passwd"), b"tar of a root"), (("kill", b.id, "ex_none"), b"berth execs"),
+                          (("policy", "rm", "999999"), b"berth policy ls"), (("profile", "rm", "none"), b"berth profile ls"),
+                          (("limits", b.id, "--nothing"), b"berth help limits"), (("exec", "--nothing", b.id), b"Put --"),
+                          (("create", "base", "--memory", "5x"), b"berth help create"), (("rm", "."), b"nothing at /v1/sandboxes/."),
+                          (("create", "base", "--name", ".."), b"are no names")):
+            code, out, err = s.berth(*args)
+            assert code == 125 and fix in err, (args, code, out, err)
 
 
 def test_a_timeout_is_told_by_exit_code_124(s):

@@ -177,10 +177,11 @@ TEST(a_key_is_known_by_its_shape_or_not_at_all)
 
 TEST(names_at_their_limits)
 {
-	static const char *const good[] = { "a", "my-box", "A.b_c", "0", "wwww", "api2", "a--b" };
-	static const char *const bad[] = { "", "-", "-a", "a-", "www", "api", "admin", "root",
-					   "system", "cloudflare", "workers", "API", "a/b", "a b",
-					   "\xc3\xa9" };
+	static const char *const good[] = { "a", "my-box", "A.b_c", "0", "wwww",
+					    "api2", "a--b", "...", ".a", "a." };
+	static const char *const bad[] = { "", ".", "..", "-", "-a", "a-", "www", "api", "admin",
+					   "root", "system", "cloudflare", "workers", "API", "a/b",
+					   "a b", "\xc3\xa9" };
 	char name[65];
 	struct err e;
 

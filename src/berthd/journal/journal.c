@@ -281,7 +281,8 @@ static int load(struct journal *j, struct err *e)
 
 static int no_exec(const char *sandbox, const char *id, struct err *e)
 {
-	return err_set(e, ERR_NOT_FOUND, "there is no exec %s in %s", id, sandbox);
+	err_set(e, ERR_NOT_FOUND, "there is no exec %s in %s", id, sandbox);
+	return err_fix(e, "'berth execs %s' lists its commands.", sandbox);
 }
 
 int journal_find(struct journals *js, const char *sandbox, const char *id, struct journal **ret,

@@ -132,6 +132,8 @@ static int read_body(struct request *rq, struct context_record *c, struct err *e
 			       CODE_TIMEOUT_MAX_MS);
 	if (b.name[0] && b.name[strspn(b.name, NAME_LETTERS)])
 		return err_set(e, ERR_INVALID, "name: only letters, digits, '.', '_' and '-'");
+	if (strcmp(b.name, ".") == 0 || strcmp(b.name, "..") == 0)
+		return err_set(e, ERR_INVALID, "name: \".\" and \"..\" are no names");
 	if (b.cwd[0] && b.cwd[0] != '/')
 		return err_set(e, ERR_INVALID, "cwd must begin with '/'");
 	if (env_json(&b.env, c->env, e) < 0 || make_id(rq, c->id, e) < 0)

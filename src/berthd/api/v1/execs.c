@@ -87,6 +87,7 @@ int execs_find(const struct request *rq, struct journal **ret, struct err *e)
 	if (owner && strcmp(owner, j->head.owner) != 0) {
 		journal_unref(j);
 		err_set(e, ERR_NOT_FOUND, "there is no exec %s in %s", rq->sub, rq->param);
+		err_fix(e, "'berth execs %s' lists its commands.", rq->param);
 		return -1;
 	}
 	*ret = j;
