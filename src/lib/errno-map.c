@@ -84,7 +84,8 @@ void err_word_reason(struct err *e, const char *name)
 	static const char *const words[] = { REASON_NO_COMMAND, REASON_CANNOT_RUN,
 					     REASON_OPTIONS_DIFFER, REASON_OTHER_IDENTITY,
 					     REASON_NOT_TAKEN,
-					     REASON_NOT_REACHED, REASON_LEFT_UNKNOWN };
+					     REASON_NOT_REACHED, REASON_HOST_DRAINING,
+					     REASON_LEFT_UNKNOWN };
 
 	for (size_t i = 0; i < array_len(words); i++)
 		if (strcmp(words[i], name) == 0)

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "lib/errno-map.h"
 #include "store/network.h"
 #include "store/sandbox-row.h"
 
@@ -37,7 +38,7 @@ static const struct statement cap_lock = { "cap-lock",
 static const struct statement cap_count = { "cap-count",
 	"SELECT count(*) AS n FROM sandbox WHERE cap_subject = $1" };
 static const struct statement host_lock = { "host-lock",
-	"SELECT 1 FROM host WHERE id = $1 FOR NO KEY UPDATE" };
+	"SELECT draining::int AS draining FROM host WHERE id = $1 FOR NO KEY UPDATE" };
 /* What is promised is promised until its absence is proven: the record is the reservation. */
 static const struct statement promised = { "host-promised",
 	"SELECT count(*) AS n, coalesce(sum(memory_mb), 0) AS memory_mb, "
@@ -68,6 +69,15 @@ static const struct column sums_columns[] = {
 	COLUMN(COLUMN_U64, sums, disk_mb),
 	COLUMN(COLUMN_U64, sums, cpu_milli),
 	COLUMN(COLUMN_U64, sums, pids),
+	COLUMNS_END
+};
+
+struct locked_host {
+	uint64_t draining;
+};
+
+static const struct column locked_columns[] = {
+	COLUMN(COLUMN_U64, locked_host, draining),
 	COLUMNS_END
 };
 
@@ -113,11 +123,18 @@ static int why_not(struct store *s, const struct sandbox_intent *intent, struct 
 	return -1;
 }
 
-static int lock_row(struct store *s, const struct statement *st, const char *id, struct err *e)
+static int lock_cap(struct store *s, const char *subject, struct err *e)
 {
 	cleanup(result_clear) PGresult *res = NULL;
 
-	return store_run(s, st, ARGS(TEXT(id)), &res, e);
+	return store_run(s, &cap_lock, ARGS(TEXT(subject)), &res, e);
+}
+
+/* Until the transaction ends. A host without a row is none that drains. */
+static int lock_host(struct store *s, const char *id, struct locked_host *ret, struct err *e)
+{
+	*ret = (struct locked_host){ 0 };
+	return store_run_one(s, &host_lock, ARGS(TEXT(id)), locked_columns, ret, e) < 0 ? -1 : 0;
 }
 
 static int check_cap(struct store *s, const struct sandbox_spec *spec, struct err *e)
@@ -126,7 +143,7 @@ static int check_cap(struct store *s, const struct sandbox_spec *spec, struct er
 
 	if (!spec->cap_subject[0])
 		return 0;
-	if (lock_row(s, &cap_lock, spec->cap_subject, e) < 0 ||
+	if (lock_cap(s, spec->cap_subject, e) < 0 ||
 	    store_run_one(s, &cap_count, ARGS(TEXT(spec->cap_subject)), count_columns, &have, e) <
 		    0)
 		return -1;
@@ -153,14 +170,13 @@ struct resources sandbox_need(const struct limits *from, const struct limits *to
 				   } };
 }
 
-int sandbox_admit(struct store *s, const char *host, const struct placement_host *room,
-		  const struct resources *need, struct err *e)
+static int admit_locked(struct store *s, const char *host, const struct placement_host *room,
+			const struct resources *need, struct err *e)
 {
 	struct placement_host h = *room;
 	struct sums have = { 0 };
 
-	if (lock_row(s, &host_lock, host, e) < 0 ||
-	    store_run_one(s, &promised, ARGS(TEXT(host)), sums_columns, &have, e) < 0)
+	if (store_run_one(s, &promised, ARGS(TEXT(host)), sums_columns, &have, e) < 0)
 		return -1;
 	h.sandboxes = have.n > UINT32_MAX ? UINT32_MAX : (unsigned)have.n;
 	h.promised.of[RESOURCE_MEMORY_MB] = have.memory_mb;
@@ -175,16 +191,37 @@ int sandbox_admit(struct store *s, const char *host, const struct placement_host
 	return 1;
 }
 
+int sandbox_admit(struct store *s, const char *host, const struct placement_host *room,
+		  const struct resources *need, struct err *e)
+{
+	struct locked_host locked;
+
+	return lock_host(s, host, &locked, e) < 0 ? -1 : admit_locked(s, host, room, need, e);
+}
+
+static int draining(const char *host, struct err *e)
+{
+	err_set(e, ERR_BUSY, "host %s is draining: it takes no new sandboxes", host);
+	err_reason(e, REASON_HOST_DRAINING, 0);
+	return err_fix(e, "An admin ends that with 'berth host undrain %s'.", host);
+}
+
+/* What a host that drains has may still grow and wake; nothing new is made there. */
 static int check_room(struct store *s, const struct sandbox_intent *intent, struct err *e)
 {
 	struct limits nothing = { 0 };
+	struct locked_host locked;
 	struct resources need;
 	int n;
 
 	if (!intent->room)
 		return 0;
+	if (lock_host(s, intent->host, &locked, e) < 0)
+		return -1;
+	if (locked.draining)
+		return draining(intent->host, e);
 	need = sandbox_need(&nothing, &intent->spec->limits);
-	n = sandbox_admit(s, intent->host, intent->room, &need, e);
+	n = admit_locked(s, intent->host, intent->room, &need, e);
 	if (n > 0 && intent->full)
 		*intent->full = true;
 	return n ? -1 : 0;

@@ -47,7 +47,7 @@ def test_a_wish_for_a_host_is_kept(c):
         ident = c.hosts[0].api.create(host=h.name)
         assert h.pids(ident)
     status, code, message = error_of(c.hosts[0].api.request("POST", "/v1/sandboxes", {"image": "base", "host": "h9"}))
-    assert (status, code) == (503, "busy") and "h9" in message, message
+    assert (status, code) == (404, "not_found") and "h9" in message, message
 
 
 def test_only_hosts_that_have_the_image_are_asked(c):
@@ -169,7 +169,8 @@ def test_a_draining_host_takes_nothing_new(c):
     assert c.hosts[2].api.call("POST", "/v1/hosts/h2/drain")["state"] == "draining"
     for _ in range(8):
         assert not c.hosts[1].pids(c.hosts[1].api.create(memory_mb=64))
-    assert c.hosts[0].api.request("POST", "/v1/sandboxes", {"image": "base", "host": "h2"})[0] == 503
+    status, why, _ = c.hosts[0].api.request("POST", "/v1/sandboxes", {"image": "base", "host": "h2"})
+    assert (status, why.get("reason")) == (503, "host_draining"), why
     assert c.hosts[0].api.exec(there, ["echo", "on"]).out == b"on\n", "what it has goes on"
     states = {h["id"]: (h["state"], h["sandboxes"]) for h in c.hosts[0].api.get("/v1/hosts")["hosts"]}
     assert states["h2"] == ("draining", 1), states

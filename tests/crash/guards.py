@@ -119,7 +119,7 @@ GUARDS = {
     "drained-takes-none": (
         "a host that was told to take nothing new takes nothing",
         ["host-drained"], "src/store/host.c",
-        "AND c.host = h.id AND NOT h.draining AND h.lost_at", "AND c.host = h.id AND h.lost_at"),
+        "UPDATE host SET draining = $2::int = 1 WHERE", "UPDATE host SET draining = $2::int = 2 WHERE"),
 }
 
 

@@ -4,6 +4,7 @@ import os
 import pathlib
 import signal
 import time
+import uuid
 
 from marks import limit
 from server import wait_until
@@ -49,6 +50,32 @@ def test_a_user_and_an_org_have_a_cap_and_others_have_not(s):
     finally:
         delete_all(s)
         settings(s, cap_personal=None, cap_organisation=None)
+
+
+def test_a_draining_host_takes_nothing_new_and_a_host_that_is_not_there_is_named(s):
+    host = s.api.get("/v1/hosts")["hosts"][0]["id"]
+    there = post(s.api, {**SMALL, "name": "there", "host": host})
+    assert there[0] == 201 and there[1]["host"] == host, there
+    try:
+        code, _, err = s.berth("host", "drain", host)
+        assert code == 0, err
+        key = str(uuid.uuid4())
+        status, why = post(s.api, {**SMALL, "name": "new"}, key)
+        assert (status, why["code"], why["reason"]) == (503, "busy", "host_draining"), why
+        assert f"host {host} is draining" in why["message"] and "undrain" in why["remediation"], why
+        assert s.api.get("/v1/hosts/" + host)["state"] == "draining"
+        # What it has is used as before: found, woken, and given more.
+        assert post(s.api, {**SMALL, "name": "there"}) == (200, there[1])
+        s.api.call("POST", "/v1/sandboxes/there/sleep")
+        assert s.api.exec("there", "echo up").out == b"up\n"
+        assert s.api.call("PATCH", "/v1/sandboxes/there", {"memory_mb": 96})["memory_mb"] == 96
+        assert s.berth("host", "undrain", host)[0] == 0
+        assert post(s.api, {**SMALL, "name": "new"}, key)[0] == 201, "nothing was done, so the key is free"
+        why = fails(404, s.api.call, "POST", "/v1/sandboxes", {**SMALL, "host": "elsewhere"})
+        assert "no host elsewhere" in why["message"], why
+    finally:
+        s.api.call("POST", f"/v1/hosts/{host}/undrain")
+        delete_all(s)
 
 
 def refusal(s, **more):

@@ -9,6 +9,7 @@
 #include "berthd/front/idempotency.h"
 #include "berthd/runtime/berthd.h"
 #include "core/placement.h"
+#include "lib/errno-map.h"
 #include "lib/json.h"
 #include "lib/str.h"
 #include "store/image.h"
@@ -75,9 +76,16 @@ static void take_row(const struct host *h, void *arg)
 static int nowhere(const struct placing *p, struct store *s, struct err *e)
 {
 	struct image image;
+	struct host h;
 
-	if (store_image_get(s, p->image, &image, e) < 0)
+	if (store_image_get(s, p->image, &image, e) < 0 ||
+	    (p->wanted[0] && store_host_get(s, p->wanted, &h, e) < 0))
 		return -1;
+	if (p->wanted[0] && h.draining) {
+		err_set(e, ERR_BUSY, "host %s is draining: it takes no new sandboxes", p->wanted);
+		err_reason(e, REASON_HOST_DRAINING, 0);
+		return err_fix(e, "Name another host, or none.");
+	}
 	if (p->wanted[0])
 		err_set(e, ERR_BUSY, "host %s takes nothing new, or has not the image %s",
 			p->wanted, p->image);

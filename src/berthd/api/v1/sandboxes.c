@@ -15,6 +15,7 @@
 #include "berthd/runtime/berthd.h"
 #include "http/target.h"
 #include "lib/crash.h"
+#include "lib/errno-map.h"
 #include "lib/id.h"
 #include "lib/json.h"
 #include "lib/str.h"
@@ -117,6 +118,12 @@ static void wait_for_found(struct transition *c)
 	wait_stable_begin(&how);
 }
 
+/* Nothing was written, and another host may take it. */
+static bool is_for_another_host(const struct transition *c, const struct err *why)
+{
+	return c->full || (why->reason && strcmp(why->reason, REASON_HOST_DRAINING) == 0);
+}
+
 static void on_created(struct transition *c, const struct err *why)
 {
 	struct request *rq = c->data;
@@ -126,15 +133,15 @@ static void on_created(struct transition *c, const struct err *why)
 	struct err e;
 
 	if (why) {
-		bool full = c->full;
+		bool elsewhere = is_for_another_host(c, why);
 
 		e = *why;
 		transition_free(c);
 		if (used_before)
 			return create_replay(rq, &use);
-		if (full && rq->from_peer && rq->x) /* nothing was written: it may ask another */
+		if (elsewhere && rq->from_peer && rq->x)
 			(void)!http_reply_header(rq->x, FORWARD_REFUSED, "1");
-		return full && placing_refused(rq, &e) ? (void)0 : request_fail(rq, &e);
+		return elsewhere && placing_refused(rq, &e) ? (void)0 : request_fail(rq, &e);
 	}
 	if (c->found) {
 		wait_for_found(c);
@@ -153,13 +160,23 @@ static void on_created(struct transition *c, const struct err *why)
 	crash_point("life.create-answered");
 }
 
+/* In a cell the host was chosen by now, and may be another one than it was the first time. */
+static int check_host(const struct berthd *b, const char *wanted, struct err *e)
+{
+	if (b->peers->secret[0] || !wanted[0] || strcmp(wanted, b->settings.host) == 0)
+		return 0;
+	err_set(e, ERR_NOT_FOUND, "no host %s: there is only %s here", wanted, b->settings.host);
+	return err_fix(e, "Leave the host out; 'berth host ls' lists the hosts there are.");
+}
+
 static void create_here(struct request *rq)
 {
 	struct transition *c = transition_new(rq->reactor, rq->id);
 	char random[ID_RANDOM_CHARS + 1];
 	struct err e;
 
-	if (create_body_read(rq, c, &e) < 0 || idempotency_read(rq, &c->use, &e) < 0) {
+	if (create_body_read(rq, c, &e) < 0 || idempotency_read(rq, &c->use, &e) < 0 ||
+	    check_host(rq->reactor->berthd, c->spec.host, &e) < 0) {
 		transition_free(c);
 		return request_fail(rq, &e);
 	}
