@@ -25,6 +25,8 @@ enum exec_flags {
 	EXEC_WHOLE = 8, /* it has ended when everything it started has: what is left is killed */
 	EXEC_HOLD = 16, /* HELD is said before it runs anything, and GO waited for */
 };
+/* Those a client may set. The others are berthd's own: a journal that stays, a cgroup. */
+#define EXEC_CLIENT_FLAGS (EXEC_STDIN | EXEC_KEEP | EXEC_PTY)
 
 /* Of a terminal. */
 struct exec_size {

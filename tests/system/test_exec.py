@@ -1,5 +1,6 @@
 """One command, one truth: how it ended, what it said, and that its whole tree is gone."""
 import base64
+import glob
 import os
 import random
 import signal
@@ -8,7 +9,7 @@ import threading
 import time
 
 import nodeproto
-from client import ApiError, event_bytes
+from client import Api, ApiError, event_bytes
 from marks import limit, only
 from server import leftovers, wait_until
 
@@ -198,6 +199,30 @@ def test_a_signal_frame_reaches_the_command(s):
             if name == "exited":
                 end = nodeproto.decode_exit(data)
         assert seen == b"up\ncaught\n" and (end["kind"], end["code"]) == ("exited", 9), (seen, end)
+
+
+@only("crun")
+def test_what_is_berths_own_is_not_for_a_client_to_ask_for(s):
+    """Neither the flags of a wrapper in an EXEC frame (a cgroup, a journal that stays) nor a wrapper's name."""
+    key = s.api.call("POST", "/v1/keys", {"name": "frames", "role": "user"})
+    user = Api(s.port, key["key"])
+    ident = user.create()
+    with user.upgrade(ident) as sock:
+        sock.sendall(nodeproto.exec_frame(["sh", "-c", "echo up; exec sleep 7777"], ident="plain", flags=8 | 16))
+        for name, data in nodeproto.read_frames(sock):
+            if name == "stdout":
+                break
+        of_box = f"/sys/fs/cgroup/**/{ident.replace('-', '_')}.*"
+        assert glob.glob(of_box, recursive=True) and not glob.glob(of_box + "/plain", recursive=True)
+    wait_until(lambda: user.get(f"/v1/sandboxes/{ident}/execs/plain")["state"] == "ended", 30, "it was killed")
+    with user.upgrade(ident) as sock:
+        sock.sendall(nodeproto.exec_frame(["true"], ident="wr.main.9.mine"))
+        assert next(nodeproto.read_frames(sock))[0] == "error"
+    for what, body in ("exec", {"argv": ["true"]}), ("terminals", {}):
+        status, answer, _ = user.request("POST", f"/v1/sandboxes/{ident}/{what}", {**body, "id": "wr.main.9.mine"})
+        assert status == 400 and "wrappers" in answer["message"], (what, status, answer)
+    user.delete(ident)
+    s.api.call("DELETE", "/v1/keys/" + key["id"])
 
 
 def test_commands_of_one_sandbox_run_side_by_side(s):

@@ -159,6 +159,11 @@ static int begin(struct tunnel *u, const struct frame *f, struct err *e)
 		return err_set(e, ERR_INVALID, "the first frame must be EXEC, and only that one");
 	if (exec_request_decode(f->payload, &b.ask, e) < 0)
 		return -1;
+	if (exec_id_allow(u->rq, b.ask.id, e) < 0) {
+		exec_request_done(&b.ask);
+		return -1;
+	}
+	b.ask.flags &= EXEC_CLIENT_FLAGS;
 	u->asked = true;
 	u->named = b.ask.id[0];
 	b.keep = b.ask.flags & EXEC_KEEP;

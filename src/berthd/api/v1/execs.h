@@ -25,5 +25,8 @@ void exec_record_members(struct buf *out, struct journal *j); /* what is between
 
 void exec_route(struct request *rq); /* POST /v1/sandboxes/{}/exec */
 
+/* An id that a request chose: those of wrappers say what runs under a lease, and are an admin's. */
+must_check int exec_id_allow(const struct request *rq, const char *id, struct err *e);
+
 /* exec_begin() on behalf of a request. */
 void exec_begin_for(struct request *rq, struct exec_begin *b, struct tail *t);

@@ -6,6 +6,7 @@
 #include "berthd/api/v1/execs.h"
 #include "berthd/api/v1/shells.h"
 #include "berthd/front/idempotency.h"
+#include "core/wrapper.h"
 #include "http/tunnel.h"
 #include "lib/hash.h"
 #include "lib/json.h"
@@ -74,6 +75,8 @@ static int read_body(const struct request *rq, struct exec_body *b, struct exec_
 	memcpy(ask->id, b->id, sizeof(ask->id));
 	memcpy(ask->cwd, b->cwd, sizeof(ask->cwd));
 	memcpy(ask->shell, b->shell, sizeof(ask->shell));
+	if (exec_id_allow(rq, ask->id, e) < 0)
+		return -1;
 	return exec_request_check(ask, e);
 }
 
@@ -128,6 +131,14 @@ static void begin(struct request *rq, bool ready)
 		exec_events(rq, &ask);
 	else
 		exec_json(rq, &ask);
+}
+
+int exec_id_allow(const struct request *rq, const char *id, struct err *e)
+{
+	if (!wrapper_exec_is(id) || !request_owner(rq))
+		return 0;
+	err_set(e, ERR_INVALID, "exec ids like %.40s are those of wrappers", id);
+	return err_fix(e, "Choose another id, or give none.");
 }
 
 void exec_begin_for(struct request *rq, struct exec_begin *b, struct tail *t)

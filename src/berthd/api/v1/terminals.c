@@ -224,7 +224,7 @@ static int choose_id(const struct request *rq, struct exec_begin *b, struct err 
 		memcpy(b->body, use.body_hash, sizeof(b->body));
 	}
 	if (b->ask.id[0])
-		return 0;
+		return exec_id_allow(rq, b->ask.id, e);
 	memcpy(b->ask.id, "tm_", 3);
 	if (b->key[0])
 		memcpy(b->ask.id + 3, b->key, 32);
