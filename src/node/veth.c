@@ -20,6 +20,7 @@
 #include "lib/str.h"
 #include "lib/strv.h"
 #include "node/netlink.h"
+#include "node/udp-segments.h"
 
 #define FIRST_ADDRESS 0x64400002U /* 100.64.0.2; ROUTER_GATEWAY is the one before */
 #define GUEST_END     "eth0"
@@ -87,18 +88,34 @@ static int make_pair(struct netlink *nl, int router, const char *name, struct er
 	return say(nl, m, 0, "make the link", e);
 }
 
-/* It is up afterwards, and labelled unless that is NULL. */
-static int bring_up(struct netlink *nl, const char *name, const char *label, struct err *e)
+static int set_flags(struct netlink *nl, const char *name, unsigned flags, const char *label,
+		     struct err *e)
 {
 	union netlink_room room;
 	struct nlmsghdr *m = netlink_message(nl, &room, RTM_NEWLINK, 0);
 	struct ifinfomsg *link = mnl_nlmsg_put_extra_header(m, sizeof(*link));
 
-	link->ifi_flags = link->ifi_change = IFF_UP;
+	link->ifi_flags = link->ifi_change = flags;
 	mnl_attr_put_strz(m, IFLA_IFNAME, name);
 	if (label)
 		mnl_attr_put_strz(m, IFLA_IFALIAS, label);
 	return say(nl, m, 0, name, e);
+}
+
+/* It is up afterwards, and labelled unless that is NULL. */
+static int bring_up(struct netlink *nl, const char *name, const char *label, struct err *e)
+{
+	return set_flags(nl, name, IFF_UP, label, e);
+}
+
+/*
+ * Neither end asks or answers who has an address, as each knows the other. Otherwise a guest fills
+ * the table of answers, which the host and all its namespaces share: with addresses it sends to
+ * past the gateway (MSG_DONTROUTE), or says it has. Before the neighbour: it would be forgotten.
+ */
+static int bring_up_end(struct netlink *nl, const char *name, struct err *e)
+{
+	return set_flags(nl, name, IFF_UP | IFF_NOARP, NULL, e);
 }
 
 static int remove_link(struct netlink *nl, const char *name, struct err *e)
@@ -153,7 +170,7 @@ static int add_route(struct netlink *nl, const struct route *r, struct err *e)
 	return say(nl, m, EEXIST, "add the route", e);
 }
 
-/* Known for ever: no ARP is needed, and the host's table of such answers cannot be filled. */
+/* Known for ever: no ARP is needed. */
 static int add_neighbour(struct netlink *nl, unsigned index, uint32_t address, const uint8_t *mac,
 			 struct err *e)
 {
@@ -246,7 +263,8 @@ static int set_guest_end(struct netlink *nl, uint32_t address, struct err *e)
 	far.index = near.index;
 	if (bring_up(nl, "lo", NULL, e) < 0 ||
 	    add_address(nl, near.index, address, e) < 0 ||
-	    bring_up(nl, GUEST_END, NULL, e) < 0 ||
+	    udp_segments_turn_off(GUEST_END, e) < 0 ||
+	    bring_up_end(nl, GUEST_END, e) < 0 ||
 	    add_neighbour(nl, near.index, gateway(), router_mac, e) < 0 ||
 	    add_route(nl, &near, e) < 0)
 		return -1;
@@ -263,7 +281,7 @@ static int set_router_end(struct netlink *nl, const char *name, uint32_t address
 		.table = RT_TABLE_MAIN,
 	};
 
-	if (find_link(name, &back.index, e) < 0 || bring_up(nl, name, NULL, e) < 0 ||
+	if (find_link(name, &back.index, e) < 0 || bring_up_end(nl, name, e) < 0 ||
 	    add_neighbour(nl, back.index, address, guest_mac, e) < 0)
 		return -1;
 	return add_route(nl, &back, e);

@@ -2,6 +2,7 @@
 import array
 import collections
 import contextlib
+import json
 import os
 import re
 import select
@@ -191,6 +192,56 @@ def test_a_flood_of_one_costs_only_itself(s):
             sent = int(p.stdout.read())
         most = 400 + 200 * (time.monotonic() - began)
         assert came[noisy] <= most < sent / 2, (came, sent, most)
+
+
+UNPRIVILEGED = "import os, socket, struct; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+SEGMENTS = UNPRIVILEGED + """
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(20):
+    s.sendmsg([b'x' * 17 * 64], [(socket.IPPROTO_UDP, 103, struct.pack('H', 17))], 0, ('9.9.9.9', 53))
+"""
+ON_LINK = UNPRIVILEGED + """
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+there = struct.pack('I4s4s', socket.if_nametoindex('eth0'), bytes(4), bytes(4))
+for i in range(25):
+    s.sendmsg([b'x'], [(socket.IPPROTO_IP, 8, there)], socket.MSG_DONTROUTE, (f'172.30.0.{i + 1}', 9))
+"""
+CLAIM = """
+import socket
+s, mac = socket.socket(socket.AF_PACKET, socket.SOCK_RAW), bytes.fromhex('02be27000002')
+s.bind(('eth0', 0x806))
+for i in range(25):
+    s.send(b'\\xff' * 6 + mac + b'\\x08\\x06\\0\\1\\x08\\0\\6\\4\\0\\1' + mac + socket.inet_aton(f'172.30.1.{i + 1}') + bytes(6)
+           + socket.inet_aton('100.64.0.1'))
+"""
+
+
+def packets_from(s, link):
+    shown = inside(router.holder(s.dir), "ip", "-j", "-s", "link", "show", "dev", link)
+    return json.loads(shown)[0]["stats64"]["rx"]["packets"]
+
+
+def neighbours(pid, link):
+    """{address: state}, of unicast ones"""
+    shown = json.loads(inside(pid, "ip", "-j", "neigh", "show", "nud", "all", "dev", link))
+    return {n["dst"]: n["state"] for n in shown if not n["dst"].startswith("224.")}
+
+
+@only("crun")
+def test_a_packet_is_one_question_and_no_address_is_asked_for(s):
+    """What the router counts is what arrives; and no entry of the host's table of neighbours stays that a guest made."""
+    with s.box() as a:
+        mine, pid = address(s, a.id), pid_in(s, a.id)
+        before = packets_from(s, link_of(mine))
+        inside(pid, sys.executable, "-c", SEGMENTS)
+        assert packets_from(s, link_of(mine)) - before >= 20 * 64, "several datagrams in one packet"
+        inside(pid, sys.executable, "-c", ON_LINK)
+        found = neighbours(pid, "eth0")
+        assert found.pop(GATEWAY) == ["PERMANENT"], found
+        assert all(state == ["NOARP"] for state in found.values()), found  # the first to go where there is need
+        inside(pid, sys.executable, "-c", CLAIM)
+        found = neighbours(router.holder(s.dir), link_of(mine))
+        assert found == {mine: ["PERMANENT"]}, found
 
 
 @only("crun")

@@ -1,0 +1,10 @@
+/*
+ * One send may be 64 datagrams (UDP_SEGMENT), and a pair of ends passes them on as one packet:
+ * whoever counts packets on the other side counts one. Turned off they are cut apart before.
+ */
+#pragma once
+
+#include "lib/err.h"
+
+/* Of this link, in the network namespace of this process. A kernel without them is fine. */
+must_check int udp_segments_turn_off(const char *link, struct err *e);
