@@ -367,7 +367,7 @@ void conn_dial(struct conn *c)
 		return dial_next(c);
 	}
 	c->ask.done = on_resolved;
-	if (resolve(&c->egress->resolver, c->name, &c->ask, &e) < 0)
+	if (resolve(&c->egress->resolver, c->box->address, c->name, &c->ask, &e) < 0)
 		conn_fail(c, e.msg);
 }
 

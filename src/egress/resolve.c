@@ -15,6 +15,7 @@
 struct lookup {
 	struct resolver *resolver;
 	char name[NETWORK_HOST_SIZE];
+	uint32_t owner;
 	bool ended;
 	uint64_t ended_ms;
 	struct resolved result;
@@ -135,8 +136,9 @@ static void forget_old(struct resolver *r, uint64_t now)
 				continue;
 			}
 			*at = l->next;
-			free(l);
+			r->held[l->owner % RESOLVE_OWNERS]--;
 			r->count--;
+			free(l);
 		}
 }
 
@@ -189,12 +191,27 @@ void resolver_close(struct resolver *r)
 		}
 }
 
-static struct lookup *begin(struct resolver *r, struct lookup **bucket, const char *name)
+/*
+ * The fewer are left, the fewer it may have, so that however many take what they can get, the
+ * next one still finds some.
+ */
+static bool has_room(const struct resolver *r, uint32_t owner)
+{
+	size_t share = (RESOLVE_LOOKUPS_MAX - r->count) / RESOLVE_OWNER_SHARE;
+
+	return r->held[owner % RESOLVE_OWNERS] <
+	       (share < RESOLVE_OWNER_MAX ? share : RESOLVE_OWNER_MAX);
+}
+
+static struct lookup *begin(struct resolver *r, uint32_t owner, struct lookup **bucket,
+			    const char *name)
 {
 	static const struct ares_addrinfo_hints hints = { .ai_family = AF_INET };
 	struct lookup *l = xcalloc(1, sizeof(*l));
 
 	l->resolver = r;
+	l->owner = owner;
+	r->held[owner % RESOLVE_OWNERS]++;
 	(void)!str_copy(l->name, sizeof(l->name), name); /* a checked name fits */
 	l->next = *bucket;
 	*bucket = l;
@@ -204,17 +221,19 @@ static struct lookup *begin(struct resolver *r, struct lookup **bucket, const ch
 	return l;
 }
 
-int resolve(struct resolver *r, const char *name, struct resolve_ask *ask, struct err *e)
+int resolve(struct resolver *r, uint32_t owner, const char *name, struct resolve_ask *ask,
+	    struct err *e)
 {
 	struct lookup **bucket = &r->buckets[str_hash(name) % RESOLVE_BUCKETS];
 	struct lookup *l = *bucket;
 
 	while (l && strcmp(l->name, name) != 0)
 		l = l->next;
-	if (!l && r->count >= RESOLVE_LOOKUPS_MAX)
-		return err_set(e, ERR_BUSY, "%d names are being asked for", RESOLVE_LOOKUPS_MAX);
+	if (!l && !has_room(r, owner))
+		return err_set(e, ERR_BUSY, "%u names of this sandbox are being asked for",
+			       r->held[owner % RESOLVE_OWNERS]);
 	if (!l)
-		l = begin(r, bucket, name);
+		l = begin(r, owner, bucket, name);
 	ask->next = l->asks;
 	ask->at = &l->asks;
 	if (ask->next)

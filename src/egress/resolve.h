@@ -12,6 +12,9 @@
 #define RESOLVE_ADDRESSES_MAX 8
 #define RESOLVE_BUCKETS       1024
 #define RESOLVE_LOOKUPS_MAX   4096 /* names under way or remembered */
+#define RESOLVE_OWNER_MAX     256  /* of them for one box */
+#define RESOLVE_OWNER_SHARE   8    /* and no more than this part of those that are left */
+#define RESOLVE_OWNERS        4096 /* counted apart: as many boxes as have addresses in a row */
 #define RESOLVE_KEEP_MS       5000
 
 struct resolved {
@@ -37,6 +40,7 @@ struct resolver {
 	struct lookup *buckets[RESOLVE_BUCKETS];
 	struct watch *watches;
 	size_t count;
+	uint16_t held[RESOLVE_OWNERS]; /* of `count`, for each owner */
 };
 
 /* `servers`: "192.0.2.1:53,..."; empty: those of the host. */
@@ -44,7 +48,11 @@ must_check int resolver_open(struct resolver *r, uv_loop_t *loop, const char *se
 			     struct err *e);
 void resolver_close(struct resolver *r);
 
-/* done() comes once, never from in here, unless the ask is cancelled. */
-must_check int resolve(struct resolver *r, const char *name, struct resolve_ask *ask,
-		       struct err *e);
+/*
+ * done() comes once, never from in here, unless the ask is cancelled. `owner` is the address of
+ * the box that asks: a name that is not known yet is one of its share, so that it does not take
+ * them all.
+ */
+must_check int resolve(struct resolver *r, uint32_t owner, const char *name,
+		       struct resolve_ask *ask, struct err *e);
 void resolve_cancel(struct resolve_ask *ask);
