@@ -31,6 +31,7 @@ static const char *const capabilities[] = {
 static const char *const masked[] = {
 	"/proc/acpi",
 	"/proc/asound",
+	"/proc/fs",
 	"/proc/interrupts",
 	"/proc/kcore",
 	"/proc/keys",
@@ -39,6 +40,12 @@ static const char *const masked[] = {
 	"/proc/scsi",
 	"/proc/timer_list",
 	"/proc/timer_stats",
+	"/sys/block",
+	"/sys/class/bdi",
+	"/sys/class/block",
+	"/sys/dev/block",
+	"/sys/devices/virtual/bdi",
+	"/sys/devices/virtual/block",
 	"/sys/devices/virtual/powercap",
 	"/sys/firmware",
 	"/sys/fs/bpf",
@@ -48,7 +55,6 @@ static const char *const masked[] = {
 
 static const char *const readonly[] = {
 	"/proc/bus",
-	"/proc/fs",
 	"/proc/irq",
 	"/proc/sys",
 	"/proc/sysrq-trigger",

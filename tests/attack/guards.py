@@ -111,7 +111,8 @@ GUARDS = [
     (["filter", "small capabilities", "user namespace", "device list", "flags of the pool", "masks", "read-only paths", "read-only /sys"], "crun",
      """id-range reboot swapon swapoff acct core-pattern loop-device nice settimeofday clock-settime trusted-attribute perf
         af-packet raw-ipv4 transparent new-link new-address new-route promiscuous mark syslog fanotify vhangup"""),
-    (["masks"], "crun", "interrupts kernel-objects firmware"),
+    (["masks"], "crun", "interrupts kernel-objects firmware filesystems disks disk-class disk-numbers loop-files disk-caches "
+     "disk-cache-objects"),
     (["read-only paths", "read-only /sys"], "crun", "proc-sys"),
     (["nosuid"], "crun", "mount-flags"),
     (["no new privileges", "flags of the pool"], "crun", "setuid file-rights"),

@@ -124,6 +124,8 @@ TEST(the_way_out_through_proc_is_closed)
 
 	CHECK(has(at(tree, "linux", "maskedPaths"), "/proc/kcore"));
 	CHECK(has(at(tree, "linux", "maskedPaths"), "/sys/firmware"));
+	CHECK(has(at(tree, "linux", "maskedPaths"), "/proc/fs"));
+	CHECK(has(at(tree, "linux", "maskedPaths"), "/sys/devices/virtual/block"));
 	CHECK(has(at(tree, "linux", "readonlyPaths"), "/proc/sys"));
 	CHECK(has(at(tree, "linux", "readonlyPaths"), "/proc/sysrq-trigger"));
 }
