@@ -142,13 +142,13 @@ static void init_args(const struct allocation *a, const struct image_config *ima
 
 	for (; a->runtime->init_args[n] && n < INIT_ARGS_MAX - INIT_MORE - 1; n++)
 		args[n] = a->runtime->init_args[n];
-	if (a->spec.trust[0]) {
-		args[n++] = "--trust";
-		args[n++] = a->spec.trust;
-	}
 	if (image->user[0]) {
 		args[n++] = "--user";
 		args[n++] = image->user;
+	}
+	if (a->spec.trust[0]) { /* the last: init makes it empty */
+		args[n++] = "--trust";
+		args[n++] = a->spec.trust;
 	}
 	args[n] = NULL;
 }

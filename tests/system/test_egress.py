@@ -159,10 +159,15 @@ def test_nothing_leaves_a_sandbox_that_names_nothing(s):
     box = make(s)
     got = s.api.get(f"/v1/sandboxes/{box}/network")
     assert (got["mode"], got["in_force"], got["phase"]) == ("none", True, "bootstrap"), got
+    own = s.api.exec(box, "hostname").out.decode().strip()
+    assert curl(s, box, f"http://{own}:1/").exit_code == 7, "its own name is known inside, and nothing listens there"
     assert curl(s, box, "http://api.example.com/").exit_code != 0
     e = event(s, box, "name", "api.example.com")
     assert e["sandbox"] == box and e["port"] == 53 and e["rule"] == "no rule", e
+    assert own not in [e["name"] for e in s.api.get(f"/v1/sandboxes/{box}/security")["events"]]
     assert not outside.seen(), outside.seen()
+    started = s.api.exec(box, "tr '\\0' ' ' < /proc/1/cmdline; test -s /etc/berth/ca.pem && echo trusted").out.decode()
+    assert "CERTIFICATE" not in started and started.endswith("trusted\n") and len(started.split()) < 8, started
 
 
 @limit(120)
@@ -325,6 +330,7 @@ def test_asleep_and_awake_it_is_the_same(s):
     got = s.api.get(f"/v1/sandboxes/{box}/network")
     assert not got["in_force"] and "does not run" in got["reason"], got
     assert reaches(s, box, "http://api.example.com/awake")["path"] == "/awake"
+    assert s.api.exec(box, 'grep -cw "$(hostname)" /etc/hosts').out == b"1\n", "its own name, once"
 
 
 @limit(120)
