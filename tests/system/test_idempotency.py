@@ -118,6 +118,12 @@ def test_what_was_never_begun_does_not_use_the_key_up(s):
     key = new_key()
     assert create(s, key, b'{"image":"nosuch"}')[0] == 404
     assert create(s, key, b'{"image":"base","memory_mb":1}')[0] == 400
+    nowhere = "/v1/sandboxes/sb_c1_00000000000000000000"
+    verbs = (("DELETE", "", None), ("POST", "/sleep", None), ("POST", "/wake", None), ("PUT", "/network", {"mode": "none"}),
+             ("POST", "/code", {"code": "1", "language": "python"}))
+    for method, verb, body in verbs:
+        status, answer, _ = s.api.request(method, nowhere + verb, body, {"Idempotency-Key": key})
+        assert (status, answer["code"]) == (404, "not_found"), (verb, answer)
     status, _, replayed = create(s, key)
     assert (status, replayed) == (201, False)
     delete_all(s)

@@ -253,8 +253,8 @@ static int used_before(struct transition *c, struct store *s, struct err *e)
 
 	if (!c->use.key[0])
 		return 0;
-	if (store_idempotency_get(s, &c->use, &first, e) < 0 && e->code == ERR_NOT_FOUND)
-		return 0;
+	if (store_idempotency_get(s, &c->use, &first, e) < 0 && e->code != ERR_CONFLICT)
+		return e->code == ERR_NOT_FOUND ? 0 : -1; /* not reached is not used */
 	c->used_before = true;
 	return err_set(e, ERR_CONFLICT, "this Idempotency-Key was used before");
 }

@@ -69,11 +69,29 @@ struct claim {
 	void (*next)(struct request *rq);
 };
 
+int idempotency_take(const struct request *rq, struct store *s, const struct idempotency_use *use,
+		     bool *again, struct err *e)
+{
+	struct idempotency first;
+	struct sandbox sb;
+	struct err why;
+
+	if (sandbox_id_check(rq->param, e) < 0)
+		return -1;
+	if (store_sandbox_get(s, request_owner(rq), rq->param, &sb, e) < 0) {
+		if (e->code == ERR_NOT_FOUND && store_idempotency_get(s, use, &first, &why) < 0 &&
+		    why.code == ERR_CONFLICT)
+			*e = why; /* a key of another request is that, wherever it is used */
+		return -1;
+	}
+	return store_idempotency_claim(s, use, rq->param, again, e);
+}
+
 static int take_key(struct job *job, struct store *s, struct err *e)
 {
 	struct claim *c = container_of(job, struct claim, job);
 
-	if (store_idempotency_claim(s, &c->use, c->rq->param, &c->again, e) < 0)
+	if (idempotency_take(c->rq, s, &c->use, &c->again, e) < 0)
 		return -1;
 	crash_point("life.key-taken");
 	return 0;

@@ -84,7 +84,7 @@ static int take_key(struct job *job, struct store *s, struct err *e)
 {
 	struct idempotent_op *o = container_of(job, struct idempotent_op, job);
 
-	return store_idempotency_claim(s, &o->use, o->rq->param, &o->again, e);
+	return idempotency_take(o->rq, s, &o->use, &o->again, e);
 }
 
 static void on_key_taken(struct job *job)
