@@ -36,7 +36,7 @@ TEST(the_last_free_worker_is_kept_for_requests)
 	CHECK(!workers_next(&w));
 	worker_submit(&w, &asked[0]);
 	CHECK(workers_next(&w) == &asked[0]);
-	w.at_background--;
+	w.background.running--;
 	CHECK(workers_next(&w) == &jobs[3]);
 }
 
@@ -59,4 +59,58 @@ TEST(the_background_gets_on_however_many_requests_there_are)
 	for (size_t i = 0; i < array_len(asked); i++)
 		taken += workers_next(&w)->background;
 	CHECK_INT(taken, array_len(asked) / (WORKER_FAIR + 1));
+}
+
+/* Requests of another owner go next to the first one's first, not behind its last. */
+TEST(owners_are_served_in_turn)
+{
+	struct job other = { .owner = "b" }, own = { 0 };
+
+	w.count = 4;
+	CHECK(worker_share("a") != worker_share("b"));
+	CHECK_INT(worker_share(NULL), 0);
+	for (size_t i = 0; i < array_len(asked); i++) {
+		asked[i].owner = "a";
+		worker_submit(&w, &asked[i]);
+	}
+	worker_submit(&w, &other);
+	worker_submit(&w, &own);
+	for (int i = 0; i < 3; i++) {
+		struct job *job = workers_next(&w);
+
+		CHECK(job == &other || job == &own || job == &asked[0]);
+	}
+	CHECK(workers_next(&w) == &asked[1]);
+}
+
+TEST(no_owner_has_every_worker)
+{
+	struct job other = { .owner = "b" };
+
+	w.count = WORKERS_SEVERAL;
+	for (size_t i = 0; i < array_len(asked); i++) {
+		asked[i].owner = "a";
+		worker_submit(&w, &asked[i]);
+	}
+	for (int i = 0; i < 3; i++)
+		CHECK(workers_next(&w) == &asked[i]);
+	CHECK(!workers_next(&w));
+	worker_submit(&w, &other);
+	CHECK(workers_next(&w) == &other);
+	w.shares[worker_share("a")].running--;
+	CHECK(workers_next(&w) == &asked[3]);
+}
+
+TEST(no_owner_fills_the_queue)
+{
+	static struct job more[WORKER_SHARE_MAX + 1];
+	struct job other = { .owner = "b" };
+
+	w.count = 4;
+	for (size_t i = 0; i <= WORKER_SHARE_MAX; i++) {
+		more[i].owner = "a";
+		CHECK(workers_put(&w, &more[i]) == (i < WORKER_SHARE_MAX));
+	}
+	CHECK(workers_put(&w, &other));
+	CHECK_INT(w.waiting, WORKER_SHARE_MAX + 1);
 }

@@ -129,8 +129,7 @@ static void on_timer(uv_timer_t *timer)
 	if (a->asking || !a->reactor->node.up || !lease_agent_runs(a->reactor->berthd->lease_agent))
 		return;
 	a->asking = true;
-	a->job = (struct job){ .reactor = a->reactor, .run = read_due, .done = on_due };
-	worker_submit(&a->reactor->berthd->workers, &a->job);
+	job_submit(a->reactor, NULL, &a->job, read_due, on_due);
 }
 
 struct wrapper_alarm *wrapper_alarm_begin(struct reactor *r)

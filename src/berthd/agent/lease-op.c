@@ -270,8 +270,7 @@ static void on_read(struct job *job);
 void lease_op_again(struct lease_operation *t, lease_op_decide_fn *decide)
 {
 	t->decide = decide;
-	t->job = (struct job){ .reactor = t->reactor, .run = read_all, .done = on_read };
-	worker_submit(&t->reactor->berthd->workers, &t->job);
+	job_submit(t->reactor, t->owner, &t->job, read_all, on_read);
 }
 
 static void over(struct lease_operation *t, const struct err *why)
@@ -471,8 +470,7 @@ static void judge(struct lease_operation *t)
 		return over(t, &e);
 	if (n == 0)
 		return finished(t);
-	t->job = (struct job){ .reactor = t->reactor, .run = write_lease, .done = on_written };
-	worker_submit(&t->reactor->berthd->workers, &t->job);
+	job_submit(t->reactor, t->owner, &t->job, write_lease, on_written);
 }
 
 static void on_observed(void *data, const union node_any *record, int *fd, const struct err *why)
@@ -524,8 +522,7 @@ static void on_groups(void *data, const union node_any *record, int *fd, const s
 	(void)record, (void)fd;
 	if (why)
 		t->groups.host = why->code == ERR_UNSUPPORTED ? LOOK_BLIND : LOOK_FAILED;
-	t->job = (struct job){ .reactor = t->reactor, .run = read_journals, .done = on_looked };
-	worker_submit(&t->reactor->berthd->workers, &t->job);
+	job_submit(t->reactor, t->owner, &t->job, read_journals, on_looked);
 }
 
 static const struct node_call_events groups_events = { on_group, on_groups };

@@ -83,8 +83,7 @@ static void on_timer(uv_timer_t *timer)
 	if (p->asking)
 		return;
 	p->asking = true;
-	p->job = (struct job){ .reactor = p->reactor, .run = read_hosts, .done = on_hosts };
-	worker_submit(&p->reactor->berthd->workers, &p->job);
+	job_submit(p->reactor, NULL, &p->job, read_hosts, on_hosts);
 }
 
 void peers_begin(struct peers *p, struct reactor *r)

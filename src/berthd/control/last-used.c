@@ -53,8 +53,7 @@ static void on_timer(uv_timer_t *timer)
 	if (u->count == 0)
 		return;
 	u->writing = true;
-	u->job = (struct job){ .reactor = u->reactor, .run = write_used, .done = on_written };
-	worker_submit(&b->workers, &u->job);
+	job_submit(u->reactor, NULL, &u->job, write_used, on_written);
 }
 
 struct last_used *last_used_begin(struct reactor *r)

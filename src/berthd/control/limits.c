@@ -71,8 +71,7 @@ static void on_limited(void *data, const union node_any *record, int *fd, const 
 	crash_point("life.limited");
 	if (why)
 		return end(n, why);
-	n->job = (struct job){ .reactor = n->reactor, .run = write_done, .done = on_done_written };
-	worker_submit(&n->reactor->berthd->workers, &n->job);
+	job_submit(n->reactor, NULL, &n->job, write_done, on_done_written);
 }
 
 static const struct node_call_events limited_events = { .on_done = on_limited };

@@ -544,8 +544,7 @@ static void on_timer(uv_timer_t *timer)
 		return;
 	rc->asking = true;
 	rc->reads_all = rc->look_at_all && !rc->listing; /* one list at a time */
-	rc->job = (struct job){ .reactor = rc->reactor, .run = read_records, .done = on_records };
-	worker_submit(&rc->reactor->berthd->workers, &rc->job);
+	job_submit(rc->reactor, NULL, &rc->job, read_records, on_records);
 }
 
 static void on_node_up(struct node_link *link, void *data)

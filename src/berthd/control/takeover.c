@@ -218,6 +218,5 @@ void takeover_look(struct takeover *t, uint64_t epoch)
 	t->epoch = epoch; /* not before: the worker reads it */
 	t->under_way = true;
 	t->count = 0;
-	t->job = (struct job){ .reactor = t->reactor, .run = run, .done = on_done };
-	worker_submit(&t->reactor->berthd->workers, &t->job);
+	job_submit(t->reactor, NULL, &t->job, run, on_done);
 }

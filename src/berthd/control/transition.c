@@ -144,13 +144,18 @@ static void on_written(struct job *job)
 	c->next(c, NULL);
 }
 
+/* The owner of the request or, if no request waits, of the sandbox. */
+static const char *owner_of(const struct transition *c)
+{
+	return c->owner ? c->owner : c->sb.owner;
+}
+
 void transition_write(struct transition *c, int (*run)(struct job *, struct store *, struct err *),
 		      transition_fn *next)
 {
 	c->next = next;
 	c->wrote = false;
-	c->job = (struct job){ .reactor = c->reactor, .run = run, .done = on_written };
-	worker_submit(&c->reactor->berthd->workers, &c->job);
+	job_submit(c->reactor, owner_of(c), &c->job, run, on_written);
 }
 
 static int write_intent(struct job *job, struct store *s, struct err *e)

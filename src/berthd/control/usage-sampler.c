@@ -119,8 +119,7 @@ static void on_flush(uv_timer_t *timer)
 	if (m->writing)
 		return;
 	m->writing = true;
-	m->job = (struct job){ .reactor = m->reactor, .run = write_all_looks, .done = on_written };
-	worker_submit(&m->reactor->berthd->workers, &m->job);
+	job_submit(m->reactor, NULL, &m->job, write_all_looks, on_written);
 }
 
 /* ---- those that run, one after the other ---- */

@@ -50,8 +50,7 @@ static void on_time_to_look(uv_timer_t *timer)
 {
 	struct settling *w = timer->data;
 
-	w->job = (struct job){ .reactor = w->reactor, .run = look, .done = on_looked };
-	worker_submit(&w->reactor->berthd->workers, &w->job);
+	job_submit(w->reactor, NULL, &w->job, look, on_looked);
 }
 
 static void wait_a_little(void *data)

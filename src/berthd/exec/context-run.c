@@ -259,8 +259,7 @@ static void begin_record(struct code_run *r)
 	r->restarted = r->run.fresh && r->context.started;
 	r->recording = true;
 	r->pending++;
-	r->job = (struct job){ .reactor = r->reactor, .run = record_run, .done = on_recorded };
-	worker_submit(&r->reactor->berthd->workers, &r->job);
+	job_submit(r->reactor, r->owner, &r->job, record_run, on_recorded);
 }
 
 /* ---- what comes from init ---- */
@@ -647,6 +646,7 @@ static void on_way(void *data, struct init_dial *way, const struct err *why)
 		return finish(r, why);
 	r->fd = take_fd(way->fd);
 	memcpy(r->sandbox, way->sandbox, sizeof(r->sandbox));
+	memcpy(r->owner, way->owner, sizeof(r->owner));
 	r->generation = way->generation;
 	r->oom_kills = way->before.oom_kills;
 	r->oom_told = sandbox_cache_oom_told(r->reactor->berthd->sandboxes, r->sandbox);
@@ -655,8 +655,7 @@ static void on_way(void *data, struct init_dial *way, const struct err *why)
 	if (r->ask.verb == CONTEXT_END)
 		return talk(r);
 	r->pending++;
-	r->job = (struct job){ .reactor = r->reactor, .run = find_context, .done = on_context };
-	worker_submit(&r->reactor->berthd->workers, &r->job);
+	job_submit(r->reactor, r->owner, &r->job, find_context, on_context);
 }
 
 void code_run_begin(const struct code_begin *b)

@@ -66,6 +66,7 @@ struct code_run {
 	struct code_ask ask;
 	struct context_record context;
 	char sandbox[SANDBOX_ID_SIZE];
+	char owner[SANDBOX_OWNER_SIZE]; /* of the sandbox */
 	uint64_t generation;
 	uint64_t oom_kills, oom_told; /* as it began; see sandbox_cache_oom() */
 	bool beside;                  /* it is counted among what runs in the sandbox */

@@ -197,8 +197,7 @@ static void on_looked_up(struct job *job)
 
 static void look_up_first(struct search *s)
 {
-	s->job = (struct job){ .reactor = s->reactor, .run = look_up, .done = on_looked_up };
-	worker_submit(&s->reactor->berthd->workers, &s->job);
+	job_submit(s->reactor, s->owner, &s->job, look_up, on_looked_up);
 }
 
 void init_dial_find(const struct init_dial_ask *ask, init_dial_fn done, void *data)

@@ -122,6 +122,5 @@ void idempotency_claim(struct request *rq, void (*next)(struct request *rq))
 	c->rq = rq;
 	c->use = use;
 	c->next = next;
-	c->job = (struct job){ .reactor = rq->reactor, .run = take_key, .done = on_key_taken };
-	worker_submit(&rq->reactor->berthd->workers, &c->job);
+	job_submit(rq->reactor, request_owner(rq), &c->job, take_key, on_key_taken);
 }

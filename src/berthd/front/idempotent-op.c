@@ -62,8 +62,7 @@ static void submit(struct idempotent_op *o, int (*run)(struct job *, struct stor
 	o->busy = true;
 	o->next = next;
 	o->data = data;
-	o->job = (struct job){ .reactor = o->rq->reactor, .run = run, .done = on_done };
-	worker_submit(&o->rq->reactor->berthd->workers, &o->job);
+	job_submit(o->rq->reactor, request_owner(o->rq), &o->job, run, on_done);
 }
 
 static int take(struct idempotent_op *o, struct store *s, struct err *e)

@@ -127,6 +127,5 @@ void name_cache_resolve(struct request *rq, void (*next)(struct request *rq))
 	l = xcalloc(1, sizeof(*l));
 	l->rq = rq;
 	l->next = next;
-	l->job = (struct job){ .reactor = rq->reactor, .run = look_up, .done = on_looked_up };
-	worker_submit(&b->workers, &l->job);
+	job_submit(rq->reactor, request_owner(rq), &l->job, look_up, on_looked_up);
 }

@@ -61,10 +61,8 @@ static void hand_over(struct request *rq)
 		return rq->route->loop(rq);
 	rq->status = 200;
 	rq->reply = buf_make(REPLY_MAX);
-	rq->job = (struct job){ .reactor = rq->reactor,
-				.run = run_store_handler,
-				.done = on_store_handler_done };
-	worker_submit(&rq->reactor->berthd->workers, &rq->job);
+	job_submit(rq->reactor, request_owner(rq), &rq->job, run_store_handler,
+		   on_store_handler_done);
 }
 
 /* A copy: the client may go away, and its bytes with it, while a worker still reads them. */
@@ -158,7 +156,10 @@ static void look_up_key(struct request *rq)
 	case KEY_CACHE_ASK:
 		break;
 	}
-	rq->job = (struct job){ .reactor = rq->reactor, .run = find_key, .done = on_key_found };
+	rq->job = (struct job){ .reactor = rq->reactor,
+				.owner = OWNER_UNKNOWN,
+				.run = find_key,
+				.done = on_key_found };
 	if (lease_agent_cut_off(rq->reactor->berthd->lease_agent, &rq->job.e) < 0) {
 		rq->job.failed = true; /* it would wait for a database that does not answer */
 		return on_key_found(&rq->job);

@@ -151,8 +151,7 @@ static void on_chosen(struct job *job);
 
 static void look(struct placing *p)
 {
-	p->job = (struct job){ .reactor = p->rq->reactor, .run = choose, .done = on_chosen };
-	worker_submit(&p->rq->reactor->berthd->workers, &p->job);
+	job_submit(p->rq->reactor, request_owner(p->rq), &p->job, choose, on_chosen);
 }
 
 static void go(struct placing *p, const char *host)

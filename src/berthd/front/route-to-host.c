@@ -110,8 +110,7 @@ void routing_decide(struct request *rq, void (*here)(struct request *rq))
 	f = xcalloc(1, sizeof(*f));
 	f->rq = rq;
 	f->here = here;
-	f->job = (struct job){ .reactor = rq->reactor, .run = find, .done = on_found };
-	worker_submit(&rq->reactor->berthd->workers, &f->job);
+	job_submit(rq->reactor, request_owner(rq), &f->job, find, on_found);
 }
 
 static int elsewhere(const struct berthd *b, const struct peer_token *pass, struct err *e)

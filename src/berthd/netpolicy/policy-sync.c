@@ -503,8 +503,7 @@ static void look(struct policy_sync *k)
 	k->looked_ms = time_mono_ms();
 	l->keeper = k;
 	memcpy(l->after, k->last, sizeof(l->after));
-	l->job = (struct job){ .reactor = k->reactor, .run = look_run, .done = look_done };
-	worker_submit(&k->reactor->berthd->workers, &l->job);
+	job_submit(k->reactor, NULL, &l->job, look_run, look_done);
 }
 
 /* ---- what was used, written down ---- */
@@ -585,8 +584,7 @@ static void save(struct policy_sync *k)
 	}
 	k->saving = true;
 	v->keeper = k;
-	v->job = (struct job){ .reactor = k->reactor, .run = save_run, .done = save_done };
-	worker_submit(&k->reactor->berthd->workers, &v->job);
+	job_submit(k->reactor, NULL, &v->job, save_run, save_done);
 }
 
 /* ---- the tick ---- */

@@ -139,8 +139,7 @@ void refusals_flush(struct refusals *s)
 	b->refusals = s;
 	s->tried_ms = time_mono_ms();
 	s->writing = true;
-	b->job = (struct job){ .reactor = s->reactor, .run = write_batch, .done = on_written };
-	worker_submit(&s->reactor->berthd->workers, &b->job);
+	job_submit(s->reactor, NULL, &b->job, write_batch, on_written);
 }
 
 static int forget(struct job *job, struct store *st, struct err *e)

@@ -1,7 +1,9 @@
 #include "berthd/runtime/worker.h"
 
 #include <signal.h>
+#include <stdint.h>
 
+#include "berthd/runtime/berthd.h"
 #include "berthd/runtime/reactor.h"
 
 static void put(struct job_queue *q, struct job *job)
@@ -22,31 +24,80 @@ static struct job *pop(struct job_queue *q)
 	if (!q->first)
 		q->last = NULL;
 	q->count--;
+	q->running++;
 	return job;
 }
 
-/* One worker is always left for requests, if there are several. */
-static bool may_take_background(const struct workers *w)
+static struct job_queue *queue_of(struct workers *w, const struct job *job)
 {
-	if (!w->background.first || (w->count > 1 && w->at_background + 1 >= w->count))
+	return job->background ? &w->background : &w->shares[job->share];
+}
+
+/* FNV-1a; a collision only makes two owners wait for each other. */
+size_t worker_share(const char *owner)
+{
+	uint32_t h = 2166136261U;
+
+	if (!owner || !*owner)
+		return 0;
+	while (*owner)
+		h = (h ^ (unsigned char)*owner++) * 16777619U;
+	return 1 + h % (WORKER_SHARES - 1);
+}
+
+/* One worker is left for requests if there are two, and for other owners if there are several. */
+static bool may_take_from(const struct workers *w, const struct job_queue *q)
+{
+	size_t several = q == &w->background ? 2 : WORKERS_SEVERAL;
+
+	if (!q->first)
 		return false;
-	return !w->front.first || w->in_a_row >= WORKER_FAIR;
+	return q == &w->shares[0] || w->count < several || q->running + 1 < w->count;
+}
+
+static struct job_queue *next_share(struct workers *w)
+{
+	for (size_t i = 1; w->waiting && i <= WORKER_SHARES; i++) {
+		size_t n = (w->turn + i) % WORKER_SHARES;
+
+		if (!may_take_from(w, &w->shares[n]))
+			continue;
+		w->turn = n;
+		return &w->shares[n];
+	}
+	return NULL;
 }
 
 struct job *workers_next(struct workers *w)
 {
-	if (may_take_background(w)) {
-		w->in_a_row = 0;
-		w->at_background++;
-		return pop(&w->background);
+	struct job_queue *share;
+
+	if (w->in_a_row < WORKER_FAIR || !may_take_from(w, &w->background)) {
+		share = next_share(w);
+		if (share) {
+			w->in_a_row++;
+			w->waiting--;
+			return pop(share);
+		}
+		if (!may_take_from(w, &w->background))
+			return NULL;
 	}
-	if (!w->front.first)
-		return NULL;
-	w->in_a_row++;
-	return pop(&w->front);
+	w->in_a_row = 0;
+	return pop(&w->background);
 }
 
 /* At the end, what is queued is finished: by all, and in any order. */
+static struct job *take_any(struct workers *w)
+{
+	for (size_t i = 0; w->waiting && i < WORKER_SHARES; i++) {
+		if (!w->shares[i].first)
+			continue;
+		w->waiting--;
+		return pop(&w->shares[i]);
+	}
+	return w->background.first ? pop(&w->background) : NULL;
+}
+
 static struct job *take(struct workers *w)
 {
 	struct job *job;
@@ -54,25 +105,24 @@ static struct job *take(struct workers *w)
 	pthread_mutex_lock(&w->lock);
 	while (!(job = workers_next(w)) && !w->stopping)
 		pthread_cond_wait(&w->wake, &w->lock);
-	if (!job && w->background.first) {
-		w->at_background++;
-		job = pop(&w->background);
-	}
+	if (!job)
+		job = take_any(w);
 	pthread_mutex_unlock(&w->lock);
 	return job;
 }
 
 /* Another may take one now that was not to. */
-static void end_background(struct workers *w)
+static void end(struct workers *w, struct job_queue *q)
 {
 	pthread_mutex_lock(&w->lock);
-	w->at_background--;
-	pthread_cond_signal(&w->wake);
+	q->running--;
+	if (q->first)
+		pthread_cond_signal(&w->wake);
 	pthread_mutex_unlock(&w->lock);
 }
 
 /* A database that is away at start is tried again with every job. */
-static int run(struct job *job, struct workers *w, struct store **store)
+static int run_job(struct job *job, struct workers *w, struct store **store)
 {
 	if (!*store && store_open(w->database, store, &job->e) < 0)
 		return -1;
@@ -86,12 +136,11 @@ static void *worker(void *arg)
 	struct job *job;
 
 	while ((job = take(w))) {
-		bool background = job->background; /* the job is not ours once it is posted */
+		struct job_queue *q = queue_of(w, job); /* the job is not ours once it is posted */
 
-		job->failed = run(job, w, &store) < 0;
+		job->failed = run_job(job, w, &store) < 0;
 		reactor_post(job->reactor, job);
-		if (background)
-			end_background(w);
+		end(w, q);
 	}
 	return NULL;
 }
@@ -128,23 +177,42 @@ void workers_close(struct workers *w)
 		pthread_join(w->threads[i], NULL);
 }
 
-void worker_submit(struct workers *w, struct job *job)
+bool workers_put(struct workers *w, struct job *job)
 {
-	struct job_queue *q = job->background ? &w->background : &w->front;
+	struct job_queue *q;
 	bool full;
 
 	job->next = NULL;
 	job->failed = false;
+	job->share = worker_share(job->owner);
+	q = queue_of(w, job);
 	pthread_mutex_lock(&w->lock);
-	full = q->count == WORKER_QUEUE_MAX;
+	if (job->background)
+		full = q->count == WORKER_QUEUE_MAX;
+	else
+		full = w->waiting == WORKER_QUEUE_MAX ||
+		       (job->share && q->count == WORKER_SHARE_MAX);
 	if (!full) {
 		put(q, job);
+		w->waiting += !job->background;
 		pthread_cond_signal(&w->wake);
 	}
 	pthread_mutex_unlock(&w->lock);
-	if (!full)
+	return !full;
+}
+
+void worker_submit(struct workers *w, struct job *job)
+{
+	if (workers_put(w, job))
 		return;
 	job->failed = true;
 	err_set(&job->e, ERR_BUSY, "too many requests wait for the database");
 	reactor_post(job->reactor, job);
+}
+
+void job_submit(struct reactor *r, const char *owner, struct job *job, job_run_fn *run,
+		job_done_fn *done)
+{
+	*job = (struct job){ .reactor = r, .owner = owner, .run = run, .done = done };
+	worker_submit(&r->berthd->workers, job);
 }

@@ -237,8 +237,7 @@ static bool forget_image(struct repair *r, const struct check_finding *f)
 	if (b->image_works > 0)
 		return false;
 	r->digest = f->what;
-	r->job = (struct job){ .reactor = r->rq->reactor, .run = ask_unused, .done = on_unused };
-	worker_submit(&b->workers, &r->job);
+	job_submit(r->rq->reactor, request_owner(r->rq), &r->job, ask_unused, on_unused);
 	return true;
 }
 

@@ -117,8 +117,7 @@ void code_route(struct request *rq)
 	o = xcalloc(1, sizeof(*o));
 	o->rq = rq;
 	o->use = use;
-	o->job = (struct job){ .reactor = rq->reactor, .run = take_key, .done = on_key_taken };
-	worker_submit(&rq->reactor->berthd->workers, &o->job);
+	job_submit(rq->reactor, request_owner(rq), &o->job, take_key, on_key_taken);
 }
 
 void code_run_for(struct request *rq, struct code_ask *ask, const struct code_sink *sink,

@@ -182,8 +182,7 @@ static void on_erased(struct job *job)
 static void forget(struct creation *c, const struct err *why)
 {
 	c->why = *why;
-	c->job = (struct job){ .reactor = c->rq->reactor, .run = erase, .done = on_erased };
-	worker_submit(&c->rq->reactor->berthd->workers, &c->job);
+	job_submit(c->rq->reactor, request_owner(c->rq), &c->job, erase, on_erased);
 }
 
 static void on_create_finished(struct code_run *r, const struct err *why)
@@ -264,8 +263,7 @@ void contexts_create(struct request *rq)
 		free(c);
 		return request_fail(rq, &e);
 	}
-	c->job = (struct job){ .reactor = rq->reactor, .run = insert, .done = on_inserted };
-	worker_submit(&rq->reactor->berthd->workers, &c->job);
+	job_submit(rq->reactor, request_owner(rq), &c->job, insert, on_inserted);
 }
 
 /* ---- look ---- */
@@ -361,8 +359,7 @@ static void on_delete_step(struct job *job)
 static void delete_step(struct creation *c,
 			int (*run)(struct job *job, struct store *s, struct err *e))
 {
-	c->job = (struct job){ .reactor = c->rq->reactor, .run = run, .done = on_delete_step };
-	worker_submit(&c->rq->reactor->berthd->workers, &c->job);
+	job_submit(c->rq->reactor, request_owner(c->rq), &c->job, run, on_delete_step);
 }
 
 /* 0: there is no interpreter any more; a sandbox that does not run has none either. */

@@ -75,10 +75,9 @@ static void on_settled_look_again(void *data, const struct sandbox *sb, const st
 
 	if (why || sb->state != SANDBOX_FAILED)
 		return on_settled(data, sb, why);
-	r->job = (struct job){ .reactor = r->rq->reactor, .run = look, .done = on_looked };
 	r->again = true;
 	r->sb = *sb;
-	worker_submit(&r->rq->reactor->berthd->workers, &r->job);
+	job_submit(r->rq->reactor, request_owner(r->rq), &r->job, look, on_looked);
 }
 
 static void on_looked(struct job *job)
@@ -114,6 +113,5 @@ void create_replay(struct request *rq, const struct idempotency_use *use)
 
 	r->rq = rq;
 	r->use = *use;
-	r->job = (struct job){ .reactor = rq->reactor, .run = look, .done = on_looked };
-	worker_submit(&rq->reactor->berthd->workers, &r->job);
+	job_submit(rq->reactor, request_owner(rq), &r->job, look, on_looked);
 }

@@ -424,6 +424,5 @@ void execs_kill_scope(struct request *rq)
 	journals_running(rq->reactor->berthd->journals, rq->param, count_one, k);
 	if (k->left > 0)
 		return killing_begin(k);
-	k->job = (struct job){ .reactor = rq->reactor, .run = find_sandbox, .done = on_sandbox };
-	worker_submit(&rq->reactor->berthd->workers, &k->job);
+	job_submit(rq->reactor, request_owner(rq), &k->job, find_sandbox, on_sandbox);
 }

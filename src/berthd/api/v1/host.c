@@ -31,7 +31,10 @@ static void on_pinged(struct job *job)
 
 void host_health(struct request *rq)
 {
-	rq->job = (struct job){ .reactor = rq->reactor, .run = ping, .done = on_pinged };
+	rq->job = (struct job){ .reactor = rq->reactor,
+				.owner = OWNER_HEALTH,
+				.run = ping,
+				.done = on_pinged };
 	if (lease_agent_cut_off(rq->reactor->berthd->lease_agent, &rq->job.e) < 0) {
 		rq->job.failed = true; /* it does not answer; this must */
 		return on_pinged(&rq->job);

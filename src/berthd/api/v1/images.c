@@ -157,8 +157,7 @@ static void on_made(void *data, const union node_any *record_, int *fd, const st
 		return work_fail(w, why);
 	memcpy(w->image.digest, record_->image.digest, sizeof(w->image.digest));
 	w->image.bytes = (int64_t)record_->image.bytes;
-	w->job = (struct job){ .reactor = w->reactor, .run = record, .done = on_recorded };
-	worker_submit(&w->reactor->berthd->workers, &w->job);
+	job_submit(w->reactor, NULL, &w->job, record, on_recorded);
 }
 
 static const struct node_call_events make_events = { .on_part = on_progress, .on_done = on_made };
@@ -368,8 +367,5 @@ void images_remove(struct request *rq)
 		return request_fail(rq, &e);
 	w = work_new(rq);
 	memcpy(w->image.name, rq->param, sizeof(w->image.name));
-	w->job = (struct job){ .reactor = w->reactor,
-			       .run = remove_record,
-			       .done = on_record_removed };
-	worker_submit(&w->reactor->berthd->workers, &w->job);
+	job_submit(w->reactor, NULL, &w->job, remove_record, on_record_removed);
 }

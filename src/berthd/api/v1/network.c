@@ -152,8 +152,7 @@ static void change(struct request *rq, bool lock)
 
 	u->rq = rq;
 	u->lock = lock;
-	u->job = (struct job){ .reactor = rq->reactor, .run = write_row, .done = on_written };
-	worker_submit(&rq->reactor->berthd->workers, &u->job);
+	job_submit(rq->reactor, request_owner(rq), &u->job, write_row, on_written);
 }
 
 static void begin_put(struct request *rq)

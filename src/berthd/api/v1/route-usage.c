@@ -155,8 +155,7 @@ static void on_read(struct job *job)
 
 static void look_up(struct asking *a)
 {
-	a->job = (struct job){ .reactor = a->rq->reactor, .run = read_usage, .done = on_read };
-	worker_submit(&a->rq->reactor->berthd->workers, &a->job);
+	job_submit(a->rq->reactor, request_owner(a->rq), &a->job, read_usage, on_read);
 }
 
 static void on_usage(void *data, const union node_any *record, int *fd, const struct err *why)

@@ -280,8 +280,7 @@ static void on_in_force(void *data, const struct sandbox *sb, const struct err *
 		err_wrap(&p->refusal, "the limits are recorded and not in force yet");
 		return answer(p, &p->refusal);
 	}
-	p->job = (struct job){ .reactor = p->rq->reactor, .run = take_back, .done = on_taken_back };
-	worker_submit(&p->rq->reactor->berthd->workers, &p->job);
+	job_submit(p->rq->reactor, request_owner(p->rq), &p->job, take_back, on_taken_back);
 }
 
 static void on_patched(struct job *job)
@@ -308,8 +307,7 @@ static void on_room(void *data, const struct placement_host *room, const struct 
 	p->room = *room;
 	if (p->room.sandboxes_max < UINT32_MAX)
 		p->room.sandboxes_max++; /* it is there already */
-	p->job = (struct job){ .reactor = p->rq->reactor, .run = patch, .done = on_patched };
-	worker_submit(&p->rq->reactor->berthd->workers, &p->job);
+	job_submit(p->rq->reactor, request_owner(p->rq), &p->job, patch, on_patched);
 }
 
 void sandboxes_patch(struct request *rq)

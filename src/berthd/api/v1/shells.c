@@ -60,8 +60,7 @@ static void fail(struct shells *s, const struct err *why)
 static void submit(struct shells *s, int (*run)(struct job *, struct store *, struct err *),
 		   void (*done)(struct job *))
 {
-	s->job = (struct job){ .reactor = s->rq->reactor, .run = run, .done = done };
-	worker_submit(&s->rq->reactor->berthd->workers, &s->job);
+	job_submit(s->rq->reactor, request_owner(s->rq), &s->job, run, done);
 }
 
 static struct init_dial_ask way_of(const struct shells *s)

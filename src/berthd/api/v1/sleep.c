@@ -100,8 +100,7 @@ static void begin_wake(struct request *rq)
 	struct owned *o = xcalloc(1, sizeof(*o));
 
 	o->rq = rq;
-	o->job = (struct job){ .reactor = rq->reactor, .run = read_owned, .done = on_owned };
-	worker_submit(&rq->reactor->berthd->workers, &o->job);
+	job_submit(rq->reactor, request_owner(rq), &o->job, read_owned, on_owned);
 }
 
 void wake_route(struct request *rq)

@@ -328,10 +328,7 @@ static void on_images(void *data, const union node_any *record, int *fd, const s
 	uv_timer_stop(&w->timer);
 	if (why)
 		return end(w, why);
-	w->job = (struct job){ .reactor = w->look->reactor,
-			       .run = read_records,
-			       .done = on_records };
-	worker_submit(&w->look->reactor->berthd->workers, &w->job);
+	job_submit(w->look->reactor, NULL, &w->job, read_records, on_records);
 }
 
 static const struct node_call_events image_events = { .on_part = on_digest, .on_done = on_images };
