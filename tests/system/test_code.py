@@ -342,6 +342,10 @@ def test_a_forged_protocol_gains_nothing(s):
                    "  os.write(4, line + b'\\n')\nos.write(4, b'[' * 100_000 + b'\\n')\nos.write(4, b'half a line')", context=c)
         assert [x.get("text") for x in r["results"]] == ["t"] or r["kind"] == "ok", r
         assert "json" not in json.dumps(r["results"]), r
+        # So many that they are not read any more; of errors, which come last, some still are.
+        r = run(b, "os.write(4, b'{}\\n' * 5000)\n"
+                   "for i in range(20): os.write(4, b'{\"type\":\"error\",\"name\":\"E%d\"}\\n' % i)", context=c)
+        assert (r["kind"], r["error"]["name"]) == ("error", "E7") and r["results_dropped"] == 5012, r
         r = run(b, "os.close(3); os.close(4); os.close(5)", context=c, timeout_ms=3000)
         assert r["kind"] in ("timed_out", "error", "killed") and r["context_lost"], r
         # Another context has noticed nothing.

@@ -271,7 +271,8 @@ static bool take_note(struct code_run *r)
 	enum note_type type;
 	struct err ignored;
 
-	if (note_read(buf_str(&r->line), r->line.len, &type, &json, &ignored) < 0) {
+	if (!note_may_be_read(&r->notes, buf_str(&r->line), r->line.len) ||
+	    note_read(buf_str(&r->line), r->line.len, &type, &json, &ignored) < 0) {
 		r->results_dropped++;
 		return false;
 	}

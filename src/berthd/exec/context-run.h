@@ -82,6 +82,7 @@ struct code_run {
 	struct buf in;   /* frames not yet whole */
 	struct buf line; /* a note not yet whole */
 	bool skipping;   /* it is too long */
+	struct note_budget notes;
 	struct context_run run;
 	struct exec_exit exit;
 	enum code_kind kind;

@@ -10,6 +10,42 @@ static const char *const texts[] = { "text", "html", "png", "jpeg",
 /* Those that are JSON, which comes as text: if it is none, only that format is missing. */
 static const char *const values[] = { "json", "chart", "data" };
 
+bool note_may_be_read(struct note_budget *b, const char *line, size_t len)
+{
+	static const char *const errors[] = { "{\"type\":\"error\"", "{\"type\": \"error\"" };
+
+	if (b->notes < NOTES_MAX && len <= NOTES_BYTES_MAX - b->bytes) {
+		b->notes++;
+		b->bytes += len;
+		return true;
+	}
+	if (b->late_errors == NOTE_LATE_ERRORS_MAX || len > NOTE_LATE_ERROR_MAX)
+		return false;
+	for (size_t i = 0; i < array_len(errors); i++)
+		if (len > strlen(errors[i]) && memcmp(line, errors[i], strlen(errors[i])) == 0) {
+			b->late_errors++;
+			return true;
+		}
+	return false;
+}
+
+/* Each value takes many times the memory of its text: count them before they are made. */
+static bool has_few_nodes(const char *text, size_t len)
+{
+	size_t nodes = 0;
+	bool quoted = false;
+
+	for (size_t i = 0; i < len; i++) {
+		if (quoted && text[i] == '\\')
+			i++;
+		else if (text[i] == '"')
+			quoted = !quoted;
+		else if (!quoted && (text[i] == ',' || text[i] == '[' || text[i] == '{'))
+			nodes++;
+	}
+	return nodes <= NOTE_NODES_MAX;
+}
+
 static bool is_one_line(const char *s)
 {
 	for (; *s; s++)
@@ -23,7 +59,8 @@ static void add_value(struct buf *out, const char *name, const char *text)
 	struct json *value;
 	struct err ignored;
 
-	if (!text[0] || !is_one_line(text) || json_parse(text, strlen(text), &value, &ignored) < 0)
+	if (!text[0] || !is_one_line(text) || !has_few_nodes(text, strlen(text)) ||
+	    json_parse(text, strlen(text), &value, &ignored) < 0)
 		return;
 	json_free(&value);
 	json_key(out, name);
@@ -88,6 +125,8 @@ int note_read(const char *line, size_t len, enum note_type *type, struct buf *ou
 
 	if (len > NOTE_MAX)
 		return err_set(e, ERR_TOO_LARGE, "a note of more than %d bytes", NOTE_MAX);
+	if (!has_few_nodes(line, len))
+		return err_set(e, ERR_TOO_LARGE, "a note of more than %d values", NOTE_NODES_MAX);
 	if (json_parse(line, len, &note, e) < 0)
 		return -1;
 	name = json_get_str(note, "type");
