@@ -1,6 +1,7 @@
 /* An exec of berthd whose berth-node and whose init the test plays itself, in the same thread. */
 #include "berthd/exec/exec.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -282,6 +283,29 @@ TEST(an_error_instead_of_its_start_is_its_end)
 		turn();
 	CHECK_INT(j->slot.state, JOURNAL_SETTLED);
 	CHECK_INT(j->slot.exit.kind, EXEC_LOST);
+	journal_unref(j);
+}
+
+/* Otherwise a restart would take back what a client was told. */
+TEST(an_end_that_cannot_be_written_is_told_when_it_stands)
+{
+	struct journal *j = begin("ex_disk", 0);
+	int good = dup(j->fd), bad = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	CHECK(good >= 0 && bad >= 0 && dup2(bad, j->fd) == j->fd);
+	say_exited(4);
+	while (!j->exec->unwritten)
+		turn();
+	CHECK_INT(j->slot.state, JOURNAL_RUNNING);
+	CHECK_INT(j->slot.exit.kind, EXEC_NONE);
+	CHECK(dup2(good, j->fd) == j->fd);
+	(void)expect(FRAME_ACK); /* init keeps it until then */
+	while (j->exec)
+		turn();
+	CHECK_INT(j->slot.state, JOURNAL_SETTLED);
+	CHECK_INT(j->slot.exit.code, 4);
+	close(good);
+	close(bad);
 	journal_unref(j);
 }
 

@@ -394,6 +394,32 @@ TEST(what_is_no_journal_is_neither_found_nor_taken_for_one)
 	journals_close(&js);
 }
 
+/* What it tells of may be alive: one that was taken for absent could be started twice. */
+TEST(one_that_cannot_be_opened_is_not_absent)
+{
+	struct rlimit files;
+	struct journal *j;
+	char path[128];
+	struct err e;
+
+	open_all(100);
+	journal_unref(make("shut"));
+	CHECK_INT(getrlimit(RLIMIT_NOFILE, &files), 0);
+	files.rlim_cur = 0; /* EMFILE */
+	CHECK_INT(setrlimit(RLIMIT_NOFILE, &files), 0);
+	CHECK_ERR(journal_find(&js, SANDBOX, "shut", &j, &e), &e, ERR_BUSY);
+	CHECK_INT(journals_each(&js, NULL, NULL, NULL), -1);
+	CHECK_INT(journals_each(&js, SANDBOX, NULL, NULL), -1);
+	files.rlim_cur = files.rlim_max;
+	CHECK_INT(setrlimit(RLIMIT_NOFILE, &files), 0);
+	journal_unref(find("shut"));
+	snprintf(path, sizeof(path), "%s/journal/%s/no-file", dir, SANDBOX);
+	CHECK_INT(mkdir(path, 0700), 0); /* EISDIR: an error of the host */
+	CHECK_ERR(journal_find(&js, SANDBOX, "no-file", &j, &e), &e, ERR_INTERNAL);
+	CHECK_INT(rmdir(path), 0);
+	journals_close(&js);
+}
+
 /* Found twice it is one, and lives until the last of them lets it go. */
 TEST(a_journal_is_held_once)
 {

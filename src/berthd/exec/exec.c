@@ -7,6 +7,7 @@
 #include "berthd/control/sandbox-cache.h"
 #include "berthd/exec/hold.h"
 #include "berthd/exec/init-dial.h"
+#include "berthd/exec/signals.h"
 #include "berthd/exec/tell.h"
 #include "berthd/exec/usage.h"
 #include "berthd/runtime/berthd.h"
@@ -16,7 +17,6 @@
 #include "lib/loop.h"
 #include "lib/str.h"
 #include "lib/time.h"
-#include "proto/writer.h"
 
 #define START_MS      30000 /* for init to start the command, or say why not */
 #define DEADLINE_MORE 15000 /* for init to kill a tree and say so */
@@ -85,26 +85,13 @@ static struct exec *exec_new(struct reactor *r)
 	return x;
 }
 
-static void signals_back(struct exec *x, size_t count, const struct err *why)
-{
-	while (count-- > 0 && x->signals) {
-		struct errand *e = x->signals;
-
-		x->signals = e->next;
-		if (!x->signals)
-			x->signals_last = &x->signals;
-		x->signals_sent -= x->signals_sent > 0;
-		errand_back(e, why);
-	}
-}
-
 /* ---- the end ---- */
 
 void exec_refuse(struct exec *x, const struct err *why)
 {
 	struct tail *client = take_ptr(x->client);
 
-	signals_back(x, SIZE_MAX, NULL);
+	exec_signals_back(x, SIZE_MAX, NULL);
 	if (x->journal)
 		journal_remove(x->journal);
 	if (client) {
@@ -149,16 +136,34 @@ static void take_leave(struct exec *x)
 	uv_timer_start(&x->deadline, on_leave_late, LEAVE_MS, 0);
 }
 
+static void finish(struct exec *x);
+
+static void on_finish_again(uv_timer_t *timer)
+{
+	finish(timer->data);
+}
+
+/* No client hears an end that a restart would take back; init keeps it until it is written. */
+static void finish_later(struct exec *x, const struct err *why)
+{
+	if (!x->unwritten)
+		log_event(LOG_ERROR, "an exec's end is not recorded yet", "exec",
+			  x->journal->head.ask.id, "sandbox", x->sandbox, "why", why->msg, NULL);
+	x->unwritten = true;
+	x->paused = false; /* that uses the timer, too */
+	uv_timer_start(&x->retry, on_finish_again, RETRY_LAST, 0);
+}
+
 static void finish(struct exec *x)
 {
-	struct tail *client = take_ptr(x->client);
+	struct tail *client;
 	struct err e;
 
 	if (journal_end(x->journal, &x->exit, &x->use, x->absent, &e) < 0)
-		log_event(LOG_ERROR, "an exec's end is not recorded", "exec",
-			  x->journal->head.ask.id, "sandbox", x->sandbox, "why", e.msg, NULL);
+		return finish_later(x, &e);
+	client = take_ptr(x->client);
 	crash_point("exec.ended");
-	signals_back(x, SIZE_MAX, NULL); /* it is over: nothing is left to be done to it */
+	exec_signals_back(x, SIZE_MAX, NULL); /* it is over: nothing is left to be done to it */
 	if (client)
 		tail_leave(client);
 	tails_wake(x->journal);
@@ -270,28 +275,6 @@ size_t exec_send_backlog(const struct exec *x)
 	return x->line ? line_backlog(x->line) + x->stdin_out : 0;
 }
 
-static void send_signal(struct exec *x, const struct errand *e)
-{
-	cleanup(buf_done) struct buf out = buf_make(64);
-
-	writer_u32(&out, e->signum);
-	line_send(x->line, FRAME_SIGNAL, out.data, out.len);
-	x->signals_sent++;
-}
-
-void exec_signal(struct exec *x, uint32_t signum, struct errand *e)
-{
-	if (!e) {
-		e = xcalloc(1, sizeof(*e));
-		e->signum = signum;
-	}
-	e->next = NULL;
-	*x->signals_last = e;
-	x->signals_last = &e->next;
-	if (x->line && x->started && x->exit.kind == EXEC_NONE)
-		send_signal(x, e);
-}
-
 static void acknowledge(struct exec *x)
 {
 	cleanup(buf_done) struct buf out = buf_make(64);
@@ -391,8 +374,7 @@ static void on_started(struct exec *x, uint32_t pid)
 	pthread_mutex_unlock(&x->journal->lock);
 	set_deadline(x);
 	exec_usage_watch(x);
-	for (const struct errand *s = x->signals; s; s = s->next)
-		send_signal(x, s);
+	exec_signals_send(x);
 	if (first && x->client)
 		tail_start(x->client, pid);
 	tails_wake(x->journal);
@@ -485,7 +467,7 @@ static void on_frame(void *data, const struct frame *f)
 		return;
 	}
 	if (f->type == FRAME_SIGNALLED && x->started && frame_u32(f, &n, &e) == 0)
-		return signals_back(x, n < x->signals_sent ? n : x->signals_sent, NULL);
+		return exec_signals_back(x, n < x->signals_sent ? n : x->signals_sent, NULL);
 	if (f->type != FRAME_EXITED || !x->started ||
 	    exec_exit_decode(f->payload, &x->exit, &e) < 0)
 		return nonsense(x, &e);
@@ -532,33 +514,12 @@ static void on_retry(uv_timer_t *timer)
 	init_dial_find(&way, on_way_again, x);
 }
 
-/* We cannot tell whether init did what it had heard. To kill a second time does no harm. */
-static void signals_unsure(struct exec *x)
-{
-	struct errand *all = x->signals, *next;
-	size_t sent = x->signals_sent;
-	struct err e;
-
-	err_set(&e, ERR_BUSY, "it is not known whether the signal was delivered");
-	x->signals = NULL;
-	x->signals_last = &x->signals;
-	x->signals_sent = 0;
-	for (; all; all = next) {
-		next = all->next;
-		if (sent > 0 && all->signum != 9)
-			errand_back(all, &e);
-		else
-			exec_signal(x, all->signum, all);
-		sent -= sent > 0;
-	}
-}
-
 /* The connection broke: that says nothing about the command. Ask for it. */
 static void reach_again(struct exec *x)
 {
 	line_close(take_ptr(x->line));
 	x->started = false;
-	signals_unsure(x);
+	exec_signals_unsure(x);
 	x->attaching = true;
 	x->paused = x->leaving = false;
 	x->input_ended = false; /* it may not have heard that */

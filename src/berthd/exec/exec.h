@@ -48,7 +48,8 @@ struct exec {
 	uv_timer_t watch; /* over its CPU time */
 	int pending;      /* handles and calls that will still come back to us */
 	struct exec_exit exit;
-	bool measured; /* its use is known, or the exec waits for it no more */
+	bool measured;  /* its use is known, or the exec waits for it no more */
+	bool unwritten; /* its end could not be recorded at first */
 	struct exec_usage use;
 	struct limits limits; /* as they were last */
 	uint64_t oom_told;    /* see sandbox_cache_oom(); as it began */

@@ -285,6 +285,15 @@ static int no_exec(const char *sandbox, const char *id, struct err *e)
 	return err_fix(e, "'berth execs %s' lists its commands.", sandbox);
 }
 
+/* One that is there and cannot be opened is not absent: what it tells of may be alive. */
+static int cannot_open(int why, const char *name, struct err *e)
+{
+	err_sys(e, why, "open the journal %s", name);
+	if (why == EMFILE || why == ENFILE || why == ENOMEM)
+		e->code = ERR_BUSY; /* for now */
+	return -1;
+}
+
 int journal_find(struct journals *js, const char *sandbox, const char *id, struct journal **ret,
 		 struct err *e)
 {
@@ -305,8 +314,10 @@ int journal_find(struct journals *js, const char *sandbox, const char *id, struc
 	}
 	name_of(name, sandbox, id);
 	fd = openat(js->dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
+	if (fd < 0 && errno == ENOENT)
 		return no_exec(sandbox, id, e);
+	if (fd < 0)
+		return cannot_open(errno, name, e);
 	j = journal_new(js, fd);
 	if (load(j, e) < 0 || strcmp(j->head.sandbox, sandbox) != 0 ||
 	    strcmp(j->head.ask.id, id) != 0) {
@@ -503,15 +514,19 @@ bool journal_is_doubt(struct journal *j)
 int journal_end(struct journal *j, const struct exec_exit *exit, const struct exec_usage *use,
 		bool gone, struct err *e)
 {
+	struct journal_slot before;
 	int n;
 
 	pthread_mutex_lock(&j->lock);
+	before = j->slot;
 	j->slot.exit = *exit;
 	j->slot.use = *use;
 	j->slot.gone |= gone;
 	j->slot.state = JOURNAL_ENDED;
 	j->slot.ended_ms = time_wall_ms();
 	n = write_slot(j, e);
+	if (n < 0)
+		j->slot = before; /* no reader is told what does not stand */
 	pthread_mutex_unlock(&j->lock);
 	return n;
 }
@@ -597,11 +612,13 @@ int journals_each(struct journals *js, const char *sandbox, journal_fn fn, void 
 
 	if (sandbox)
 		return each_exec(js, sandbox, fn, data);
-	while (d && (ent = readdir(d)))
+	if (!d)
+		return -1;
+	while (errno = 0, (ent = readdir(d)))
 		if (sandbox_id_check(ent->d_name, &ignored) == 0 &&
 		    each_exec(js, ent->d_name, fn, data) < 0)
 			return -1;
-	return 0;
+	return errno == 0 ? 0 : -1;
 }
 
 void journals_running(struct journals *js, const char *sandbox,

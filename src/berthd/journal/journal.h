@@ -73,7 +73,10 @@ void journals_close(struct journals *js);
 must_check int journal_create(struct journals *js, struct journal_head *h, struct journal **ret,
 			      struct err *e);
 
-/* The one that is live, or what is on the disk. ERR_NOT_FOUND. The result is held. */
+/*
+ * The one that is live, or what is on the disk. ERR_NOT_FOUND only if there is none: ERR_BUSY or
+ * ERR_INTERNAL if it cannot be opened or read. The result is held.
+ */
 must_check int journal_find(struct journals *js, const char *sandbox, const char *id,
 			    struct journal **ret, struct err *e);
 struct journal *journal_ref(struct journal *j);
@@ -109,7 +112,10 @@ uint64_t journal_silent_ms(const struct journal *j);
 /* What is still the only trace of something that may be alive: not to be removed. */
 must_check bool journal_is_doubt(struct journal *j);
 
-/* The terminal record; `gone`: as in journal_gone(). Then: init knows that it stands. */
+/*
+ * The terminal record; `gone`: as in journal_gone(). If it cannot be written, the exec has not
+ * ended for any reader. Then: init knows that it stands.
+ */
 must_check int journal_end(struct journal *j, const struct exec_exit *exit,
 			   const struct exec_usage *use, bool gone, struct err *e);
 void journal_settle(struct journal *j);
