@@ -588,7 +588,7 @@ static void on_deadline(uv_timer_t *timer)
 {
 	struct conn *c = timer->data;
 
-	if (c->kind == CONN_UNKNOWN && !c->asked && may_be_raw(c))
+	if (c->kind == CONN_UNKNOWN && !c->asked && !c->lingering && may_be_raw(c))
 		return let_server_speak(c);
 	if (!c->up && c->dialled && !c->lingering)
 		return conn_fail(c, "it does not answer");

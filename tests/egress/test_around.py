@@ -1,7 +1,11 @@
 """Ways around a policy that somebody in the box would think of."""
+import contextlib
 import json
+import os
 import pathlib
 import re
+import subprocess
+import time
 
 from test_policy import ask, tcp
 from test_web import RULES, SECRET, opened
@@ -208,8 +212,49 @@ print(sent)""")
     assert ask(w, "api.example.com", tcp=True)[0] in ("0", "5"), "the next one is answered"
 
 
+def files_of(w):
+    return len(os.listdir(f"/proc/{w.procs[0].pid}/fd"))
+
+
+@contextlib.contextmanager
+def refused_and_held_open(w, count):
+    """Connections to a port where bytes pass, with a name of another in their ClientHello; they are never closed."""
+    code = f"""
+import socket, ssl, sys
+hello = ssl.MemoryBIO()
+try: ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), hello, server_hostname='evil.example.org').do_handshake()
+except ssl.SSLWantReadError: hello = hello.read()
+def one():
+    s = socket.create_connection(('api.example.com', 7000), 10)
+    s.sendall(hello)
+    while s.recv(99): pass
+    return s
+all = [one() for _ in range({count})]
+print('held', flush=True)
+sys.stdin.read()
+"""
+    with subprocess.Popen(["ip", "netns", "exec", w.box, "/usr/bin/python3", "-c", code], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as p:
+        assert p.stdout.readline() == "held\n"
+        yield
+        p.stdin.close()
+
+
 def test_a_flood_of_refusals_does_not_wash_away_the_first(w):
-    w.policy(RULES)
+    """And what was refused ends, also where the client does not end it."""
+    w.policy([*RULES, ("api.example.com", "7000")])
+    before = files_of(w)
+    with refused_and_held_open(w, 20):
+        w.event("sni", "evil.example.org")
+        assert files_of(w) >= before + 20
+        flood(w)
+        end = time.monotonic() + 40
+        while files_of(w) > before + 10:
+            assert time.monotonic() < end, f"{files_of(w)} files, of {before}"
+            time.sleep(0.1)
+
+
+def flood(w):
     w.python("""
 import socket, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
