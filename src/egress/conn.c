@@ -14,6 +14,7 @@
 #include "egress/leaf-cert.h"
 #include "egress/nameserver.h"
 #include "lib/log.h"
+#include "lib/phase.h"
 #include "lib/str.h"
 #include "lib/time.h"
 
@@ -30,6 +31,34 @@
 
 /* A fatal alert, "access denied": what a TLS client can show its user. */
 static const char tls_denied[] = { 21, 3, 3, 0, 2, 2, 49 };
+
+static const char *const phase_names[CONN_PHASE_COUNT] = {
+	[CONN_FIRST] = "first",
+	[CONN_RESOLVING] = "resolving",
+	[CONN_DIALLING] = "dialling",
+	[CONN_UP] = "up",
+	[CONN_LINGERING] = "lingering",
+	[CONN_CLOSED] = "closed",
+};
+
+#define ENDS (PHASE_BIT(CONN_LINGERING) | PHASE_BIT(CONN_CLOSED))
+
+static const uint32_t next_phases[CONN_PHASE_COUNT] = {
+	[CONN_FIRST] = PHASE_BIT(CONN_RESOLVING) | ENDS,
+	[CONN_RESOLVING] = PHASE_BIT(CONN_DIALLING) | ENDS,
+	[CONN_DIALLING] = PHASE_BIT(CONN_DIALLING) | PHASE_BIT(CONN_UP) | ENDS, /* next address */
+	[CONN_UP] = ENDS,
+	[CONN_LINGERING] = ENDS, /* its end may be said twice */
+	[CONN_CLOSED] = 0,
+};
+
+static const struct phase_table phases = { "an egress connection", phase_names, next_phases,
+					   CONN_PHASE_COUNT };
+
+static bool move_to(struct conn *c, enum conn_phase phase)
+{
+	return phase_move(&phases, &c->phase, phase);
+}
 
 static void on_handle_closed(struct conn *c)
 {
@@ -58,7 +87,7 @@ static void on_side_closed(uv_handle_t *handle)
 
 void conn_close(struct conn *c)
 {
-	if (!c->box)
+	if (c->phase == CONN_CLOSED || !move_to(c, CONN_CLOSED))
 		return;
 	*c->at = c->next;
 	if (c->next)
@@ -81,9 +110,8 @@ static void wait_until(struct conn *c, uint64_t ms)
 
 void conn_finish(struct conn *c)
 {
-	if (!c->box)
+	if (c->phase == CONN_CLOSED || !move_to(c, CONN_LINGERING))
 		return;
-	c->lingering = true;
 	resolve_cancel(&c->ask); /* else its server would be dialled all the same */
 	tls_stream_end(&c->client);
 	/* what was sent and not read would undo what we said */
@@ -120,14 +148,16 @@ static void conn_fail(struct conn *c, const char *why)
 
 void conn_flow(struct conn *c)
 {
-	if (!c->box || c->lingering)
+	bool up = c->phase == CONN_UP;
+
+	if (!conn_is_open(c))
 		return;
 	tls_stream_pause(&c->client,
-			 (c->up && tls_stream_backlog(&c->server) > TLS_STREAM_BACKLOG_MAX) ||
+			 (up && tls_stream_backlog(&c->server) > TLS_STREAM_BACKLOG_MAX) ||
 				 c->waiting.len > TLS_STREAM_BACKLOG_MAX / 4 ||
 				 (c->kind == CONN_NAMES && tls_stream_backlog(&c->client) > 0) ||
 				 (c->web && http_filter_is_busy(c->web)));
-	if (c->box && c->up)
+	if (c->phase == CONN_UP)
 		tls_stream_pause(&c->server,
 				 tls_stream_backlog(&c->client) > TLS_STREAM_BACKLOG_MAX);
 }
@@ -145,13 +175,13 @@ void conn_to_server(struct conn *c, const char *data, size_t len)
 	struct box *b = c->box;
 	uint64_t max;
 
-	if (!b)
+	if (!conn_is_open(c))
 		return;
 	max = b->network.max_bytes_out;
 	if (max && (b->use.bytes_out > max || len > max - b->use.bytes_out))
 		return conn_refuse(c, "max_bytes_out", c->name, "max_bytes_out");
 	b->use.bytes_out += len;
-	if (c->up)
+	if (c->phase == CONN_UP)
 		tls_stream_write(&c->server, data, len);
 	else
 		buf_add(&c->waiting, data, len);
@@ -191,7 +221,7 @@ static void on_server_broken(struct tls_stream *s, const char *why)
 {
 	struct conn *c = s->data;
 
-	if (!c->up && c->opened) {
+	if (c->phase == CONN_DIALLING && c->opened) {
 		log_event(LOG_INFO, "TLS to a server", "name", c->name, "why", why, NULL);
 		return conn_refuse(c, "server_tls", c->name, why);
 	}
@@ -206,9 +236,9 @@ static void on_drained(struct tls_stream *s)
 {
 	struct conn *c = s->data;
 
-	if (c->kind == CONN_NAMES && !c->lingering)
+	if (c->kind == CONN_NAMES && conn_is_open(c))
 		answer_questions(c);
-	if (!c->lingering)
+	if (c->phase != CONN_LINGERING)
 		return conn_flow(c);
 	if (tls_stream_backlog(&c->client) == 0 && c->client.ended)
 		conn_close(c);
@@ -217,7 +247,8 @@ static void on_drained(struct tls_stream *s)
 /* The server side is there: what waited goes first. */
 static void be_up(struct conn *c)
 {
-	c->up = true;
+	if (!move_to(c, CONN_UP))
+		return conn_close(c);
 	wait_until(c, IDLE_MS);
 	if (c->waiting.len > 0)
 		tls_stream_write(&c->server, c->waiting.data, c->waiting.len);
@@ -271,7 +302,7 @@ static void on_dead_closed(uv_handle_t *handle)
 	struct tls_stream *s = handle->data;
 	struct conn *c = s->data;
 
-	if (c->box && !c->lingering) {
+	if (conn_is_open(c)) {
 		c->handles--;
 		c->tried++;
 		*s = (struct tls_stream){ .events = s->events,
@@ -288,7 +319,7 @@ static void on_connected(uv_connect_t *req, int status)
 	struct err e;
 	SSL *ssl;
 
-	if (!c->box || c->lingering)
+	if (!conn_is_open(c))
 		return;
 	if (status < 0)
 		return tls_stream_close(&c->server, on_dead_closed); /* the next address */
@@ -325,9 +356,10 @@ static void dial_next(struct conn *c)
 		last.s_addr = htonl(c->found.addresses[c->tried]);
 		if (!fit(c, c->found.addresses[c->tried]))
 			continue;
+		if (!move_to(c, CONN_DIALLING))
+			return conn_close(c);
 		to.sin_addr = last;
 		tls_stream_init(&c->server, &c->egress->loop);
-		c->dialled = true;
 		c->handles++;
 		c->connect.data = c;
 		wait_until(c, DIAL_MS);
@@ -336,8 +368,10 @@ static void dial_next(struct conn *c)
 			conn_fail(c, "no connection can be made");
 		return;
 	}
-	if (c->dialled || c->found.count == 0)
-		return conn_fail(c, c->dialled ? "it does not answer" : "it has no address");
+	if (c->phase == CONN_DIALLING)
+		return conn_fail(c, "it does not answer");
+	if (c->found.count == 0)
+		return conn_fail(c, "it has no address");
 	conn_refuse(c, "inner_address", c->name, inet_ntop(AF_INET, &last, text, sizeof(text)));
 }
 
@@ -358,7 +392,8 @@ void conn_dial(struct conn *c)
 		return conn_refuse(c, "max_connections", c->name, "max_connections");
 	if (!tokens_take(&c->box->dials, DIALS_BURST, DIALS_RATE, time_mono_ms()))
 		return conn_refuse(c, "connection_rate", c->name, "50 connections a second");
-	c->asked = true;
+	if (!move_to(c, CONN_RESOLVING))
+		return conn_close(c);
 	c->box->use.connections++;
 	wait_until(c, DIAL_MS);
 	tls_stream_pause(&c->client, true);
@@ -405,7 +440,7 @@ static void be_raw(struct conn *c)
 {
 	c->kind = CONN_RAW;
 	conn_to_server(c, buf_str(&c->first), c->first.len);
-	if (c->box && !c->lingering && !c->asked)
+	if (c->phase == CONN_FIRST)
 		conn_dial(c);
 }
 
@@ -425,7 +460,7 @@ static void let_server_speak(struct conn *c)
 		conn_to_server(c, buf_str(&c->first), c->first.len);
 		buf_clear(&c->first);
 	}
-	if (c->box && !c->lingering)
+	if (c->phase == CONN_FIRST)
 		conn_dial(c);
 }
 
@@ -532,9 +567,9 @@ static void on_client_data(struct tls_stream *s, const char *data, size_t len)
 {
 	struct conn *c = s->data;
 
-	if (c->lingering)
+	if (!conn_is_open(c))
 		return;
-	if (c->up)
+	if (c->phase == CONN_UP)
 		wait_until(c, IDLE_MS);
 	if (c->kind == CONN_NAMES)
 		take_questions(c, data, len);
@@ -550,9 +585,10 @@ static void on_client_end(struct tls_stream *s)
 {
 	struct conn *c = s->data;
 
-	if (c->lingering ? tls_stream_backlog(s) == 0 : !c->asked)
+	if (c->phase == CONN_FIRST ||
+	    (c->phase == CONN_LINGERING && tls_stream_backlog(s) == 0))
 		return conn_close(c);
-	if (c->lingering || !c->up) /* the server is told when it is there */
+	if (c->phase != CONN_UP) /* the server is told when it is there */
 		return;
 	if (c->server.ended)
 		return conn_finish(c);
@@ -565,7 +601,7 @@ static void on_client_broken(struct tls_stream *s, const char *why)
 	struct conn *c = s->data;
 
 	/* It did not like our certificate: it trusts only its own list, or one key. */
-	if (c->opened && !s->ready && c->up)
+	if (c->opened && s->ssl && !s->ready)
 		egress_refuse(c->egress, c->box,
 			      &(struct refusal){ "pinned", c->name, why, c->port });
 	conn_close(c);
@@ -588,9 +624,9 @@ static void on_deadline(uv_timer_t *timer)
 {
 	struct conn *c = timer->data;
 
-	if (c->kind == CONN_UNKNOWN && !c->asked && !c->lingering && may_be_raw(c))
+	if (c->phase == CONN_FIRST && c->kind == CONN_UNKNOWN && may_be_raw(c))
 		return let_server_speak(c);
-	if (!c->up && c->dialled && !c->lingering)
+	if (c->phase == CONN_DIALLING)
 		return conn_fail(c, "it does not answer");
 	conn_close(c);
 }
@@ -699,7 +735,7 @@ static bool may_stay(const struct conn *c)
 	if (c->kind == CONN_NAMES)
 		return true;
 	return network_allows_port(&c->box->network, c->name, c->port) &&
-	       !((c->kind == CONN_RAW || (c->kind == CONN_UNKNOWN && c->asked)) &&
+	       !((c->kind == CONN_RAW || (c->kind == CONN_UNKNOWN && c->phase != CONN_FIRST)) &&
 		 must_see_requests(c)) &&
 	       (!c->web || http_filter_is_current(c->web));
 }

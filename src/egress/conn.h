@@ -21,23 +21,31 @@ enum conn_kind {
 	CONN_WEB,     /* requests that are looked at, in TLS or not */
 };
 
+/* Which follow which: see conn.c. The first three are before bytes can go to the server. */
+enum conn_phase {
+	CONN_FIRST,     /* the client speaks, or asks for names */
+	CONN_RESOLVING, /* its name is being resolved */
+	CONN_DIALLING,  /* at least one address was fit to be dialled */
+	CONN_UP,        /* the server side takes bytes */
+	CONN_LINGERING, /* nothing more comes; the client still gets what waits */
+	CONN_CLOSED,    /* its handles are closing, and its box does not know it any more */
+	CONN_PHASE_COUNT
+};
+
 struct http_filter;
 
 struct conn {
 	struct egress *egress;
-	struct box *box; /* NULL: it is closing */
+	struct box *box; /* NULL: CONN_CLOSED */
 	struct conn *next, **at;
 	struct tls_stream client, server;
 	char name[NETWORK_HOST_SIZE]; /* or the address, as text */
 	uint32_t address;             /* if it was dialled by address; else 0 */
 	uint16_t port;
 	enum conn_kind kind;
+	uint8_t phase;      /* enum conn_phase */
 	bool tls;           /* it began with a ClientHello */
 	bool opened;        /* its TLS ends here */
-	bool asked;         /* its name is being resolved, or more */
-	bool dialled;       /* at least one address was fit to be */
-	bool up;            /* the server side takes bytes */
-	bool lingering;     /* nothing more comes; the client still gets what waits */
 	struct buf first;   /* what came and was not yet understood */
 	struct buf waiting; /* for the server */
 	struct http_filter *web;
@@ -48,6 +56,11 @@ struct conn {
 	uv_timer_t timer;
 	unsigned handles;
 };
+
+static inline bool conn_is_open(const struct conn *c)
+{
+	return c->phase < CONN_LINGERING;
+}
 
 /* Takes the descriptor. */
 void conn_begin(struct egress *g, int fd, uint32_t from, uint32_t to, uint16_t port);

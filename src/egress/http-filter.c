@@ -283,7 +283,7 @@ static void take_head(struct http_filter *w)
 	if (!check_request(w))
 		return;
 	send_head(w);
-	if (!c->box || c->lingering)
+	if (!conn_is_open(c))
 		return;
 	if (w->guarded) {
 		w->answering = true;
@@ -295,13 +295,13 @@ static void take_head(struct http_filter *w)
 	w->in_body = !w->request.whole;
 	if (!w->in_body)
 		http_parser_next(&w->request);
-	if (!c->up && !c->asked && !c->opened)
+	if (c->phase == CONN_FIRST)
 		conn_dial(c);
 }
 
 static bool alive(const struct http_filter *w)
 {
-	return w->conn->box && !w->conn->lingering;
+	return conn_is_open(w->conn);
 }
 
 static void not_http(struct http_filter *w)

@@ -47,6 +47,9 @@ def main():
         if w.procs[0].poll() is not None:
             failed += 1
             print(f"FAIL  berth-egress ended: {w.procs[0].returncode}")
+        if "phase: illegal move" in (w.work / "egress.log").read_text():
+            failed += 1
+            print("FAIL  a phase moved as it may not")
         if failed:
             print((w.work / "egress.log").read_text()[-3000:])
     finally:
