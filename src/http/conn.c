@@ -6,10 +6,38 @@
 #include <string.h>
 #include <strings.h>
 
+#include "lib/phase.h"
+
+static const char *const state_names[CONN_STATE_COUNT] = {
+	[CONN_HEAD] = "head",
+	[CONN_EXCHANGE] = "exchange",
+	[CONN_TUNNEL] = "tunnel",
+	[CONN_LAST] = "last",
+	[CONN_CLOSED] = "closed",
+};
+
+#define ENDS (PHASE_BIT(CONN_LAST) | PHASE_BIT(CONN_CLOSED))
+
+static const uint32_t next_states[CONN_STATE_COUNT] = {
+	[CONN_HEAD] = PHASE_BIT(CONN_EXCHANGE) | ENDS,
+	[CONN_EXCHANGE] = PHASE_BIT(CONN_HEAD) | PHASE_BIT(CONN_TUNNEL) | ENDS,
+	[CONN_TUNNEL] = ENDS,
+	[CONN_LAST] = PHASE_BIT(CONN_CLOSED),
+	[CONN_CLOSED] = 0,
+};
+
+static const struct phase_table states = { "an HTTP connection", state_names, next_states,
+					   CONN_STATE_COUNT };
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 static void adjust_reading(struct http_conn *c);
 
 /* ---- small words ---- */
+
+bool conn_move(struct http_conn *c, enum conn_state to)
+{
+	return phase_move(&states, &c->state, to);
+}
 
 void conn_set_deadline(struct http_conn *c, uint64_t ms)
 {
@@ -54,6 +82,7 @@ static bool wants_input(const struct http_conn *c)
 		return !c->tunnel.paused;
 	case CONN_LAST:
 	case CONN_CLOSED:
+	case CONN_STATE_COUNT:
 		break;
 	}
 	return false;
@@ -107,9 +136,8 @@ static void on_conn_closed(uv_handle_t *handle)
 
 void conn_break(struct http_conn *c)
 {
-	if (c->state == CONN_CLOSED)
+	if (c->state == CONN_CLOSED || !conn_move(c, CONN_CLOSED))
 		return;
-	c->state = CONN_CLOSED;
 	uv_close((uv_handle_t *)&c->tcp, on_conn_closed);
 }
 
@@ -129,9 +157,8 @@ void conn_last(struct http_conn *c)
 {
 	uv_shutdown_t *req;
 
-	if (c->state == CONN_CLOSED || c->state == CONN_LAST)
+	if (c->state == CONN_CLOSED || c->state == CONN_LAST || !conn_move(c, CONN_LAST))
 		return;
-	c->state = CONN_LAST;
 	c->deadline = 0; /* while bytes are queued the stall limit holds */
 	http_parser_forget(&c->parser);
 	req = xcalloc(1, sizeof(*req));
@@ -161,7 +188,8 @@ void conn_finish(struct http_conn *c)
 		conn_last(c);
 		return;
 	}
-	c->state = CONN_HEAD;
+	if (!conn_move(c, CONN_HEAD))
+		return conn_break(c);
 	http_parser_next(&c->parser);
 	conn_set_deadline(c, c->server->limits.idle_ms);
 	if (c->ahead.len || !c->reading)
@@ -219,7 +247,8 @@ static void begin_exchange(struct http_conn *c)
 		.upgrade = p->upgrade ? http_parser_find(p, "Upgrade") : NULL,
 		.content_length = http_parser_content_length(p),
 	};
-	c->state = CONN_EXCHANGE;
+	if (!conn_move(c, CONN_EXCHANGE))
+		return conn_break(c);
 	c->body = p->whole ? BODY_DONE : BODY_UNASKED;
 	c->keep_alive = p->keep_alive;
 	c->head_only = p->llhttp.method == HTTP_HEAD;

@@ -19,6 +19,7 @@ enum conn_state {
 	CONN_TUNNEL,
 	CONN_LAST, /* the last byte is queued; input is thrown away */
 	CONN_CLOSED,
+	CONN_STATE_COUNT
 };
 
 enum body_state {
@@ -66,6 +67,8 @@ static inline struct http_conn *conn_of(const struct http_exchange *x)
 }
 
 void conn_accept(struct http_server *server);
+/* The only one that changes `state`; false: not from here, which is a bug and was logged. */
+must_check bool conn_move(struct http_conn *c, enum conn_state to);
 void conn_break(struct http_conn *c);      /* close now; on_gone() follows from the loop */
 void conn_check(struct http_conn *c);      /* deadlines */
 void conn_resume(struct http_conn *c);     /* go on with what was read ahead */

@@ -27,9 +27,8 @@ struct http_tunnel *http_upgrade(struct http_exchange *x, const char *protocol,
 	c->tunnel = (struct http_tunnel){ .events = events, .data = data };
 	(void)conn_write(c, bufs, array_len(bufs));
 	conn_disown(c);
-	if (c->state != CONN_EXCHANGE) /* broken: on_gone() will say so */
-		return &c->tunnel;
-	c->state = CONN_TUNNEL;
+	if (c->state != CONN_EXCHANGE || !conn_move(c, CONN_TUNNEL))
+		return &c->tunnel; /* broken: on_gone() will say so */
 	c->deadline = 0;
 	http_parser_forget(&c->parser);
 	if (c->ahead.len || !c->reading)
