@@ -175,6 +175,7 @@ void conn_disown(struct http_conn *c)
 {
 	struct http_exchange *x = &c->x;
 
+	c->share = x->share ? x->share : c->share; /* a tunnel's output is of its owner, too */
 	http_collect_free(take_ptr(x->collect));
 	free(take_ptr(x->reply_fields));
 	*x = (struct http_exchange){ 0 };
@@ -252,6 +253,7 @@ static void begin_exchange(struct http_conn *c)
 	c->body = p->whole ? BODY_DONE : BODY_UNASKED;
 	c->keep_alive = p->keep_alive;
 	c->head_only = p->llhttp.method == HTTP_HEAD;
+	c->share = 0;
 	c->continue_due = !p->whole && expect && strcasecmp(expect, "100-continue") == 0;
 	c->streaming = c->chunked = c->sized = false;
 	c->drained = 0;

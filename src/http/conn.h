@@ -57,6 +57,7 @@ struct http_conn {
 	uint64_t whole_by; /* a collected body must be there; 0: none is */
 	uint8_t state;     /* enum conn_state */
 	uint8_t body;      /* enum body_state */
+	uint8_t share;     /* of the exchange that is or was last */
 	bool reading, ready, full, eof;
 	bool keep_alive, head_only, continue_due, streaming, chunked, sized, shut;
 };

@@ -37,7 +37,7 @@ struct http_exchange {
 
 	/* The handler's. */
 	void *data;
-	uint8_t share;    /* whose memory a collected body is; set before http_collect() */
+	uint8_t share;    /* whose memory a collected body and unread output are; set before both */
 	http_fn on_gone;  /* the client went away before the reply was complete */
 	http_fn on_drain; /* the stream's queue is below its mark again */
 

@@ -33,6 +33,7 @@ static void fill_limits(struct http_limits *l)
 	LIMIT(l->stall_ms, 60000);
 	LIMIT(l->output_mark, HTTP_OUTPUT_MARK);
 	LIMIT(l->output_total, HTTP_OUTPUT_TOTAL);
+	LIMIT(l->output_share, HTTP_OUTPUT_TOTAL / 2);
 }
 
 /* ---- the listener ---- */

@@ -40,6 +40,7 @@ struct http_limits {         /* a zero means the default */
 	uint64_t stall_ms;   /* 60 s in which no queued byte could be sent */
 	size_t output_mark;  /* 256 KiB: then streams and tunnels say "full" */
 	size_t output_total; /* 256 MiB for all who do not read; past it, theirs break */
+	size_t output_share; /* 128 MiB of these, of one `share` */
 };
 
 struct http_server {
@@ -56,10 +57,11 @@ struct http_server {
 	struct http_conn *connections;
 	struct http_conn *ready_list;
 	size_t connection_count;
-	size_t held;                /* bytes in write queues */
-	size_t ahead;               /* bytes read ahead */
-	size_t bodies;              /* bytes of bodies that are being collected */
-	size_t shares[HTTP_SHARES]; /* of these, by whose they are */
+	size_t held;                     /* bytes in write queues */
+	size_t held_shares[HTTP_SHARES]; /* of these, by whose they are */
+	size_t ahead;                    /* bytes read ahead */
+	size_t bodies;                   /* bytes of bodies that are being collected */
+	size_t shares[HTTP_SHARES];      /* of these, by whose they are */
 	int open_handles;
 	bool closing;
 	uint64_t close_by;

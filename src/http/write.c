@@ -8,8 +8,27 @@ struct http_write {
 	uv_write_t req;
 	struct http_conn *conn;
 	size_t len;
+	uint8_t share; /* whose it was when it was written: the next request may be another's */
 	char data[];
 };
+
+static void count_in(const struct http_write *w)
+{
+	struct http_server *server = w->conn->server;
+
+	server->held += sizeof(*w) + w->len;
+	server->held_shares[w->share] += sizeof(*w) + w->len;
+	w->conn->writes++;
+}
+
+static void count_out(const struct http_write *w)
+{
+	struct http_server *server = w->conn->server;
+
+	server->held -= sizeof(*w) + w->len;
+	server->held_shares[w->share] -= sizeof(*w) + w->len;
+	w->conn->writes--;
+}
 
 size_t conn_backlog(const struct http_conn *c)
 {
@@ -20,6 +39,11 @@ size_t conn_backlog(const struct http_conn *c)
 size_t conn_held(const struct http_conn *c)
 {
 	return conn_backlog(c) + c->writes * sizeof(struct http_write);
+}
+
+static uint8_t share_of(const struct http_conn *c)
+{
+	return c->x.share ? c->x.share : c->share;
 }
 
 static void tell_drained(struct http_conn *c)
@@ -38,8 +62,7 @@ static void on_written(uv_write_t *req, int status)
 	struct http_write *w = container_of(req, struct http_write, req);
 	struct http_conn *c = w->conn;
 
-	c->server->held -= sizeof(*w) + w->len;
-	c->writes--;
+	count_out(w);
 	free(w);
 	if (status < 0)
 		conn_break(c);
@@ -66,26 +89,35 @@ static void queue_rest(struct http_conn *c, const uv_buf_t *bufs, unsigned count
 	}
 	whole.len = w->len = len;
 	w->conn = c;
-	c->server->held += sizeof(*w) + len;
-	c->writes++;
+	w->share = share_of(c);
+	count_in(w);
 	if (conn_backlog(c) == 0)
 		c->moved_at = uv_now(c->server->loop);
 	if (uv_write(&w->req, (uv_stream_t *)&c->tcp, &whole, 1, on_written) < 0) {
-		c->server->held -= sizeof(*w) + len;
-		c->writes--;
+		count_out(w);
 		free(w);
 		conn_break(c);
 	}
 }
 
-/* Room for what a client does not take: its own, and that of all who do not read together. */
+static bool fits(size_t more, size_t held, size_t max)
+{
+	return held < max && more <= max - held;
+}
+
+/*
+ * Room for what a client does not take: its own, that of its owner's clients, and that of all
+ * together. An owner whose clients do not read costs others nothing but the rest.
+ */
 static bool has_room(const struct http_conn *c, size_t rest)
 {
-	size_t all = c->server->limits.output_total, own = conn_held(c);
+	const struct http_server *server = c->server;
 	size_t more = rest + sizeof(struct http_write);
 
-	return rest == 0 || (own < HTTP_OUTPUT_MAX && more <= HTTP_OUTPUT_MAX - own &&
-			     c->server->held < all && more <= all - c->server->held);
+	return rest == 0 ||
+	       (fits(more, conn_held(c), HTTP_OUTPUT_MAX) &&
+		fits(more, server->held_shares[share_of(c)], server->limits.output_share) &&
+		fits(more, server->held, server->limits.output_total));
 }
 
 bool conn_write(struct http_conn *c, const uv_buf_t *bufs, unsigned count)

@@ -83,6 +83,9 @@ static void stream(struct http_exchange *x)
 	f->site = site_of(x);
 	CHECK_OK(http_query(x->query, "n", n, sizeof(n), &found, &e), &e);
 	CHECK_OK(str_u64(n, &f->left, &e), &e);
+	snprintf(n, sizeof(n), "0");
+	CHECK_OK(http_query(x->query, "share", n, sizeof(n), &found, &e), &e);
+	x->share = (uint8_t)atoi(n); /* NOLINT(cert-err34-c): written by the test */
 	x->data = f;
 	x->on_gone = on_gone;
 	x->on_drain = go_on_streaming;
@@ -466,4 +469,15 @@ static inline bool wait_for(atomic_int *value, int want)
 	for (int i = 0; i < 3000 && *value != want; i++)
 		usleep(10000);
 	return *value == want;
+}
+
+static inline uint64_t hear_all(int fd, uint64_t want)
+{
+	static char piece[256 * 1024];
+	uint64_t got = 0;
+	ssize_t n;
+
+	while (got < want && (n = recv(fd, piece, sizeof(piece), 0)) > 0)
+		got += (uint64_t)n;
+	return got;
 }

@@ -291,17 +291,6 @@ TEST(a_body_nobody_reads_is_drained_or_ends_the_connection)
 
 #define MIB (1024 * 1024ULL)
 
-static uint64_t hear_all(int fd, uint64_t want)
-{
-	static char piece[256 * 1024];
-	uint64_t got = 0;
-	ssize_t n;
-
-	while (got < want && (n = recv(fd, piece, sizeof(piece), 0)) > 0)
-		got += (uint64_t)n;
-	return got;
-}
-
 TEST(a_slow_reader_does_not_fill_memory)
 {
 	struct site s;

@@ -49,3 +49,48 @@ TEST(what_was_sent_before_the_end_is_answered)
 	close(fd);
 	site_close(&s);
 }
+
+#define STREAM(share) GET("/stream?n=30000000&share=" share)
+
+/* The site has done all that was asked of it until now. */
+static void settle(struct site *s, int requests)
+{
+	cleanup(buf_done) struct buf in = buf_make(1 << 20);
+	int fd;
+
+	CHECK(wait_for(&s->requests, requests));
+	fd = dial(s);
+	SAY(fd, GET("/json"));
+	CHECK(hear(fd, &in, "HTTP/1.1 200"));
+	close(fd);
+}
+
+TEST(who_does_not_read_costs_only_the_clients_of_its_owner)
+{
+	const struct http_limits limits = { .output_mark = 1 << 20,
+					    .output_share = 4 << 20,
+					    .output_total = 8 << 20 };
+	int greedy[8], other, whole = 0;
+	struct site s;
+
+	site_open(&s, &limits);
+	for (size_t i = 0; i < array_len(greedy); i++) {
+		greedy[i] = dial(&s);
+		SAY(greedy[i], STREAM("7"));
+	}
+	settle(&s, array_len(greedy));
+	other = dial(&s);
+	SAY(other, STREAM("8"));
+	settle(&s, array_len(greedy) + 2);
+	CHECK(hear_all(other, 30000000) >= 30000000);
+	for (size_t i = 0; i < array_len(greedy); i++) {
+		whole += hear_all(greedy[i], 30000000) >= 30000000;
+		close(greedy[i]);
+	}
+	CHECK(whole > 0 && whole < 5); /* each has 1 MiB */
+	close(other);
+	site_close(&s);
+	for (size_t i = 0; i < HTTP_SHARES; i++)
+		CHECK_INT(s.server.held_shares[i], 0);
+	CHECK_INT(s.server.held, 0);
+}
