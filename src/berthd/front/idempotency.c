@@ -65,13 +65,14 @@ struct claim {
 	struct job job;
 	struct request *rq;
 	struct idempotency_use use;
-	bool again;
-	void (*next)(struct request *rq);
+	idempotency_fn *next, *again;
+	bool used;
 };
 
-int idempotency_take(const struct request *rq, struct store *s, const struct idempotency_use *use,
-		     bool *again, struct err *e)
+/* Of a sandbox that is not there nothing can be begun: 404, and the key stays free. */
+static int take(struct claim *c, struct store *s, struct err *e)
 {
+	const struct request *rq = c->rq;
 	struct idempotency first;
 	struct sandbox sb;
 	struct err why;
@@ -79,19 +80,19 @@ int idempotency_take(const struct request *rq, struct store *s, const struct ide
 	if (sandbox_id_check(rq->param, e) < 0)
 		return -1;
 	if (store_sandbox_get(s, request_owner(rq), rq->param, &sb, e) < 0) {
-		if (e->code == ERR_NOT_FOUND && store_idempotency_get(s, use, &first, &why) < 0 &&
-		    why.code == ERR_CONFLICT)
+		if (e->code == ERR_NOT_FOUND &&
+		    store_idempotency_get(s, &c->use, &first, &why) < 0 && why.code == ERR_CONFLICT)
 			*e = why; /* a key of another request is that, wherever it is used */
 		return -1;
 	}
-	return store_idempotency_claim(s, use, rq->param, again, e);
+	return store_idempotency_claim(s, &c->use, rq->param, &c->used, e);
 }
 
 static int take_key(struct job *job, struct store *s, struct err *e)
 {
 	struct claim *c = container_of(job, struct claim, job);
 
-	if (idempotency_take(c->rq, s, &c->use, &c->again, e) < 0)
+	if (take(c, s, e) < 0)
 		return -1;
 	crash_point("life.key-taken");
 	return 0;
@@ -103,12 +104,14 @@ static void on_key_taken(struct job *job)
 
 	if (job->failed)
 		return request_fail(c->rq, &job->e);
-	if (c->again)
+	if (c->used && c->again)
+		return c->again(c->rq);
+	if (c->used)
 		idempotency_mark(c->rq);
 	c->next(c->rq);
 }
 
-void idempotency_claim(struct request *rq, void (*next)(struct request *rq))
+void idempotency_claim(struct request *rq, idempotency_fn *next, idempotency_fn *again)
 {
 	struct idempotency_use use = { 0 };
 	struct claim *c;
@@ -122,5 +125,6 @@ void idempotency_claim(struct request *rq, void (*next)(struct request *rq))
 	c->rq = rq;
 	c->use = use;
 	c->next = next;
+	c->again = again;
 	job_submit(rq->reactor, request_owner(rq), &c->job, take_key, on_key_taken);
 }

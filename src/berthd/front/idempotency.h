@@ -18,12 +18,10 @@ must_check int idempotency_read(const struct request *rq, struct idempotency_use
 /* The answer says that it is that of an earlier request. */
 void idempotency_mark(struct request *rq);
 
-/*
- * Take this key for the sandbox rq->param; `again`: it was taken before, by the same request. Of
- * a sandbox that is not there nothing can be begun: 404, and the key stays free. On a worker.
- */
-must_check int idempotency_take(const struct request *rq, struct store *s,
-				const struct idempotency_use *use, bool *again, struct err *e);
+typedef void idempotency_fn(struct request *rq);
 
-/* Take the request's key for the sandbox rq->param, if it has one, then go on. */
-void idempotency_claim(struct request *rq, void (*next)(struct request *rq));
+/*
+ * Take the request's key for the sandbox rq->param, if it has one, then go on. If the same request
+ * took it before: again(); NULL: go on, and the answer says so.
+ */
+void idempotency_claim(struct request *rq, idempotency_fn *next, idempotency_fn *again);

@@ -8,7 +8,6 @@
 #include "lib/json.h"
 #include "lib/str.h"
 #include "proto/exec.h"
-#include "store/idempotency.h"
 
 struct code_body {
 	char *code;
@@ -73,30 +72,10 @@ static void go(struct request *rq)
 }
 
 /* A key that was used before: the code ran, or may have, and is not run again. */
-struct idempotent_op {
-	struct job job;
-	struct request *rq;
-	struct idempotency_use use;
-	bool again;
-};
-
-static int take_key(struct job *job, struct store *s, struct err *e)
+static void refuse(struct request *rq)
 {
-	struct idempotent_op *o = container_of(job, struct idempotent_op, job);
-
-	return idempotency_take(o->rq, s, &o->use, &o->again, e);
-}
-
-static void on_key_taken(struct job *job)
-{
-	cleanup(free_ptr) struct idempotent_op *o = container_of(job, struct idempotent_op, job);
-	struct request *rq = o->rq;
 	struct err e;
 
-	if (job->failed)
-		return request_fail(rq, &job->e);
-	if (!o->again)
-		return go(rq);
 	err_set(&e, ERR_CONFLICT,
 		"this Idempotency-Key was used before, and its code is not run a second time; how "
 		"the first time ended is not kept");
@@ -106,18 +85,7 @@ static void on_key_taken(struct job *job)
 
 void code_route(struct request *rq)
 {
-	struct idempotency_use use = { 0 };
-	struct idempotent_op *o;
-	struct err e;
-
-	if (idempotency_read(rq, &use, &e) < 0)
-		return request_fail(rq, &e);
-	if (!use.key[0])
-		return go(rq);
-	o = xcalloc(1, sizeof(*o));
-	o->rq = rq;
-	o->use = use;
-	job_submit(rq->reactor, request_owner(rq), &o->job, take_key, on_key_taken);
+	idempotency_claim(rq, go, refuse);
 }
 
 void code_run_for(struct request *rq, struct code_ask *ask, const struct code_sink *sink,

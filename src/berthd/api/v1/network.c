@@ -172,7 +172,7 @@ void network_put(struct request *rq)
 	if (sandbox_id_check(rq->param, &e) < 0 ||
 	    network_check(&rq->key, buf_str(&rq->body), rq->body.len, &e) < 0)
 		return request_fail(rq, &e);
-	idempotency_claim(rq, begin_put);
+	idempotency_claim(rq, begin_put, NULL);
 }
 
 void network_lock(struct request *rq)
@@ -181,5 +181,5 @@ void network_lock(struct request *rq)
 
 	if (sandbox_id_check(rq->param, &e) < 0)
 		return request_fail(rq, &e);
-	idempotency_claim(rq, begin_lock);
+	idempotency_claim(rq, begin_lock, NULL);
 }

@@ -330,5 +330,5 @@ void sandboxes_delete(struct request *rq)
 
 	if (sandbox_id_check(rq->param, &e) < 0)
 		return request_fail(rq, &e);
-	idempotency_claim(rq, begin_delete);
+	idempotency_claim(rq, begin_delete, NULL);
 }

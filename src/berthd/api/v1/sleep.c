@@ -52,7 +52,7 @@ static void begin_sleep(struct request *rq)
 
 void sleep_route(struct request *rq)
 {
-	idempotency_claim(rq, begin_sleep);
+	idempotency_claim(rq, begin_sleep, NULL);
 }
 
 /* No earlier step has asked whose sandbox it is. */
@@ -105,5 +105,5 @@ static void begin_wake(struct request *rq)
 
 void wake_route(struct request *rq)
 {
-	idempotency_claim(rq, begin_wake);
+	idempotency_claim(rq, begin_wake, NULL);
 }
