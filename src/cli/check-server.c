@@ -3,6 +3,7 @@
 
 #include "cli/check.h"
 #include "cli/client.h"
+#include "cli/table.h"
 
 #define LOOK_MS 5000
 
@@ -53,6 +54,35 @@ void check_key(const struct context *c, struct check *ret)
 			  "the server does not know it");
 	else
 		check_set(ret, CHECK_WARN, NULL, "cannot be tried: %.150s", e.msg);
+}
+
+void check_pool(const struct context *c, struct check *ret)
+{
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	struct fetch_request q = { .body_fd = -1, .timeout_ms = LOOK_MS };
+	char left[TABLE_SIZE_TEXT], all[TABLE_SIZE_TEXT], keep[TABLE_SIZE_TEXT];
+	uint64_t available, kept;
+	struct err e;
+
+	if (!c->key[0] || client_fetch(c, "/v1/host", &q, &reply, &e) < 0) {
+		check_set(ret, CHECK_WARN, NULL, "cannot be asked without a server and a key");
+		return;
+	}
+	available = (uint64_t)json_get_int(reply.tree, "disk_available");
+	kept = (uint64_t)json_get_int(reply.tree, "disk_keep");
+	table_size_text(available, left);
+	table_size_text((uint64_t)json_get_int(reply.tree, "disk_total"), all);
+	table_size_text(kept, keep);
+	if (available < kept)
+		check_set(ret, CHECK_FAIL,
+			  "Remove images or sandboxes, or give the pool more disk.",
+			  "%s of %s free, below the %s it keeps: no new sandboxes", left, all,
+			  keep);
+	else if (available < 2 * kept)
+		check_set(ret, CHECK_WARN, "Remove images or sandboxes you do not need.",
+			  "%s of %s free; below %s no new sandboxes are made", left, all, keep);
+	else
+		check_set(ret, CHECK_OK, NULL, "%s of %s free", left, all);
 }
 
 /* Whether every host of a cell of several can fence itself, and what is wrong with which. */

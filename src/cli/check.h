@@ -30,7 +30,7 @@ check_fn check_kernel, check_cgroups, check_btrfs, check_userns, check_seccomp, 
 check_fn check_crun, check_runsc, check_nft, check_postgres, check_image_tools;
 
 /* The server, if there is one: check-server.c */
-check_fn check_server, check_key, check_hosts;
+check_fn check_server, check_key, check_pool, check_hosts;
 
 /* Days between a date (year, month, day) and now; for the age of an engine. */
 int64_t check_age_days(unsigned year, unsigned month, unsigned day);

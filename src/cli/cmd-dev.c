@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/dev.h"
+#include "cli/pool-size.h"
 #include "cli/say.h"
 #include "lib/file.h"
 #include "lib/str.h"
@@ -87,6 +88,8 @@ static int check(struct dev *dev, const struct dev_options *o, struct err *e)
 	}
 	if (o->runtime && strcmp(o->runtime, "crun") != 0 && strcmp(o->runtime, "runsc") != 0)
 		return err_set(e, ERR_INVALID, "--runtime is crun or runsc, not %.40s", o->runtime);
+	if (pool_size_check(o->dir, o->pool_size, e) < 0)
+		say("%s", e->msg); /* it is for trying things: it may never be filled */
 	snprintf(dev->url, sizeof(dev->url), "http://%s", o->listen);
 	if (account_find(&dev->account, e) < 0)
 		return -1;

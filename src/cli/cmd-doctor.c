@@ -31,6 +31,7 @@ static const struct {
 	{ "image tools",	check_image_tools },
 	{ "server",		check_server },
 	{ "API key",		check_key },
+	{ "pool",		check_pool },
 	{ "hosts",		check_hosts },
 };
 

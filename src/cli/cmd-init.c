@@ -5,6 +5,7 @@
 
 #include "cli/client.h"
 #include "cli/install.h"
+#include "cli/pool-size.h"
 #include "cli/say.h"
 
 /* clang-format off */
@@ -56,6 +57,11 @@ static int check(const struct install_options *o, struct err *e)
 		err_set(e, ERR_DENIED, "berth init needs root");
 		return err_fix(e, "Run it with sudo; --dry-run shows what it would do.");
 	}
+	if (pool_size_check(INSTALL_STATE, o->pool_size, e) == 0)
+		return 0;
+	if (!o->dry_run || e->code != ERR_LIMIT)
+		return -1;
+	say("%s", e->msg); /* and the plan: nothing is made yet */
 	return 0;
 }
 

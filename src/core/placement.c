@@ -35,10 +35,15 @@ static int low(const char *what, uint64_t has, uint64_t keeps, struct err *e)
 		       has, what, keeps);
 }
 
+uint64_t placement_disk_keep_mb(const struct placement_host *h)
+{
+	return h->disk_keep_mb ? h->disk_keep_mb : LOW_DISK_MB;
+}
+
 /* More may be promised than there is: what is really free decides too. */
 static int admit_measured(const struct placement_host *h, struct err *e)
 {
-	uint64_t keep = h->disk_keep_mb ? h->disk_keep_mb : LOW_DISK_MB;
+	uint64_t keep = placement_disk_keep_mb(h);
 
 	if (!h->disk_known)
 		return err_set(e, ERR_BUSY, "the host's free disk could not be measured");

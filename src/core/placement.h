@@ -40,6 +40,9 @@ struct placement_host {
 	struct limits most;      /* of one sandbox, see limits_fit() */
 };
 
+/* Below so much free disk it takes nothing. */
+uint64_t placement_disk_keep_mb(const struct placement_host *h);
+
 /* ERR_BUSY names what is short and by how much, or why the host takes nothing. */
 must_check int placement_admit(const struct placement_host *h, const struct resources *need,
 			       struct err *e);

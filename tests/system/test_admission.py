@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import time
 import uuid
@@ -147,6 +148,10 @@ def test_promises_are_counted_as_often_as_the_host_may_make_them(s):
         settings(s, overcommit_memory=None, overcommit_pids=None)
 
 
+def pool_alerts(s):
+    return [a for a in s.api.get("/v1/alerts")["alerts"] if a["kind"] == "pool_low"]
+
+
 @limit(120)
 def test_a_low_disk_takes_no_new_ones(s):
     free = s.api.get("/v1/host")["disk_available"] >> 20
@@ -158,8 +163,19 @@ def test_a_low_disk_takes_no_new_ones(s):
         why = fails(503, s.api.call, "POST", "/v1/sandboxes", SMALL)
         assert "MB of disk free, below" in why["message"], why
         assert s.api.exec(box, "ls /root/big").exit_code == 0  # nothing was destroyed for it
+        wait_until(lambda: pool_alerts(s), 30, "an alert")
+        (alert,) = pool_alerts(s)
+        assert alert["subject"] == alert["host"] == s.api.get("/v1/host")["host"] and "MB free, below" in alert["message"], alert
+        assert s.api.get("/v1/host")["pool"] == "low"
+        out = s.berth("doctor")[1].decode()
+        assert re.search(r"^fail +pool .*no new sandboxes$", out, re.M), out
         s.api.delete(box)
         wait_until(lambda: post(s.api, SMALL)[0] == 201, 40, "room again")  # btrfs frees it when it likes
+        delete_all(s)
+        settings(s, disk_keep_mb=None)
+        wait_until(lambda: not pool_alerts(s), 30, "the alert has ended")
+        assert s.api.get("/v1/host")["pool"] == "ok"
+        assert re.search(r"^ok +pool +\S+ GiB of \S+ GiB free$", s.berth("doctor")[1].decode(), re.M)
     finally:
         delete_all(s)
         settings(s, disk_keep_mb=None)

@@ -65,6 +65,9 @@ def test_errors_say_what_is_wrong_and_what_to_do(s):
     assert code in (125, 127) and b"no-such-command" in err, (code, err)
     code, _, err = s.berth("ps", env={"BERTH_API_KEY": "berth_wrong"})
     assert code == 125 and b"key" in err, err
+    code, out, err = s.berth("init", "--dry-run", "--pool-size", "900000g")  # it was a sparse file, and said nothing
+    assert code == 0 and b"a pool of " in err and b"GiB free" in err and b"make a database" in out, (out, err)
+    assert s.berth("init", "--dry-run", "--pool-size", "1x")[0] == 125
     code, _, err = s.berth("ps", env={"BERTH_URL": "http://127.0.0.1:1"})
     assert code == 125 and b"127.0.0.1:1" in err, err
     assert s.berth("frobnicate")[0] == 125

@@ -47,6 +47,8 @@ ThisHost = TypedDict('ThisHost', {
     'memory_available': int,
     'disk_total': int,
     'disk_available': int,
+    'disk_keep': int,
+    'pool': Literal['ok', 'low', 'unknown'],
     'sandboxes': int,
     'cgroups': Literal['v1', 'hybrid', 'v2'],
     'runtimes': str,

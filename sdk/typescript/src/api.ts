@@ -61,6 +61,10 @@ export interface ThisHost {
   /** bytes of the pool */
   disk_total: number;
   disk_available: number;
+  /** Below so much of it the host takes no new sandbox (`disk_keep_mb`). */
+  disk_keep: number;
+  /** `low`: less is free than it keeps, which is also an alert. */
+  pool: 'ok' | 'low' | 'unknown';
   /** allocations on this host */
   sandboxes: number;
   cgroups: 'v1' | 'hybrid' | 'v2';

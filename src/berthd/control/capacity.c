@@ -14,7 +14,8 @@
 #define EVERY_MS     1000
 #define KNOWN_MS     10000
 #define LOOK_MS      100
-#define CLEAR_MS     5000 /* for leftovers to be looked for */
+#define CLEAR_MS     5000  /* for leftovers to be looked for, and a disk to be freed */
+#define FREEING_MS   30000 /* btrfs writes out by itself that often */
 #define MB           (1024 * 1024)
 #define KEEP_SHARE   10 /* of what is small: one tenth is kept */
 #define UNLIMITED_MB (UINT64_MAX / 1024)
@@ -70,6 +71,24 @@ static struct placement_host room_of(const struct berthd *b, const struct node_c
 	h.most.of[LIMIT_PIDS] = c->pids;
 	h.most.of[LIMIT_OPEN_FILES] = c->open_files;
 	return h;
+}
+
+void capacity_room(struct berthd *b, struct placement_host *ret)
+{
+	pthread_mutex_lock(&b->capacity->lock);
+	*ret = b->capacity->host;
+	pthread_mutex_unlock(&b->capacity->lock);
+}
+
+bool capacity_is_freeing(struct berthd *b)
+{
+	uint64_t freed = b->disk_freed_ms;
+	struct placement_host h;
+
+	if (!freed || time_mono_ms() - freed > FREEING_MS)
+		return false;
+	capacity_room(b, &h);
+	return h.disk_known && h.disk_free_mb < placement_disk_keep_mb(&h);
 }
 
 void capacity_figures(struct berthd *b, struct host_capacity *ret)
@@ -198,7 +217,8 @@ static void on_look(uv_timer_t *timer)
 {
 	struct measuring *m = timer->data;
 
-	if (reconcile_looks(m->reactor->berthd->reconcile) && time_mono_ms() < m->until_ms)
+	if (time_mono_ms() < m->until_ms && (reconcile_looks(m->reactor->berthd->reconcile) ||
+					     capacity_is_freeing(m->reactor->berthd)))
 		return;
 	uv_close((uv_handle_t *)timer, on_timer_closed);
 }

@@ -36,11 +36,18 @@ void capacity_end(struct reactor *r);
  */
 void capacity_measure(struct reactor *r, const char *request, capacity_fn *done, void *data);
 
+/* The same, known or not, from any thread. */
+void capacity_room(struct berthd *b, struct placement_host *ret);
+
+/* Its disk is short, and a sandbox was deleted just before. From any thread. */
+bool capacity_is_freeing(struct berthd *b);
+
 /* The same as figures for people, from any thread; as it was measured last. */
 void capacity_figures(struct berthd *b, struct host_capacity *ret);
 
 /*
- * Have leftovers looked for and removed, then measure again. Before that is done `counts` says
+ * Have leftovers looked for and removed, and wait for the disk of what was just deleted where that
+ * is short; then measure again. Before that is done `counts` says
  * how many were removed, and how many are still there.
  */
 void capacity_clear(struct reactor *r, const char *request, struct reconcile_counts *counts,

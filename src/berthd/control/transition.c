@@ -87,6 +87,8 @@ static void announce(struct transition *c)
 		sandbox_cache_forget(b->sandboxes, c->sb.id);
 	else
 		sandbox_cache_put(b->sandboxes, &c->sb);
+	if (c->sb.state == SANDBOX_GONE)
+		b->disk_freed_ms = time_mono_ms();
 	if (c->sb.state != SANDBOX_READY && c->sb.state != SANDBOX_CREATING &&
 	    c->sb.state != SANDBOX_WAKING)
 		egress_drop(b->egress, c->sb.id, c->sb.generation);

@@ -13,6 +13,7 @@
 #include "berthd/control/capacity.h"
 #include "berthd/control/inflight.h"
 #include "berthd/control/last-used.h"
+#include "berthd/control/pool-level.h"
 #include "berthd/control/reconcile.h"
 #include "berthd/control/retention.h"
 #include "berthd/control/sandbox-cache.h"
@@ -133,6 +134,7 @@ struct daemon {
 	struct vault vault;
 	struct sandbox_cache sandboxes;
 	struct capacity capacity;
+	struct pool_level pool_level;
 	struct inflight inflight, inflight_keys;
 	struct usage_sampler sampler;
 	struct running_set running;
@@ -161,6 +163,7 @@ struct berthd *berthd_new(void)
 	b->vault = &d->vault;
 	b->sandboxes = &d->sandboxes;
 	b->capacity = &d->capacity;
+	b->pool_level = &d->pool_level;
 	b->inflight = &d->inflight;
 	b->inflight_keys = &d->inflight_keys;
 	b->sampler = &d->sampler;
@@ -342,6 +345,7 @@ int berthd_open(struct berthd *b, struct err *e)
 	b->last_used = last_used_begin(&b->reactors[0]);
 	b->wrapper_alarm = wrapper_alarm_begin(&b->reactors[0]);
 	capacity_begin(&b->reactors[0]);
+	pool_level_begin(&b->reactors[0]);
 	usage_sampler_begin(b->sampler, &b->reactors[0]);
 	peers_begin(b->peers, &b->reactors[0]);
 	crash_point("api.serving");
@@ -394,6 +398,7 @@ void berthd_close(struct berthd *b)
 	usage_sampler_end(b->sampler);
 	wrapper_alarm_end(b->wrapper_alarm);
 	capacity_end(&b->reactors[0]);
+	pool_level_end(&b->reactors[0]);
 	lease_agent_end(b->lease_agent);
 	peers_end(b->peers);
 	for (size_t i = 0; i < b->reactor_count; i++)

@@ -67,6 +67,7 @@ struct berthd {
 	struct policy_sync *egress;
 	struct sandbox_cache *sandboxes; /* control */
 	struct capacity *capacity;
+	struct pool_level *pool_level;
 	struct inflight *inflight, *inflight_keys;
 	struct reconcile *reconcile;
 	struct takeover *takeover; /* NULL: leases are off */
@@ -79,7 +80,8 @@ struct berthd {
 	struct key_cache *keys; /* front */
 	struct name_cache *names;
 	struct incidents *incidents;
-	_Atomic size_t exec_held;   /* bytes of output kept for JSON answers */
-	_Atomic int image_works;    /* pulls and imports under way */
-	_Atomic bool image_tidying; /* files without a name are being removed: none may begin */
+	_Atomic uint64_t disk_freed_ms; /* when a sandbox was last seen gone; 0: never */
+	_Atomic size_t exec_held;       /* bytes of output kept for JSON answers */
+	_Atomic int image_works;        /* pulls and imports under way */
+	_Atomic bool image_tidying;     /* files without a name are being removed: none may begin */
 };

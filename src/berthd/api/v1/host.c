@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "berthd/cluster/host-lease.h"
+#include "berthd/control/capacity.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/json.h"
 
@@ -42,11 +43,19 @@ void host_health(struct request *rq)
 	worker_submit(&rq->reactor->berthd->workers, &rq->job);
 }
 
+static const char *pool_word(const struct placement_host *h)
+{
+	if (!h->disk_known)
+		return "unknown";
+	return h->disk_free_mb < placement_disk_keep_mb(h) ? "low" : "ok";
+}
+
 static void on_capacity(void *data, const union node_any *record, int *fd, const struct err *why)
 {
 	struct request *rq = data;
 	cleanup(buf_done) struct buf body = buf_make(4096);
 	const struct node_capacity *c = &record->capacity;
+	struct placement_host room;
 
 	(void)fd;
 	if (why)
@@ -59,6 +68,9 @@ static void on_capacity(void *data, const union node_any *record, int *fd, const
 	json_int(&body, "memory_available", (int64_t)c->memory_available);
 	json_int(&body, "disk_total", (int64_t)c->disk_total);
 	json_int(&body, "disk_available", (int64_t)c->disk_available);
+	capacity_room(rq->reactor->berthd, &room);
+	json_int(&body, "disk_keep", (int64_t)placement_disk_keep_mb(&room) << 20);
+	json_str(&body, "pool", pool_word(&room));
 	json_int(&body, "sandboxes", c->sandboxes);
 	json_int(&body, "sandboxes_cpu_ms", (int64_t)(c->cpu_us / 1000));
 	json_str(&body, "cgroups", c->cgroups);

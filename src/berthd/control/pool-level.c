@@ -1,0 +1,104 @@
+#include "berthd/control/pool-level.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "berthd/control/capacity.h"
+#include "berthd/runtime/berthd.h"
+#include "lib/log.h"
+#include "lib/str.h"
+
+#define EVERY_MS 1000
+#define MARGIN   8 /* an eighth more than is kept ends the alert: it does not flicker */
+
+static const char kind[] = "pool_low";
+
+static int write_alert(struct job *job, struct store *s, struct err *e)
+{
+	const struct pool_level *p = container_of(job, struct pool_level, job);
+
+	if (p->raises)
+		return store_alert_raise(s, &p->alert, e);
+	return store_alert_end(s, "", kind, p->alert.subject, e);
+}
+
+static void on_written(struct job *job)
+{
+	struct pool_level *p = container_of(job, struct pool_level, job);
+
+	p->writing = false;
+	if (job->failed) /* and is tried again: one line in the log says which database is away */
+		return;
+	if (p->raises)
+		alert_tell(job->reactor->berthd, &p->alert, "",
+			   "remove images or sandboxes, or give the pool more disk");
+	else if (p->written)
+		log_event(LOG_INFO, "the pool has room again", "host", p->alert.host, NULL);
+	p->written = true;
+	p->low = p->raises;
+}
+
+static void begin_write(struct pool_level *p, struct reactor *r, const struct placement_host *h,
+			bool low)
+{
+	const char *host = r->berthd->settings.host;
+
+	p->writing = true;
+	p->raises = low;
+	p->alert = (struct alert){ 0 };
+	(void)!str_copy(p->alert.kind, sizeof(p->alert.kind), kind);
+	(void)!str_copy(p->alert.host, sizeof(p->alert.host), host);
+	snprintf(p->alert.subject, sizeof(p->alert.subject), "%.63s", host); /* one for each host */
+	snprintf(p->alert.message, sizeof(p->alert.message),
+		 "the pool has %" PRIu64 " MB free, below the %" PRIu64
+		 " it keeps: no new sandboxes are made here",
+		 h->disk_free_mb, placement_disk_keep_mb(h));
+	p->job = (struct job){ .reactor = r, .run = write_alert, .done = on_written };
+	p->job.background = true;
+	worker_submit(&r->berthd->workers, &p->job);
+}
+
+static void on_synced(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct pool_level *p = data;
+
+	(void)record, (void)fd, (void)why; /* what came of it is measured */
+	p->syncing = false;
+}
+
+static const struct node_call_events sync_events = { .on_done = on_synced };
+
+static void on_time(uv_timer_t *timer)
+{
+	struct reactor *r = timer->data;
+	struct pool_level *p = r->berthd->pool_level;
+	struct node_cursor ask = { .request = "pool" };
+	struct placement_host h;
+	uint64_t enough;
+	bool low;
+
+	capacity_room(r->berthd, &h);
+	if (!h.disk_known)
+		return;
+	enough = placement_disk_keep_mb(&h);
+	enough += p->written && p->low ? enough / MARGIN : 0;
+	low = h.disk_free_mb < enough;
+	if (!p->writing && (!p->written || low != p->low))
+		begin_write(p, r, &h, low);
+	if (!p->syncing && capacity_is_freeing(r->berthd)) {
+		p->syncing = true;
+		node_call(&r->node, NODE_SYNC, &ask, -1, &sync_events, p);
+	}
+}
+
+void pool_level_begin(struct reactor *r)
+{
+	uv_timer_init(&r->loop, &r->berthd->pool_level->timer);
+	r->berthd->pool_level->timer.data = r;
+	uv_timer_start(&r->berthd->pool_level->timer, on_time, EVERY_MS, EVERY_MS);
+}
+
+void pool_level_end(struct reactor *r)
+{
+	uv_close((uv_handle_t *)&r->berthd->pool_level->timer, NULL);
+}
