@@ -78,6 +78,17 @@ static void add_receipt(struct buf *out, const struct json *receipt)
 		 json_get_str(receipt, "host"));
 }
 
+/* It stays when the sandbox is woken: that something was lost is worth knowing later, too. */
+static void add_failure(struct buf *out, const struct json *failure)
+{
+	if (!json_get_str(failure, "at")[0])
+		return;
+	buf_addf(out, "%-15s %s: ", "last_failure", json_get_str(failure, "at"));
+	plain_add(out, json_get_str(failure, "why"));
+	buf_addf(out, "; lost %s, files %s\n", json_get_str(failure, "lost"),
+		 json_get_bool(failure, "files_kept") ? "kept" : "not kept");
+}
+
 /* The open internet is a choice to be seen where a sandbox is looked at. */
 static void add_network(struct buf *out, const struct json *network)
 {
@@ -100,6 +111,7 @@ static int run(const struct context *c, const void *options, const struct strv *
 		return client_print(&reply, e);
 	for (size_t i = 0; i < array_len(members); i++)
 		add_member(&out, reply.tree, i);
+	add_failure(&out, json_get(reply.tree, "last_failure"));
 	add_network(&out, json_get(reply.tree, "network"));
 	add_receipt(&out, json_get(reply.tree, "receipt"));
 	return say_out(buf_str(&out), out.len, e);

@@ -252,6 +252,8 @@ static bool image_done(struct install *i)
 
 	if (i->options->no_image)
 		return true;
+	if (!services_done(i)) /* then another server answers there, with images of its own */
+		return false;
 	c.key = i->key[0] ? i->key : c.key;
 	return client_call(&c, "GET", "/v1/images", NULL, &reply, &ignored) == 0 &&
 	       json_len(json_get(reply.tree, "images")) > 0;

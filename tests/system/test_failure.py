@@ -59,6 +59,8 @@ def test_a_failed_sandbox_says_what_was_lost_and_comes_back_with_its_files(s):
     assert code == 0, err
     assert s.api.exec(box, "cat /root/f").out == b"kept\n"
     assert record(s, box)["last_failure"] == lost, "that something was lost is still told"
+    shown = s.berth("show", "keepme")[1].decode()
+    assert f"{lost['at']}: its processes ended; lost processes and memory, files kept" in shown, shown
     code, _, err = s.berth("sleep", "keepme")
     assert code == 0 and record(s, box)["state"] == "asleep", err
     code, _, err = s.berth("wake", "keepme", "nosuchbox")

@@ -68,6 +68,9 @@ def test_errors_say_what_is_wrong_and_what_to_do(s):
     code, out, err = s.berth("init", "--dry-run", "--pool-size", "900000g")  # it was a sparse file, and said nothing
     assert code == 0 and b"a pool of " in err and b"GiB free" in err and b"make a database" in out, (out, err)
     assert s.berth("init", "--dry-run", "--pool-size", "1x")[0] == 125
+    if subprocess.run(["systemctl", "is-active", "--quiet", "berthd"], capture_output=True).returncode != 0:  # what answers is not it
+        out = s.berth("init", "--dry-run", "--listen", s.env["BERTH_URL"].split("//")[1])[1]
+        assert b"to do  make the image base" in out, out
     code, _, err = s.berth("ps", env={"BERTH_URL": "http://127.0.0.1:1"})
     assert code == 125 and b"127.0.0.1:1" in err, err
     assert s.berth("frobnicate")[0] == 125

@@ -57,6 +57,8 @@ def test_directory_variables_functions_aliases_and_options_stay(s):
         assert sh.out("f; ll; pwd; echo ${arr[1]}; sh -c 'echo $Y'; false | true; echo $?") == "f1\nLL\n/var\n2\ny\n1\n"
         assert sh.run("(exit 9)").exit_code == 9 and sh.out("echo $?") == "9\n"
         assert sh.get()["cwd"] == "/var"
+        gone = s.api.call("DELETE", f"/v1/sandboxes/{sh.box.id}/shells/{sh.made['name']}")
+        assert (gone["state"], gone["cwd"]) == ("gone", "/var"), gone  # where it was, not where it began
 
 
 def test_the_streams_of_a_command_are_its_own(s):

@@ -382,7 +382,8 @@ static void on_ended(void *data, const struct shell_state *state, const struct e
 {
 	struct shells *s = data;
 
-	(void)state;
+	if (state) /* where it was in the end; the record has where it began */
+		(void)!str_copy(s->row.cwd, sizeof(s->row.cwd), state->cwd);
 	/* Not there, or in a sandbox that does not run: then it is gone, too. */
 	if (why && why->code != ERR_NOT_FOUND && why->code != ERR_CONFLICT)
 		return fail(s, why);
