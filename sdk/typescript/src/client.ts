@@ -1,5 +1,6 @@
 /** One server and one key. */
 import { BerthError, ConnectionError, ErrorBody, errorFrom, isNotYet } from './errors.js';
+import { checkOptions, type OptionNames } from './options.js';
 
 export interface BerthOptions {
   /** `http://127.0.0.1:7070`; default: BERTH_URL of the environment. */
@@ -17,6 +18,8 @@ export interface BerthOptions {
    */
   readyBudget?: number;
 }
+
+const BERTH_OPTIONS: OptionNames<BerthOptions> = { baseUrl: true, apiKey: true, image: true, fetch: true, retries: true, readyBudget: true };
 
 export interface Call {
   query?: Record<string, string | number | boolean | undefined>;
@@ -73,6 +76,7 @@ export class Berth {
   readonly #fetch: typeof fetch;
 
   constructor(options: BerthOptions = {}) {
+    checkOptions('new Berth', options, BERTH_OPTIONS);
     const url = options.baseUrl ?? environment('BERTH_URL');
     if (!url) {
       throw new BerthError({ code: 'invalid', message: 'no server was named', remediation: 'Give baseUrl, or set BERTH_URL.' });

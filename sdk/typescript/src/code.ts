@@ -3,6 +3,7 @@ import type { CodeError as WireError, Context } from './api.js';
 import { dataOf, randomId } from './bytes.js';
 import { Berth } from './client.js';
 import { ConnectionError, errorFrom } from './errors.js';
+import { checkOptions, type OptionNames } from './options.js';
 import { readEvents } from './sse.js';
 
 export type Language = 'python' | 'javascript' | 'typescript';
@@ -13,6 +14,8 @@ export interface ContextOptions {
   envVars?: Record<string, string>;
   timeout?: number;
 }
+
+const CONTEXT_OPTIONS: OptionNames<ContextOptions> = { language: true, cwd: true, envVars: true, timeout: true };
 
 export interface CodeContext {
   id: string;
@@ -55,6 +58,9 @@ export interface RunCodeOptions {
   onError?: (error: CodeError) => void;
 }
 
+const RUN_OPTIONS: OptionNames<RunCodeOptions> = { context: true, language: true, envVars: true, timeout: true, signal: true, onStdout: true,
+  onStderr: true, onResult: true, onError: true };
+
 export interface Execution {
   code: string;
   kind: 'ok' | 'error' | 'timed_out' | 'killed' | 'lost';
@@ -86,6 +92,7 @@ export class Code {
   constructor(private readonly client: Berth, private readonly base: string) {}
 
   async create(options: ContextOptions = {}): Promise<CodeContext> {
+    checkOptions('createCodeContext', options, CONTEXT_OPTIONS);
     const json: Record<string, unknown> = { language: languageOf(options.language) };
     if (options.cwd !== undefined) json.cwd = options.cwd;
     if (options.envVars !== undefined) json.env = options.envVars;
@@ -103,6 +110,7 @@ export class Code {
   }
 
   async *events(code: string, options: RunCodeOptions = {}): AsyncGenerator<CodeEvent> {
+    checkOptions('runCode', options, RUN_OPTIONS);
     const json: Record<string, unknown> = { code };
     if (options.context !== undefined) json.context = options.context.id;
     else json.language = languageOf(options.language);

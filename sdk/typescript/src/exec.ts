@@ -7,6 +7,7 @@ import type { Exec, ExecExit } from './api.js';
 import { Encoding, Pieces, concat, dataOf, encoded, encodingOf, randomId } from './bytes.js';
 import { Berth, Call, aborted, backoff, pause } from './client.js';
 import { BerthError, ConnectionError, InvalidError, NotFoundError, errorFrom } from './errors.js';
+import { checkOptions, type OptionNames } from './options.js';
 import { readEvents } from './sse.js';
 
 /** A missing exit code is null, never 0. */
@@ -30,6 +31,9 @@ export interface ExecOptions {
   onComplete?: (result: ExecResult) => void;
   onError?: (error: Error) => void;
 }
+
+const EXEC_OPTIONS: OptionNames<ExecOptions> = { timeout: true, cwd: true, env: true, stdin: true, signal: true, encoding: true, stream: true,
+  onOutput: true, onComplete: true, onError: true };
 
 export type OutputEvent =
   | { type: 'started'; id: string; pid: number }
@@ -270,6 +274,7 @@ export async function* execEvents(events: AsyncGenerator<OutputEvent>, command: 
 }
 
 export function askOf(command: string, options: ExecOptions, shell?: string): Ask {
+  checkOptions('exec', options, EXEC_OPTIONS);
   const ask: Ask = { command };
   if (options.cwd !== undefined) ask.cwd = options.cwd;
   if (options.env !== undefined) ask.env = options.env;

@@ -3,6 +3,7 @@ import type { FileChange, FileEntry } from './api.js';
 import { asText, concat, fromBase64, randomId, toBase64 } from './bytes.js';
 import { Berth, aborted } from './client.js';
 import { BusyError, ConnectionError, FileNotFoundError, IsDirectoryError, NotFoundError } from './errors.js';
+import { checkOptions } from './options.js';
 import { parseSSEStream, readEvents } from './sse.js';
 
 export type Entry = FileEntry;
@@ -95,6 +96,7 @@ export class Files {
   constructor(private readonly client: Berth, private readonly base: string) {}
 
   async write(path: string, content: FileContent, options: { encoding?: string; mode?: string; parents?: boolean } = {}) {
+    checkOptions('writeFile', options, { encoding: true, mode: true, parents: true });
     let body: BodyInit | ReadableStream<Uint8Array>;
     if (typeof content === 'string') {
       body = options.encoding === 'base64' ? fromBase64(content) : new TextEncoder().encode(content);
@@ -148,6 +150,7 @@ export class Files {
   }
 
   async read(path: string, options: { encoding?: string } = {}): Promise<ReadFileResult> {
+    checkOptions('readFile', options, { encoding: true });
     const parts: Uint8Array[] = [];
     for await (const part of this.bytes(path)) parts.push(part);
     const all = concat(parts);
@@ -202,6 +205,7 @@ export class Files {
   }
 
   async mkdir(path: string, options: { recursive?: boolean } = {}) {
+    checkOptions('mkdir', options, { recursive: true });
     const recursive = options.recursive ?? false;
     await this.client.json('POST', `${this.base}/files/mkdir`, { json: { path, parents: recursive }, key: randomId('mkdir_') });
     return { success: true as const, path, recursive, timestamp: stamp() };
@@ -227,6 +231,7 @@ export class Files {
 
   /** Changes below `path` as they happen, until the loop over them is left. `onWatching`: from now on nothing is missed. */
   async *watch(path: string, options: { recursive?: boolean; signal?: AbortSignal; onWatching?: () => void } = {}): AsyncGenerator<FileChange> {
+    checkOptions('watch', options, { recursive: true, signal: true, onWatching: true });
     const answer = await this.client.send('GET', `${this.base}/files/watch`, { query: { path, recursive: options.recursive ?? true },
       headers: { Accept: 'text/event-stream' }, ...(options.signal ? { signal: options.signal } : {}) });
     if (answer.body === null) throw new ConnectionError({ code: 'connection', message: 'an answer without a body' });
@@ -241,6 +246,7 @@ export class Files {
   }
 
   async list(path: string, options: { recursive?: boolean; includeHidden?: boolean } = {}) {
+    checkOptions('listFiles', options, { recursive: true, includeHidden: true });
     const root = path.replace(/\/+$/, '') || '/';
     const files: FileInfo[] = [];
     for (let after: string | undefined; ;) {

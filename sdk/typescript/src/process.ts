@@ -3,6 +3,7 @@ import { Encoding, Pieces, concat, encoded, fromBase64, randomId } from './bytes
 import { Berth } from './client.js';
 import { BerthError } from './errors.js';
 import { ExecRecord, checkedEncoding, follow, kill } from './exec.js';
+import { checkOptions, type OptionNames } from './options.js';
 
 /**
  * `running`; `completed`: it exited with 0; `failed`: with another code; `killed`: by a signal, at its timeout, or for memory;
@@ -29,6 +30,9 @@ export interface ProcessOptions {
   onExit?: (code: number | null) => void;
   onError?: (error: Error) => void;
 }
+
+const PROCESS_OPTIONS: OptionNames<ProcessOptions> = { processId: true, cwd: true, env: true, timeout: true, stdin: true, encoding: true,
+  autoCleanup: true, onStart: true, onOutput: true, onExit: true, onError: true };
 
 export interface LogEvent {
   type: 'stdout' | 'stderr' | 'exit' | 'error';
@@ -194,6 +198,7 @@ export async function* logEvents(client: Berth, base: string, id: string, signal
 
 export async function startProcess(client: Berth, base: string, command: string, options: ProcessOptions,
   more: Record<string, unknown>): Promise<Process> {
+  checkOptions('startProcess', options, PROCESS_OPTIONS);
   const encoding = checkedEncoding(options.encoding);
   const id = options.processId ?? randomId('proc_');
   const json: Record<string, unknown> = { command, id, background: true, ...more };

@@ -6,6 +6,7 @@ import { Code, CodeContext, ContextOptions, Execution, RunCodeOptions } from './
 import { BerthError, ConflictError, NotFoundError, NotYetError } from './errors.js';
 import { ExecOptions, ExecRecord, ExecResult, OutputEvent, askOf, checkedEncoding, collect, execEvents, run } from './exec.js';
 import { FileContent, Files } from './files.js';
+import { checkOptions, type OptionNames } from './options.js';
 import { Process, ProcessOptions, killProcess, killProcesses, logEvents, logs, startProcess } from './process.js';
 import { writeEvents } from './sse.js';
 import { Terminals } from './terminal.js';
@@ -37,6 +38,9 @@ export interface SandboxOptions {
   network?: Policy;
 }
 
+const SANDBOX_OPTIONS: OptionNames<SandboxOptions> = { baseUrl: true, sleepAfter: true, keepAlive: true, image: true, labels: true, runtime: true,
+  env: true, lifetime: true, profile: true, limits: true, network: true };
+
 /** The whole of it, the names it allows, every public address, or nothing. */
 export type Policy = Api.NetworkPolicy | string[] | 'open' | 'none';
 
@@ -51,6 +55,8 @@ export interface SessionOptions {
   env?: Record<string, string>;
   cwd?: string;
 }
+
+const SESSION_OPTIONS: OptionNames<SessionOptions> = { id: true, name: true, env: true, cwd: true };
 
 export type SandboxRecord = Api.Sandbox;
 export type Receipt = Api.Gone;
@@ -260,6 +266,8 @@ export abstract class Workspace {
    */
   async gitCheckout(repoUrl: string, options: { branch?: string; ref?: string; sessionBranch?: string; reuse?: boolean; targetDir?: string;
     depth?: number; username?: string; token?: string; timeout?: number } = {}) {
+    checkOptions('gitCheckout', options, { branch: true, ref: true, sessionBranch: true, reuse: true, targetDir: true, depth: true, username: true,
+      token: true, timeout: true });
     const name = repoUrl.replace(/\/+$/, '').split('/').pop()?.replace(/\.git$/, '') || 'repository';
     const json: Record<string, unknown> = { url: repoUrl, path: options.targetDir ?? `${await this.cwd()}/${name}` };
     for (const word of ['branch', 'ref', 'reuse', 'depth', 'username', 'token'] as const) {
@@ -391,6 +399,7 @@ export class Sandbox extends Workspace {
 
   constructor(client: Berth, of: string | Identity, private readonly options: SandboxOptions = {}) {
     super(options.baseUrl === undefined ? client : client.at(options.baseUrl));
+    checkOptions('getSandbox', options, SANDBOX_OPTIONS);
     this.#identity = typeof of === 'string' ? undefined : of;
     this.#id = typeof of === 'string' ? of : '';
     this.sessionId = typeof of === 'string' ? `sandbox-${of}`.slice(0, 63) : 'sandbox-identity';
@@ -486,6 +495,7 @@ export class Sandbox extends Workspace {
 
   /** A shell of its own with the whole API: same files and processes, other directory and variables. */
   async createSession(options: SessionOptions = {}): Promise<Session> {
+    checkOptions('createSession', options, SESSION_OPTIONS);
     const id = options.id ?? options.name ?? randomId('session-');
     if (options.env) checkNames(options.env);
     const cwd = options.cwd ?? WORKSPACE;
@@ -645,8 +655,11 @@ export interface ListOptions {
   state?: SandboxRecord['state'];
 }
 
+const LIST_OPTIONS: OptionNames<ListOptions> = { labels: true, selector: true, state: true };
+
 /** The records of all that this key may see. */
 export async function listSandboxes(client: Berth, options: ListOptions = {}): Promise<SandboxRecord[]> {
+  checkOptions('listSandboxes', options, LIST_OPTIONS);
   const terms = Object.entries(options.labels ?? {}).map(([name, value]) => `${name}=${value}`);
   if (options.selector) terms.push(options.selector);
   const found: SandboxRecord[] = [];

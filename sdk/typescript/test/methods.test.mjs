@@ -28,6 +28,24 @@ test('exec gives all fields, and a failure is a result', async () => {
   assert.ok(r.duration >= 0 && !Number.isNaN(Date.parse(r.timestamp)) && r.sessionId);
 });
 
+test('an option that there is not is an error, and not left out', async () => {
+  const named = (name) => ({ name: 'TypeError', message: new RegExp(`no option "${name}"`) });
+  assert.throws(() => berth.getSandbox(client, 'x', { memroy: 512 }), named('memroy'));
+  assert.throws(() => new berth.Berth({ baseURL: 'http://127.0.0.1:1' }), named('baseURL'));
+  await assert.rejects(box.exec('true', { timeoutMs: 5 }), named('timeoutMs'));
+  await assert.rejects(box.startProcess('true', { onStdout() {} }), named('onStdout'));
+  await assert.rejects(box.createSession({ sessionId: 'a' }), named('sessionId'));
+  await assert.rejects(box.runCode('1', { lang: 'python' }), named('lang'));
+  await assert.rejects(box.createCodeContext({ env: {} }), named('env'));
+  await assert.rejects(box.writeFile('/tmp/f', 'x', { perm: '0600' }), named('perm'));
+  await assert.rejects(box.readFile('/tmp/f', { enc: 'base64' }), named('enc'));
+  await assert.rejects(box.mkdir('/tmp/d', { parents: true }), named('parents'));
+  await assert.rejects(box.listFiles('/tmp', { hidden: true }), named('hidden'));
+  await assert.rejects(box.gitCheckout('https://h.example/r', { dir: '/x' }), named('dir'));
+  await assert.rejects(berth.listSandboxes(client, { label: {} }), named('label'));
+  assert.equal((await box.exec('echo o', { timeoutMs: undefined })).stdout, 'o\n');
+});
+
 test('it sleeps and wakes with its files', async () => {
   const other = sandbox();
   await other.exec('cd /tmp; echo kept > /root/f');
