@@ -80,13 +80,21 @@ static void turn(struct world *w, bool reading)
 		usleep(200);
 }
 
+/* The word, and what it stands in to its end: a read may be cut anywhere. */
+static bool has_whole(const struct world *w, const char *word)
+{
+	const char *at = strstr(buf_str(&w->got), word);
+
+	return at && (strstr(at, "\n\n") || strstr(at, "\r\n\r\n"));
+}
+
 static void read_until(struct world *w, const char *word)
 {
 	uint64_t end = time_mono_ms() + WAIT_MS;
 
-	while (!strstr(buf_str(&w->got), word) && time_mono_ms() < end)
+	while (!has_whole(w, word) && time_mono_ms() < end)
 		turn(w, true);
-	CHECK(strstr(buf_str(&w->got), word));
+	CHECK(has_whole(w, word));
 }
 
 static void world_make(struct world *w)
