@@ -12,11 +12,15 @@
 
 #include "lib/file.h"
 #include "lib/proc.h"
+#include "lib/str.h"
 #include "node/node.h"
 #include "node/verbs.h"
 
 #define LOG_FILE     "engine.log"
 #define LOG_READ_MAX (64 * 1024)
+#define STAT_MAX     4096
+#define FLAGS_FIELD  9   /* of /proc/PID/stat, from 1; the name in parentheses is 2 */
+#define EXITING      0x4 /* PF_EXITING of the kernel */
 
 void process_paths(const struct allocation *a, struct process_paths *p)
 {
@@ -47,6 +51,25 @@ int process_ended_early(const struct allocation *a, struct err *e)
 			  "'berth doctor' on the host checks the engine.");
 }
 
+/* On its way out a process leaves its cgroups first; its pidfd says so only at the end. */
+static bool is_ending(int pid)
+{
+	cleanup(buf_done) struct buf stat = buf_make(STAT_MAX);
+	const char *at;
+	char path[64], number[24];
+	uint64_t flags;
+	struct err gone;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (file_read(AT_FDCWD, path, &stat, &gone) < 0)
+		return true;
+	at = strrchr(buf_str(&stat), ')'); /* its name is the guest's to choose */
+	for (int field = 2; at && field < FLAGS_FIELD; field++)
+		at = strchr(at + 1, ' ');
+	return at && str_copy_bytes(number, sizeof(number), at + 1, strcspn(at + 1, " ")) &&
+	       str_u64(number, &flags, &gone) == 0 && (flags & EXITING) != 0;
+}
+
 int process_find(struct allocation *a, struct err *e)
 {
 	cleanup(close_fd) int pidfd = -1;
@@ -59,6 +82,8 @@ int process_find(struct allocation *a, struct err *e)
 		return process_ended_early(a, e);
 	if (pidfd < 0)
 		return err_sys(e, errno, "process %d of %s", (int)pid, a->name);
+	if (!cgroup_holds(&a->node->cgroups, a->name, (int)pid) && is_ending((int)pid))
+		return process_ended_early(a, e);
 	if (!cgroup_holds(&a->node->cgroups, a->name, (int)pid))
 		return err_set(e, ERR_NOT_FOUND, "process %d is not of %s", (int)pid, a->name);
 	a->pid = (pid_t)pid;
