@@ -125,8 +125,10 @@ bool sandbox_holds_name(const struct sandbox *sb)
 }
 
 /* To become ready is to be used: what was used last before the start was ready before it. */
-const char *sandbox_end_reason(const struct sandbox *sb, uint64_t booted_ms)
+const char *sandbox_end_reason(const struct sandbox *sb, uint64_t booted_ms, bool by_memory)
 {
+	if (by_memory)
+		return "it ran out of memory (memory_mb)";
 	return sb->last_used_ms < booted_ms ? "its host was restarted" : "its processes ended";
 }
 

@@ -98,8 +98,11 @@ must_check int sandbox_name_check(const char *name, struct err *e);
 /* Its name and identity are its own: of what is going, or has nothing left, they are free. */
 bool sandbox_holds_name(const struct sandbox *sb);
 
-/* Why a sandbox that was ready has no processes, on a host that runs since `booted_ms`. */
-const char *sandbox_end_reason(const struct sandbox *sb, uint64_t booted_ms);
+/*
+ * Why a sandbox that was ready has no processes, on a host that runs since `booted_ms` and saw,
+ * or did not see, that the kernel killed them for memory.
+ */
+const char *sandbox_end_reason(const struct sandbox *sb, uint64_t booted_ms, bool by_memory);
 
 /* What to say to a use of a sandbox that failed: why, what was lost, what to do. Returns -1. */
 int sandbox_failed_error(const struct sandbox *sb, struct err *e);

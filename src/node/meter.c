@@ -143,6 +143,16 @@ void meter_read_some(const struct allocation *a, struct node_usage *ret)
 	look(a, false, ret);
 }
 
+bool meter_ended_by_memory(const struct allocation *a)
+{
+	struct node_usage u;
+
+	if (a->runtime->shows_guest)
+		return false;
+	look(a, false, &u);
+	return u.oom_kills > a->used.oom_kills;
+}
+
 int meter_close(struct allocation *a, struct err *e)
 {
 	uint64_t group = group_of(a);

@@ -17,6 +17,12 @@ void meter_read(const struct allocation *a, struct node_usage *ret);
 /* The same, only what `connect` tells: cheaper. */
 void meter_read_some(const struct allocation *a, struct node_usage *ret);
 
+/*
+ * The kernel killed some of what runs now, or ran last, for memory, and that was all of it: with
+ * gVisor. A guest whose processes the host sees may live on, and end for another reason.
+ */
+bool meter_ended_by_memory(const struct allocation *a);
+
 /* Its cgroup is about to be removed: into the record with it. */
 must_check int meter_close(struct allocation *a, struct err *e);
 

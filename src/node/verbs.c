@@ -100,7 +100,10 @@ void allocation_observe(struct node *n, const char *sandbox, uint64_t generation
 	}
 	o.presence = sum_up(&o);
 	o.ready = a && a->phase == PHASE_RUNNING && o.process == PRESENCE_PRESENT;
-	o.ended = a && a->phase == PHASE_ENDED;
+	/* Its end may be seen here before it was told to us. */
+	if (a && (a->phase == PHASE_ENDED ||
+		  (a->phase == PHASE_RUNNING && o.process == PRESENCE_ABSENT)))
+		o.ended = meter_ended_by_memory(a) ? ENDED_BY_MEMORY : ENDED;
 	o.life = a ? a->life : 0;
 	snprintf(o.detail, sizeof(o.detail), "%s", a ? phase_name(a->phase) : "no record here");
 	*ret = o;

@@ -142,6 +142,12 @@ struct node_usage {
 	uint64_t oom_kills;
 };
 
+enum node_ended {
+	ENDED_NOT,
+	ENDED,          /* its first process is gone, whatever that left behind */
+	ENDED_BY_MEMORY /* and the kernel had killed it, for memory: gVisor alone */
+};
+
 /* What the host saw, part by part; `presence` sums them up. */
 struct node_observation {
 	char sandbox[NODE_NAME_SIZE];
@@ -154,7 +160,7 @@ struct node_observation {
 	uint32_t link;    /* its way into the router, and the permission to use it */
 	uint32_t record;  /* berth-node's own, with bundle and socket; no part of the sum */
 	uint32_t ready;   /* 1: init has answered */
-	uint32_t ended;   /* 1: its first process is gone, whatever that left behind */
+	uint32_t ended;   /* enum node_ended */
 	uint32_t life;    /* counts its starts; 0: not known */
 	uint64_t observed_ms;
 	char address[ROUTER_ADDRESS_SIZE]; /* of its slot, from create to destroy; else empty */

@@ -285,6 +285,15 @@ def test_a_memory_hog_is_told_as_oom(s):
     assert r.kind in allowed and r.exit_code is None, r
     if s.runtime == "crun":
         assert b.exec(["true"]).exit_code == 0
+    else:  # the kernel knows one process of it, and has ended that
+        def box():
+            return s.api.get(f"/v1/sandboxes/{b.id}")
+        wait_until(lambda: box()["state"] == "failed", 30, "failed")
+        assert box()["last_failure"]["why"] == "it ran out of memory (memory_mb)", box()
+        assert s.api.call("POST", f"/v1/sandboxes/{b.id}/wake")["state"] == "ready"
+        os.kill(s.init_pid(b.id), signal.SIGKILL)
+        wait_until(lambda: box()["state"] == "failed", 30, "failed again")
+        assert box()["last_failure"]["why"] == "its processes ended", box()
     s.api.delete(b.id)
 
 

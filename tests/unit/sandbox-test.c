@@ -260,13 +260,14 @@ TEST(a_failed_sandbox_says_what_was_lost_and_what_to_do)
 	};
 	struct err e;
 
-	snprintf(sb.failed_why, sizeof(sb.failed_why), "%s", sandbox_end_reason(&sb, 1001));
+	snprintf(sb.failed_why, sizeof(sb.failed_why), "%s", sandbox_end_reason(&sb, 1001, false));
 	CHECK_ERR(sandbox_failed_error(&sb, &e), &e, ERR_CONFLICT);
 	CHECK_STR(e.msg, "sandbox sb_c1_x failed: its host was restarted; its files are kept, what "
 			 "ran in it is lost");
 	CHECK(strstr(e.fix, "'berth wake sb_c1_x'"));
 	CHECK(sandbox_holds_name(&sb));
-	CHECK_STR(sandbox_end_reason(&sb, 1000), "its processes ended");
+	CHECK_STR(sandbox_end_reason(&sb, 1000, false), "its processes ended");
+	CHECK_STR(sandbox_end_reason(&sb, 1001, true), "it ran out of memory (memory_mb)");
 	sb.files_kept = false;
 	CHECK_ERR(sandbox_failed_error(&sb, &e), &e, ERR_CONFLICT);
 	CHECK(strstr(e.msg, "nothing of it was kept") && !strstr(e.fix, "wake"));

@@ -158,6 +158,11 @@ static void on_limited(void *data, const struct sandbox *sb, const struct err *w
 	finished(data);
 }
 
+static const char *end_reason(const struct pending *p, const struct node_observation *o)
+{
+	return sandbox_end_reason(&p->sb, time_booted_ms(), o->ended == ENDED_BY_MEMORY);
+}
+
 static void on_ended(void *data, const union node_any *record, int *fd, const struct err *why)
 {
 	struct pending *p = data;
@@ -166,7 +171,7 @@ static void on_ended(void *data, const union node_any *record, int *fd, const st
 	crash_point("life.rest-ended");
 	if (why || record->observation.process != PRESENCE_ABSENT)
 		return not_now(p); /* not seen gone */
-	change(p, EV_ABSENT, sandbox_end_reason(&p->sb, time_booted_ms()));
+	change(p, EV_ABSENT, end_reason(p, &record->observation));
 }
 
 static const struct node_call_events ended_events = { .on_done = on_ended };
@@ -208,8 +213,7 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 		return end_rest(p);
 	if (o->process == PRESENCE_PRESENT)
 		return change(p, EV_SEEN, NULL);
-	change(p, EV_ABSENT,
-	       p->sb.state == SANDBOX_READY ? sandbox_end_reason(&p->sb, time_booted_ms()) : NULL);
+	change(p, EV_ABSENT, p->sb.state == SANDBOX_READY ? end_reason(p, o) : NULL);
 }
 
 static const struct node_call_events observed_events = { .on_done = on_observed };

@@ -80,7 +80,10 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 	c = transition_new(s->reactor, s->request);
 	c->sb = s->sb; /* what was seen is of this record, and no later one */
 	c->data = s;
-	transition_event(c, EV_ABSENT, sandbox_end_reason(&c->sb, time_booted_ms()), on_seen_dead);
+	transition_event(c, EV_ABSENT,
+			 sandbox_end_reason(&c->sb, time_booted_ms(),
+					    record->observation.ended == ENDED_BY_MEMORY),
+			 on_seen_dead);
 }
 
 static const struct node_call_events observed_events = { .on_done = on_observed };
