@@ -33,6 +33,7 @@ struct pattern {
 	uint64_t follow[PATTERN_PLACES + 1]; /* the places that may come after this one */
 	uint64_t on[PATTERN_SYMBOLS];        /* the places that this byte or mark can be */
 	uint64_t last;                       /* the places at which it has been found */
+	uint64_t follow_8[8][256];           /* of every eight places at once: the same for all */
 	unsigned places;
 };
 

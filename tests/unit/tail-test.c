@@ -27,7 +27,7 @@ static struct journal *make(const char *id)
 
 	if (!r->berthd) {
 		CHECK(mkdtemp(dir));
-		CHECK_OK(journals_open(&js, dir, 1 << 20, &e), &e);
+		CHECK_OK(journals_open(&js, dir, 16 << 20, &e), &e);
 		CHECK(uv_loop_init(&r->loop) == 0);
 		CHECK(uv_async_init(&r->loop, &r->wake, on_wake) == 0);
 		r->read_buffer = xcalloc(1, REACTOR_READ_SIZE);
@@ -115,4 +115,46 @@ TEST(what_changes_between_two_looks_wakes_again)
 	tail_close(t);
 	tails_run(r);
 	journal_unref(j);
+}
+
+static bool on_small(struct tail *t, enum frame_type stream, uint8_t *data, size_t len)
+{
+	(void)stream, (void)data;
+	*(size_t *)t->data += len;
+	return false;
+}
+
+/* Readers of much output keep neither the loop nor another reader for long. */
+TEST(a_run_is_bounded_and_the_next_begins_behind_it)
+{
+	static const struct tail_events one = { .output = on_small, .finished = on_finished };
+	static char piece[64 * 1024];
+	struct journal *big = make("ex_big"), *small = make("ex_small");
+	struct reactor *r = &b.reactors[0];
+	struct tail *tails[3];
+	size_t heard[3] = { 0 }, runs = 0;
+
+	for (int i = 0; i < 96; i++)
+		CHECK(journal_append(big, 0, piece, sizeof(piece), false));
+	CHECK(journal_append(small, 0, "0123456789", 10, false));
+	for (size_t i = 0; i < 3; i++) { /* the last one is first in the list */
+		tails[i] = tail_new(r, &one, &heard[i]);
+		tail_follow(tails[i], i == 0 ? small : big, 0);
+	}
+	tails_run(r);
+	CHECK(heard[2] > 0 && heard[2] <= 3 << 20);
+	CHECK_INT(heard[1] + heard[0], 0);
+	tails_run(r);
+	CHECK(heard[1] > 0 && heard[1] <= 3 << 20);
+	tails_run(r);
+	CHECK_INT(heard[0], 10);
+	while (heard[1] + heard[2] < 2 * 96 * sizeof(piece) && runs++ < 20)
+		tails_run(r);
+	CHECK_INT(heard[1], 96 * sizeof(piece));
+	CHECK_INT(heard[2], 96 * sizeof(piece));
+	for (size_t i = 0; i < 3; i++)
+		tail_close(tails[i]);
+	tails_run(r);
+	journal_unref(big);
+	journal_unref(small);
 }

@@ -8,7 +8,7 @@
 
 #define BLOCK     ((size_t)256 * 1024) /* read from the file at once */
 #define BLOCK_MIN ((size_t)32 * 1024)  /* the same for a client that takes little at once */
-#define ROUND_MAX 8                    /* of them, before others have their turn */
+#define RUN_MAX   (8 * BLOCK)          /* of all tails, before requests have their turn */
 #define GAP_STEP  (1U << 20)           /* a gap that still grows is told in steps */
 
 struct tail *tail_new(struct reactor *r, const struct tail_events *events, void *data)
@@ -142,8 +142,8 @@ static void set_ahead(struct tail *t, size_t used)
 		t->ahead = BLOCK;
 }
 
-/* True if there may be more to do now. */
-static bool read_more(struct tail *t, const struct journal_glance *v)
+/* How much was read; 0: there is nothing more to do now. */
+static size_t read_more(struct tail *t, const struct journal_glance *v)
 {
 	uint8_t *block = (uint8_t *)t->reactor->read_buffer + FRAME_HEAD;
 	uint64_t size = v->written - t->at;
@@ -151,15 +151,15 @@ static bool read_more(struct tail *t, const struct journal_glance *v)
 	ssize_t n;
 
 	if (t->at >= v->written)
-		return false;
+		return 0;
 	if (size > t->ahead - FRAME_HEAD)
 		size = t->ahead - FRAME_HEAD;
 	n = pread(t->journal->fd, block, (size_t)size, (off_t)t->at);
 	if (n <= 0)
-		return false;
+		return 0;
 	used = take_block(t, block, (size_t)n);
 	set_ahead(t, used);
-	return used > 0;
+	return used;
 }
 
 /* ---- the pace ---- */
@@ -184,20 +184,22 @@ static void tell_end(struct tail *t)
 	t->events->finished(t, &v.slot.exit, NULL);
 }
 
-/* One turn. True if it wants another one soon. */
-static bool turn(struct tail *t)
+/* One turn, of so many bytes at most, which is lowered. True if it wants another one soon. */
+static bool turn(struct tail *t, size_t *budget)
 {
 	struct journal_glance v;
-	int rounds = 0;
+	size_t used = 1;
 
 	journal_glance(t->journal, &v);
 	/* After a restart its pid is not known before init was reached, but it did run. */
 	if (v.pid || v.state != JOURNAL_RUNNING || v.recorded > 0)
 		tail_start(t, v.pid);
-	while (!t->blind && !t->closed && !t->full && rounds < ROUND_MAX && read_more(t, &v))
-		rounds++;
-	if (t->closed || t->full || rounds == ROUND_MAX)
-		return rounds == ROUND_MAX && !t->closed;
+	while (!t->blind && !t->closed && !t->full && *budget > 0 && used > 0) {
+		used = read_more(t, &v);
+		*budget -= used < *budget ? used : *budget;
+	}
+	if (t->closed || t->full || *budget == 0)
+		return !t->closed && !t->full;
 	if (t->exec) {
 		t->caught_up(t->exec);
 		return false;
@@ -249,10 +251,12 @@ void tail_hand(struct tail *t, int stream, uint8_t *data, size_t len, bool recor
 
 void tail_leave(struct tail *t)
 {
+	size_t budget = RUN_MAX;
+
 	t->exec = NULL;
 	t->quiet = false;
 	list(t);
-	if (!t->full && turn(t))
+	if (!t->full && turn(t, &budget))
 		uv_async_send(&t->reactor->wake);
 }
 
@@ -284,7 +288,7 @@ static bool has_changed(const struct tail *t, uint32_t bit)
 	       !(atomic_load(&t->journal->waiting) & bit);
 }
 
-static bool look(struct tail *t, uint32_t bit)
+static bool look(struct tail *t, uint32_t bit, size_t *budget)
 {
 	bool more;
 
@@ -292,20 +296,40 @@ static bool look(struct tail *t, uint32_t bit)
 	if (!t->exec)
 		atomic_fetch_or(&t->journal->waiting, bit);
 	t->seen = atomic_load(&t->journal->changes);
-	more = turn(t);
+	more = turn(t, budget);
 	t->quiet = !more && !t->exec && !t->full;
 	return more;
+}
+
+/* Those behind this one come first the next time. */
+static void begin_behind(struct reactor *r, struct tail *t)
+{
+	struct tail *last = t->next, *first = r->tails;
+
+	if (!last)
+		return;
+	r->tails = last;
+	while (last->next)
+		last = last->next;
+	last->next = first;
+	t->next = NULL;
 }
 
 void tails_run(struct reactor *r)
 {
 	struct tail *gone, *next;
+	size_t budget = RUN_MAX;
 	bool more = false;
 
 	for (struct tail *t = r->tails; t; t = t->next) {
 		if (t->closed || t->full || !has_changed(t, bit_of(r)))
 			continue;
-		more = look(t, bit_of(r)) || more;
+		more = look(t, bit_of(r), &budget) || more;
+		if (budget > 0)
+			continue;
+		more = true;
+		begin_behind(r, t);
+		break;
 	}
 	for (gone = unlist_closed(r); gone; gone = next) {
 		next = gone->next;
