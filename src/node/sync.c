@@ -1,7 +1,8 @@
 #include "node/sync.h"
 
 #include <errno.h>
-#include <unistd.h>
+#include <linux/btrfs.h>
+#include <sys/ioctl.h>
 
 #include "lib/time.h"
 #include "node/node.h"
@@ -12,11 +13,14 @@
 
 static void begin_next(struct sync *s);
 
+/* btrfs's own call: it does what syncfs() does, and wakes what frees deleted subvolumes. */
 static int write_out(void *arg, struct err *e)
 {
 	const struct sync *s = arg;
 
-	return syncfs(s->node->pool.dirfd) < 0 ? err_sys(e, errno, "write the pool out") : 0;
+	return ioctl(s->node->pool.dirfd, BTRFS_IOC_SYNC, NULL) < 0
+		       ? err_sys(e, errno, "write the pool out")
+		       : 0;
 }
 
 static void answer_all(struct sync *s, const struct err *why)

@@ -8,8 +8,8 @@
 #include "lib/log.h"
 #include "lib/str.h"
 
-#define EVERY_MS 1000
-#define MARGIN   8 /* an eighth more than is kept ends the alert: it does not flicker */
+#define EVERY_MS  1000
+#define MARGIN_MB 256 /* so much more than is kept ends the alert: it does not flicker */
 
 static const char kind[] = "pool_low";
 
@@ -81,7 +81,8 @@ static void on_time(uv_timer_t *timer)
 	if (!h.disk_known)
 		return;
 	enough = placement_disk_keep_mb(&h);
-	enough += p->written && p->low ? enough / MARGIN : 0;
+	if (p->written && p->low)
+		enough += enough / 8 < MARGIN_MB ? enough / 8 : MARGIN_MB;
 	low = h.disk_free_mb < enough;
 	if (!p->writing && (!p->written || low != p->low))
 		begin_write(p, r, &h, low);
