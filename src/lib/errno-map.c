@@ -85,6 +85,7 @@ void err_word_reason(struct err *e, const char *name)
 					     REASON_OPTIONS_DIFFER, REASON_OTHER_IDENTITY,
 					     REASON_NOT_TAKEN,
 					     REASON_NOT_REACHED, REASON_HOST_DRAINING,
+					     REASON_ENGINE_MISSING,
 					     REASON_LEFT_UNKNOWN };
 
 	for (size_t i = 0; i < array_len(words); i++)

@@ -22,6 +22,7 @@ void err_file_reason(struct err *e, const char *name);
 #define REASON_UNDER_WAY      "under_way"         /* the first request with this key: ask again */
 #define REASON_NOT_REACHED    "not_reached"       /* it runs, and was not taken up again */
 #define REASON_HOST_DRAINING  "host_draining"     /* it takes nothing new */
+#define REASON_ENGINE_MISSING "engine_missing"    /* no host has what its runtime needs */
 #define REASON_LEFT_UNKNOWN   "leftovers_unknown" /* something may run that is not found */
 void err_word_reason(struct err *e, const char *name);
 

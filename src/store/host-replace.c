@@ -82,22 +82,11 @@ struct drawn {
 	size_t count;
 };
 
-/* "crun runsc"; empty: it has not said yet. */
-static bool has_word(const char *words, const char *word)
-{
-	size_t len = strlen(word);
-
-	for (const char *at = words; (at = strstr(at, word)); at += len)
-		if ((at == words || at[-1] == ' ') && (at[len] == ' ' || !at[len]))
-			return true;
-	return !words[0];
-}
-
 static void on_drawn(const struct host *h, void *arg)
 {
 	struct drawn *d = arg;
 
-	if (d->count == DRAWN_MAX || !has_word(h->capacity.runtimes, d->runtime))
+	if (d->count == DRAWN_MAX || !host_has_engine(&h->capacity, d->runtime))
 		return;
 	d->rooms[d->count] = host_room(h, d->share);
 	memcpy(d->ids[d->count++], h->id, SANDBOX_HOST_SIZE);

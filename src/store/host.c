@@ -1,5 +1,7 @@
 #include "store/host.h"
 
+#include <string.h>
+
 #include "store/sandbox-row.h"
 
 /* clang-format off */
@@ -161,6 +163,17 @@ enum host_lease_state host_state(const struct host *h, unsigned divisor)
 	};
 
 	return host_lease_seen(&sight, divisor);
+}
+
+bool host_has_engine(const struct host_capacity *c, const char *runtime)
+{
+	const char *words = c->runtimes; /* "crun runsc" */
+	size_t len = strlen(runtime);
+
+	for (const char *at = words; (at = strstr(at, runtime)); at += len)
+		if ((at == words || at[-1] == ' ') && (at[len] == ' ' || !at[len]))
+			return true;
+	return !words[0] && !c->cpus;
 }
 
 int store_host_put(struct store *s, const char *id, const char *version, bool leased,

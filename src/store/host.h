@@ -45,6 +45,9 @@ struct host {
 	uint64_t read_ms; /* the database's time of this row */
 };
 
+/* Whether it can run this; one that has not said yet what it has may. */
+bool host_has_engine(const struct host_capacity *c, const char *runtime);
+
 /* How others see it. */
 enum host_lease_state host_state(const struct host *h, unsigned divisor);
 

@@ -1,11 +1,14 @@
 """Where new sandboxes go."""
 import http.client
+import os
+import tempfile
 import threading
 import time
 
 from cell import PORT, error_of
 from client import Api, ApiError
 from marks import limit
+from server import wait_until
 
 CELL = {"hosts": 3}
 
@@ -162,6 +165,42 @@ def test_where_no_host_takes_it_only_one_that_is_there_is_found(c):
         for h in c.hosts:
             c.hosts[0].api.call("POST", f"/v1/hosts/{h.name}/undrain")
     assert c.hosts[1].api.request("POST", "/v1/sandboxes", {"image": "base", "name": "not-there"})[0] == 201
+
+
+def test_a_host_without_an_engine_is_passed_over_and_says_so(c):
+    """Its berth-node finds every program but one: PATH is a directory of links."""
+    lame, names = c.hosts[1], {}
+    for directory in reversed(os.environ["PATH"].split(":")):
+        if os.path.isdir(directory):
+            names.update({n: os.path.join(directory, n) for n in os.listdir(directory)})
+    there = lame.api.create(host="h2", runtime="crun")
+    with tempfile.TemporaryDirectory() as links:
+        os.chmod(links, 0o755)
+        for name, path in names.items():
+            if name != "crun":
+                os.symlink(path, os.path.join(links, name))
+        lame.node.env = {"PATH": links}
+        lame.restart("node")
+        try:
+            wait_until(lambda: lame.api.get("/v1/hosts/h2")["capacity"]["runtimes"] == "runsc", 60, "it says so")
+            status, said, _ = lame.api.request("GET", "/v1/health")
+            assert (status, said["engines"]) == (200, ["runsc"]), said
+            status, said, _ = Api(PORT, None, address=lame.address).request("GET", "/v1/health")
+            assert status == 200 and "engines" not in said, said
+            status, said, _ = Api(PORT, "berth_wrong", address=lame.address).request("GET", "/v1/health")
+            assert status == 200 and "engines" not in said, said
+            assert c.hosts[0].api.get("/v1/health")["engines"] == ["crun", "runsc"]
+            for h in c.hosts:
+                for _ in range(3):
+                    assert not lame.pids(h.api.create(memory_mb=64, runtime="crun"))
+                status, why, _ = h.api.request("POST", "/v1/sandboxes", {"image": "base", "host": "h2", "runtime": "crun"})
+                assert (status, why["code"], why["reason"]) == (501, "unsupported", "engine_missing"), why
+                assert "host h2 has no crun" in why["message"] and "apt install crun" in why["remediation"], why
+            assert lame.api.exec(there, ["echo", "on"]).out == b"on\n", "what it has goes on"
+        finally:
+            lame.node.env = {}
+            lame.restart("node")
+    wait_until(lambda: lame.api.get("/v1/hosts/h2")["capacity"]["runtimes"] == "crun runsc", 60, "it has it again")
 
 
 def test_a_draining_host_takes_nothing_new(c):

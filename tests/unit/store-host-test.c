@@ -122,6 +122,19 @@ static void wait_over(void)
 	usleep(60 * 1000);
 }
 
+TEST(a_host_has_the_engines_it_names_and_one_that_is_silent_may_have_any)
+{
+	struct host_capacity both = { .cpus = 2, .runtimes = "crun runsc" };
+	struct host_capacity one = { .cpus = 2, .runtimes = "runsc" };
+	struct host_capacity none = { .cpus = 2 }, silent = { 0 };
+
+	CHECK(host_has_engine(&both, "crun") && host_has_engine(&both, "runsc"));
+	CHECK(host_has_engine(&one, "runsc") && !host_has_engine(&one, "crun"));
+	CHECK(!host_has_engine(&one, "run") && !host_has_engine(&one, "runs"));
+	CHECK(!host_has_engine(&none, "crun"));
+	CHECK(host_has_engine(&silent, "crun"));
+}
+
 TEST(a_lease_is_renewed_under_its_epoch)
 {
 	cleanup(world_done) struct world w = world_make();

@@ -24,7 +24,7 @@ CheckFinding = TypedDict('CheckFinding', {
 
 Error = TypedDict('Error', {
     'code': Literal['invalid', 'unauthenticated', 'denied', 'not_found', 'conflict', 'too_large', 'limit', 'busy', 'timeout', 'unsupported', 'internal'],
-    'reason': Literal['no_such_file', 'exists', 'is_a_directory', 'not_a_directory', 'permission_denied', 'no_space', 'too_many_links', 'not_empty', 'read_only', 'not_a_file', 'name_too_long', 'auth_failed', 'no_such_repository', 'no_such_ref', 'target_exists', 'network', 'no_git', 'timed_out', 'cleanup_pending', 'another_command', 'another_instance', 'node_unanswered', 'options_differ', 'another_identity', 'input_not_taken', 'not_reached', 'not_ready', 'under_way', 'host_draining', 'leftovers_unknown'],
+    'reason': Literal['no_such_file', 'exists', 'is_a_directory', 'not_a_directory', 'permission_denied', 'no_space', 'too_many_links', 'not_empty', 'read_only', 'not_a_file', 'name_too_long', 'auth_failed', 'no_such_repository', 'no_such_ref', 'target_exists', 'network', 'no_git', 'timed_out', 'cleanup_pending', 'another_command', 'another_instance', 'node_unanswered', 'options_differ', 'another_identity', 'input_not_taken', 'not_reached', 'not_ready', 'under_way', 'host_draining', 'engine_missing', 'leftovers_unknown'],
     'message': str,
     'remediation': str,
     'retry_at': str,
@@ -37,6 +37,7 @@ Health = TypedDict('Health', {
     'database': Literal['ok', 'unreachable'],
     'node': Literal['ok', 'unreachable'],
     'lease': Literal['off', 'unregistered', 'live', 'late', 'frozen', 'lost', 'draining', 'gone'],
+    'engines': List[str],
 }, total=False)
 
 ThisHost = TypedDict('ThisHost', {

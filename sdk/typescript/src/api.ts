@@ -31,7 +31,7 @@ export interface CheckFinding {
 
 export interface Error {
   code: 'invalid' | 'unauthenticated' | 'denied' | 'not_found' | 'conflict' | 'too_large' | 'limit' | 'busy' | 'timeout' | 'unsupported' | 'internal';
-  reason?: 'no_such_file' | 'exists' | 'is_a_directory' | 'not_a_directory' | 'permission_denied' | 'no_space' | 'too_many_links' | 'not_empty' | 'read_only' | 'not_a_file' | 'name_too_long' | 'auth_failed' | 'no_such_repository' | 'no_such_ref' | 'target_exists' | 'network' | 'no_git' | 'timed_out' | 'cleanup_pending' | 'another_command' | 'another_instance' | 'node_unanswered' | 'options_differ' | 'another_identity' | 'input_not_taken' | 'not_reached' | 'not_ready' | 'under_way' | 'host_draining' | 'leftovers_unknown';
+  reason?: 'no_such_file' | 'exists' | 'is_a_directory' | 'not_a_directory' | 'permission_denied' | 'no_space' | 'too_many_links' | 'not_empty' | 'read_only' | 'not_a_file' | 'name_too_long' | 'auth_failed' | 'no_such_repository' | 'no_such_ref' | 'target_exists' | 'network' | 'no_git' | 'timed_out' | 'cleanup_pending' | 'another_command' | 'another_instance' | 'node_unanswered' | 'options_differ' | 'another_identity' | 'input_not_taken' | 'not_reached' | 'not_ready' | 'under_way' | 'host_draining' | 'engine_missing' | 'leftovers_unknown';
   /** What was wrong. */
   message: string;
   /** What to do about it. */
@@ -49,6 +49,7 @@ export interface Health {
   node: 'ok' | 'unreachable';
   /** What became of the host's lease; `off` where it needs none. */
   lease: 'off' | 'unregistered' | 'live' | 'late' | 'frozen' | 'lost' | 'draining' | 'gone';
+  engines?: string[];
 }
 
 export interface ThisHost {

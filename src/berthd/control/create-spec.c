@@ -259,6 +259,21 @@ static int used_before(struct transition *c, struct store *s, struct err *e)
 	return err_set(e, ERR_CONFLICT, "this Idempotency-Key was used before");
 }
 
+/* Said before anything is written: a record of what can never run would only fail. */
+static int check_engine(const struct transition *c, struct err *e)
+{
+	const struct berthd *b = c->reactor->berthd;
+	const char *runtime = c->spec.runtime;
+
+	if (host_has_engine(&c->figures, runtime))
+		return 0;
+	err_set(e, ERR_UNSUPPORTED, "host %s has no %s, the engine of this runtime",
+		b->settings.host, runtime);
+	err_reason(e, REASON_ENGINE_MISSING, 0);
+	return err_fix(e, "Install %s there (%s), or ask for another runtime.", runtime,
+		       strcmp(runtime, "crun") == 0 ? "apt install crun" : "https://gvisor.dev");
+}
+
 int create_spec_write(struct transition *c, struct store *s, struct err *e)
 {
 	struct sandbox_intent intent = {
@@ -293,6 +308,8 @@ int create_spec_write(struct transition *c, struct store *s, struct err *e)
 			*e = *c->nowhere;
 			return -1;
 		}
+		if (check_engine(c, e) < 0)
+			return -1;
 		n = store_sandbox_insert(s, &intent, &c->sb, e);
 		c->wrote = n == 0;
 		c->used_before = n == 1;

@@ -35,6 +35,7 @@ static void on_measured(void *data, const struct placement_host *host, const str
 	if (!c->cleared && limits_fit(&c->spec.limits, &host->most, &e) < 0)
 		return on_tried(c, &e);
 	c->host = *host;
+	capacity_figures(c->reactor->berthd, &c->figures);
 	transition_create(c, on_tried);
 }
 

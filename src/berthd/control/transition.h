@@ -12,6 +12,7 @@
 #include "core/sandbox-asked.h"
 #include "proto/node.h"
 #include "store/alert.h"
+#include "store/host.h"
 #include "store/sandbox.h"
 
 /* Who asks for a sandbox, as the body says. */
@@ -39,6 +40,7 @@ struct transition {
 	char *network;                    /* of a new one: what it may reach; NULL: nothing */
 	struct sandbox_asked *asked;      /* of a new one: what was said, and nothing else */
 	struct placement_host host;       /* of a new one: what its host has */
+	struct host_capacity figures;     /* and its engines; all zero: not known */
 	bool full;                        /* of a new one: its host has no capacity for it */
 	bool cleared;                     /* of a new one: leftovers were looked for already */
 	struct reconcile_counts clearing; /* and what came of that */

@@ -12,6 +12,7 @@
 #include "http/call.h"
 #include "http/tunnel.h"
 #include "lib/crash.h"
+#include "lib/errno-map.h"
 #include "lib/id.h"
 #include "lib/json.h"
 #include "lib/str.h"
@@ -234,8 +235,12 @@ static void refused(struct forward *f)
 	struct err e, ignored;
 
 	err_set(&e, ERR_BUSY, "host %s did not take it", f->host);
-	if (json_parse(buf_str(&f->whole), f->whole.len, &said, &ignored) == 0)
-		err_set(&e, ERR_BUSY, "%s", json_get_str(said, "message"));
+	if (json_parse(buf_str(&f->whole), f->whole.len, &said, &ignored) == 0) {
+		err_set(&e, err_code_by_name(json_get_str(said, "code")), "%s",
+			json_get_str(said, "message"));
+		err_word_reason(&e, json_get_str(said, "reason"));
+		err_fix(&e, "%s", json_get_str(said, "remediation"));
+	}
 	give_back(f);
 	if (!placing_refused(rq, &e))
 		request_fail(rq, &e);

@@ -27,7 +27,8 @@ struct placing {
 	struct idempotency_use use;     /* an empty key: it came without */
 	struct resources need;
 	struct limits asked; /* of these, what the body says */
-	bool may_exist;      /* it has a name or an identity */
+	char runtime[SANDBOX_RUNTIME_SIZE];
+	bool may_exist; /* it has a name or an identity */
 	char tried[PLACING_TRIES][SANDBOX_HOST_SIZE];
 	size_t tries;
 	struct err why; /* what the last of them said */
@@ -37,6 +38,7 @@ struct placing {
 	struct placement_host rooms[DRAWN_MAX];
 	char ids[DRAWN_MAX][SANDBOX_HOST_SIZE];
 	size_t count, seen;    /* that could take it; in all */
+	size_t engineless;     /* of those seen */
 	struct limits largest; /* of those seen */
 	char chosen[SANDBOX_HOST_SIZE];
 };
@@ -66,6 +68,10 @@ static void take_row(const struct host *h, void *arg)
 	for (size_t i = 0; i < p->tries; i++)
 		if (strcmp(p->tried[i], h->id) == 0)
 			return;
+	if (!host_has_engine(&h->capacity, p->runtime)) {
+		p->engineless++;
+		return;
+	}
 	if (is_too_small(p, h))
 		return;
 	p->rooms[p->count] = host_room(h, &share);
@@ -94,6 +100,20 @@ static int nowhere(const struct placing *p, struct store *s, struct err *e)
 	return err_fix(e, "'berth host ls' shows the hosts; an image is imported on each.");
 }
 
+static int no_engine(const struct placing *p, struct err *e)
+{
+	if (p->wanted[0])
+		err_set(e, ERR_UNSUPPORTED, "host %s has no %s, the engine of this runtime",
+			p->wanted, p->runtime);
+	else
+		err_set(e, ERR_UNSUPPORTED,
+			"no host that takes new sandboxes has %s, the engine of this runtime",
+			p->runtime);
+	err_reason(e, REASON_ENGINE_MISSING, 0);
+	return err_fix(e, "Install %s (%s), or ask for another runtime.", p->runtime,
+		       strcmp(p->runtime, "crun") == 0 ? "apt install crun" : "https://gvisor.dev");
+}
+
 static int draw(struct placing *p, struct store *s, uint32_t how_many, struct err *e)
 {
 	struct host_draw q = { .image = p->image,
@@ -103,9 +123,11 @@ static int draw(struct placing *p, struct store *s, uint32_t how_many, struct er
 	uint64_t random[2];
 	size_t at;
 
-	p->count = p->seen = 0;
+	p->count = p->seen = p->engineless = 0;
 	if (store_hosts_draw(s, &q, take_row, p, e) < 0)
 		return -1;
+	if (p->engineless > 0 && p->engineless == p->seen)
+		return no_engine(p, e);
 	if (p->count == 0 && limits_fit(&p->asked, &p->largest, e) < 0)
 		return -1;
 	if (p->count == 0 && p->tries == 0)
@@ -182,7 +204,7 @@ static void on_chosen(struct job *job)
 		return go(p, p->chosen);
 	if (p->tries > 0)
 		return request_fail(rq, &p->why);
-	if (p->may_exist && job->e.code == ERR_BUSY) {
+	if (p->may_exist && (job->e.code == ERR_BUSY || job->e.code == ERR_UNSUPPORTED)) {
 		p->nowhere = true;
 		p->why = job->e;
 		return p->here(rq);
@@ -195,11 +217,17 @@ const struct err *placing_nowhere(const struct request *rq)
 	return rq->placing && rq->placing->nowhere ? &rq->placing->why : NULL;
 }
 
+static bool is_of_the_host(const struct err *why)
+{
+	return why->code == ERR_BUSY ||
+	       (why->reason && strcmp(why->reason, REASON_ENGINE_MISSING) == 0);
+}
+
 bool placing_refused(struct request *rq, const struct err *why)
 {
 	struct placing *p = rq->placing;
 
-	if (!p || p->tries == PLACING_TRIES || p->wanted[0] || why->code != ERR_BUSY)
+	if (!p || p->tries == PLACING_TRIES || p->wanted[0] || !is_of_the_host(why))
 		return false;
 	p->why = *why;
 	look(p);
@@ -229,6 +257,11 @@ static bool read_body(struct request *rq, struct placing *p)
 	p->asked.of[LIMIT_MEMORY_MB] = json_get_int(body, "memory_mb");
 	p->asked.of[LIMIT_DISK_MB] = json_get_int(body, "disk_mb");
 	p->asked.of[LIMIT_CPU_MILLI] = json_get_int(body, "cpu_milli");
+	if (!str_copy(p->runtime, sizeof(p->runtime), json_get_str(body, "runtime")))
+		return false;
+	if (!p->runtime[0]) /* unless a policy says another; then its host says so */
+		(void)!str_copy(p->runtime, sizeof(p->runtime),
+				rq->reactor->berthd->settings.default_runtime);
 	p->may_exist = json_get(body, "name") || json_get(body, "identity");
 	return json_get_str(body, "image")[0] &&
 	       str_copy(p->image, sizeof(p->image), json_get_str(body, "image")) &&

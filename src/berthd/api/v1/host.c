@@ -1,46 +1,109 @@
 #include "berthd/api/v1/host.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "berthd/cluster/host-lease.h"
 #include "berthd/control/capacity.h"
+#include "berthd/front/key-cache.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/json.h"
+#include "lib/time.h"
+#include "store/key.h"
+
+struct health {
+	struct job job;
+	struct request *rq;
+	bool ask; /* whether this key is one is not remembered */
+	bool known;
+	struct key key;
+};
 
 static int ping(struct job *job, struct store *s, struct err *e)
 {
-	(void)job;
-	return store_ping(s, e);
+	struct health *h = container_of(job, struct health, job);
+	struct err ignored;
+
+	if (store_ping(s, e) < 0)
+		return -1;
+	h->known = h->known ||
+		   (h->ask && store_key_find_by_hash(s, h->rq->key_hash, &h->key, &ignored) == 0);
+	return 0;
+}
+
+static void engines_json(struct buf *out, const char *words)
+{
+	json_key(out, "engines");
+	json_open(out, '[');
+	for (const char *at = words; *at; at += strspn(at, " ")) {
+		char word[SANDBOX_RUNTIME_SIZE];
+		size_t len = strcspn(at, " ");
+
+		snprintf(word, sizeof(word), "%.*s", (int)len, at);
+		buf_adds(out, at == words ? "" : ",");
+		json_add_string(out, word);
+		at += len;
+	}
+	buf_adds(out, "]");
 }
 
 static void on_pinged(struct job *job)
 {
-	struct request *rq = container_of(job, struct request, job);
+	cleanup(free_ptr) struct health *h = container_of(job, struct health, job);
+	struct request *rq = h->rq;
+	struct berthd *b = rq->reactor->berthd;
 	cleanup(buf_done) struct buf body = buf_make(1024);
-	const struct lease_agent *lease_agent = rq->reactor->berthd->lease_agent;
-	bool ok = !job->failed && rq->reactor->node.up && lease_agent_runs(lease_agent);
+	struct host_capacity has;
+	bool ok;
 
+	if (h->ask)
+		key_cache_found(b->keys, &rq->key_lookup, rq->key_hash, time_mono_ms(),
+				h->known ? &h->key : NULL, !h->known && !job->failed);
+	capacity_figures(b, &has);
+	ok = !job->failed && rq->reactor->node.up && lease_agent_runs(b->lease_agent) &&
+	     (has.runtimes[0] || !has.cpus); /* one engine is enough; none is not */
 	json_open(&body, '{');
 	json_str(&body, "status", ok ? "ok" : "degraded");
 	json_str(&body, "version", BERTH_VERSION);
 	json_str(&body, "database", job->failed ? "unreachable" : "ok");
 	json_str(&body, "node", rq->reactor->node.up ? "ok" : "unreachable");
-	json_str(&body, "lease", lease_agent_word(lease_agent));
+	json_str(&body, "lease", lease_agent_word(b->lease_agent));
+	if (h->known && has.cpus)
+		engines_json(&body, has.runtimes);
 	buf_adds(&body, "}");
 	request_reply(rq, ok ? 200 : 503, &body);
 }
 
+/* Strangers hear whether it works; what the host has is told to keys. */
+static void look_up_key(struct health *h)
+{
+	struct request *rq = h->rq;
+	enum key_cache_answer got;
+
+	if (!rq->key_hash[0])
+		return;
+	got = key_cache_get(rq->reactor->berthd->keys, rq->key_hash, time_mono_ms(), &h->key,
+			    &rq->key_lookup);
+	h->known = got == KEY_CACHE_KNOWN;
+	h->ask = got == KEY_CACHE_ASK;
+}
+
 void host_health(struct request *rq)
 {
-	rq->job = (struct job){ .reactor = rq->reactor,
-				.owner = OWNER_HEALTH,
-				.run = ping,
-				.done = on_pinged };
-	if (lease_agent_cut_off(rq->reactor->berthd->lease_agent, &rq->job.e) < 0) {
-		rq->job.failed = true; /* it does not answer; this must */
-		return on_pinged(&rq->job);
+	struct health *h = xcalloc(1, sizeof(*h));
+
+	h->rq = rq;
+	h->job = (struct job){ .reactor = rq->reactor,
+			       .owner = OWNER_HEALTH,
+			       .run = ping,
+			       .done = on_pinged };
+	look_up_key(h);
+	if (lease_agent_cut_off(rq->reactor->berthd->lease_agent, &h->job.e) < 0) {
+		h->job.failed = true; /* it does not answer; this must */
+		return on_pinged(&h->job);
 	}
-	worker_submit(&rq->reactor->berthd->workers, &rq->job);
+	worker_submit(&rq->reactor->berthd->workers, &h->job);
 }
 
 static const char *pool_word(const struct placement_host *h)

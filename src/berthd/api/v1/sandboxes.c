@@ -121,7 +121,8 @@ static void wait_for_found(struct transition *c)
 /* Nothing was written, and another host may take it. */
 static bool is_for_another_host(const struct transition *c, const struct err *why)
 {
-	return c->full || (why->reason && strcmp(why->reason, REASON_HOST_DRAINING) == 0);
+	return c->full || (why->reason && (strcmp(why->reason, REASON_HOST_DRAINING) == 0 ||
+					   strcmp(why->reason, REASON_ENGINE_MISSING) == 0));
 }
 
 static void on_created(struct transition *c, const struct err *why)
