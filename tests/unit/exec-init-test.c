@@ -236,7 +236,7 @@ static struct journal *begin(const char *id, uint32_t flags)
 	exec_go_on(loop(), j);
 	(void)expect(FRAME_ATTACH);
 	say_started();
-	while (!j->exec->started)
+	while (j->exec->phase != EXEC_RUNNING)
 		turn();
 	return j;
 }
@@ -254,6 +254,28 @@ static void end(struct journal *j, uint32_t code)
 	journal_unref(j);
 }
 
+static bool may_move(unsigned from, unsigned to)
+{
+	return exec_phases.next[from] & PHASE_BIT(to);
+}
+
+TEST(every_phase_is_reached_and_left_but_the_first_and_the_last)
+{
+	for (unsigned to = 0; to < exec_phases.count; to++) {
+		unsigned ways = 0;
+
+		CHECK(exec_phases.names[to]);
+		for (unsigned from = 0; from < exec_phases.count; from++)
+			ways += from != to && may_move(from, to);
+		CHECK((ways > 0) == (to != EXEC_DIALING));
+		CHECK((exec_phases.next[to] == 0) == (to == EXEC_CLOSED));
+	}
+	/* Its end is recorded once, and what has ended runs no more. */
+	for (unsigned from = EXEC_MEASURING; from < exec_phases.count; from++)
+		for (unsigned to = 0; to <= EXEC_RUNNING; to++)
+			CHECK(!may_move(from, to));
+}
+
 TEST(an_error_of_init_while_it_runs_is_no_end)
 {
 	static const enum err_code codes[] = { ERR_INVALID, ERR_NOT_FOUND };
@@ -265,7 +287,7 @@ TEST(an_error_of_init_while_it_runs_is_no_end)
 		CHECK_INT(j->slot.state, JOURNAL_RUNNING);
 		CHECK_INT(j->exec->exit.kind, EXEC_NONE);
 		say_started();
-		while (!j->exec->started)
+		while (j->exec->phase != EXEC_RUNNING)
 			turn();
 	}
 	end(j, 3);

@@ -82,7 +82,7 @@ static void give_input(struct exec *x, struct errand *e)
 			x->journal->head.ask.id);
 		return errand_back(e, &why);
 	}
-	if (!x->started || exec_send_backlog(x) + e->input.len > INPUT_MAX)
+	if (x->phase != EXEC_RUNNING || exec_send_backlog(x) + e->input.len > INPUT_MAX)
 		return not_taken(e, "does not read its standard input now");
 	for (size_t at = 0; at < e->input.len; at += FRAME_PAYLOAD_MAX) {
 		size_t n = e->input.len - at;
@@ -104,7 +104,7 @@ static void on_there(struct job *job)
 
 	if (!x)
 		return not_there(e);
-	if (x->exit.kind == EXEC_NONE)
+	if (!exec_is_over(x))
 		return e->signum ? exec_signal(x, e->signum, e) : give_input(x, e);
 	errand_ended(e->journal, &why); /* and its record is being written */
 	errand_back(e, &why);

@@ -1,6 +1,5 @@
 #include "berthd/exec/exec.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,10 +11,8 @@
 #include "berthd/exec/usage.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
-#include "lib/id.h"
 #include "lib/log.h"
 #include "lib/loop.h"
-#include "lib/str.h"
 #include "lib/time.h"
 
 #define START_MS      30000 /* for init to start the command, or say why not */
@@ -46,7 +43,7 @@ static void on_handle_closed(uv_handle_t *handle)
 
 bool exec_came_back(struct exec *x)
 {
-	bool late = x->ended;
+	bool late = x->phase == EXEC_CLOSED;
 
 	if (--x->pending == 0 && late)
 		exec_free(x);
@@ -54,14 +51,14 @@ bool exec_came_back(struct exec *x)
 }
 
 /* Its memory goes with the last of what is pending, and nowhere else. */
-static void exec_close(struct exec *x)
+void exec_close(struct exec *x)
 {
 	if (x->journal) {
 		pthread_mutex_lock(&x->journal->lock);
 		x->journal->exec = NULL;
 		pthread_mutex_unlock(&x->journal->lock);
 	}
-	x->ended = true;
+	exec_move(x, EXEC_CLOSED);
 	tellings_look(x);
 	line_close(take_ptr(x->line));
 	uv_close((uv_handle_t *)&x->deadline, on_handle_closed);
@@ -69,7 +66,7 @@ static void exec_close(struct exec *x)
 	uv_close((uv_handle_t *)&x->watch, on_handle_closed);
 }
 
-static struct exec *exec_new(struct reactor *r)
+struct exec *exec_new(struct reactor *r)
 {
 	struct exec *x = xcalloc(1, sizeof(*x));
 
@@ -123,15 +120,14 @@ static void take_leave(struct exec *x)
 	struct exec_ack ack = { .ended = true };
 	struct journal_view v;
 
-	x->telling = true;
 	if (x->gone)
 		return leave(x);
-	if (!x->line || (x->attaching && !x->started))
+	if (!x->line || x->unanswered)
 		return reach_again(x);
 	journal_look(x->journal, &v);
 	memcpy(ack.offset, v.slot.offset, sizeof(ack.offset));
 	exec_ack_encode(&out, &ack);
-	x->leaving = true;
+	exec_move(x, EXEC_LEAVING);
 	line_send(x->line, FRAME_ACK, out.data, out.len);
 	uv_timer_start(&x->deadline, on_leave_late, LEAVE_MS, 0);
 }
@@ -167,6 +163,7 @@ static void finish(struct exec *x)
 	if (client)
 		tail_leave(client);
 	tails_wake(x->journal);
+	exec_move(x, EXEC_TELLING);
 	take_leave(x);
 }
 
@@ -183,9 +180,9 @@ static void on_usage(void *data, const union node_any *record, int *fd, const st
 	struct berthd *b = x->reactor->berthd;
 
 	(void)fd;
-	if (exec_came_back(x) || x->measured)
+	if (exec_came_back(x) || x->phase != EXEC_MEASURING)
 		return;
-	x->measured = true;
+	exec_move(x, EXEC_RECORDING);
 	uv_timer_stop(&x->deadline);
 	if (!why && is_doubtful(x) &&
 	    sandbox_cache_oom(b->sandboxes, x->sandbox, exec_usage_oom_kills(x, &record->usage),
@@ -202,7 +199,7 @@ static void on_usage_late(uv_timer_t *timer)
 {
 	struct exec *x = timer->data;
 
-	x->measured = true;
+	exec_move(x, EXEC_RECORDING);
 	finish(x);
 }
 
@@ -218,6 +215,7 @@ void exec_ask_usage(struct exec *x, const struct node_call_events *events)
 
 static void settle(struct exec *x)
 {
+	exec_move(x, EXEC_MEASURING);
 	uv_timer_stop(&x->retry);
 	uv_timer_stop(&x->watch);
 	tellings_look(x);
@@ -238,7 +236,7 @@ static void on_deadline(uv_timer_t *timer)
 {
 	struct exec *x = timer->data;
 
-	if (!x->ended && x->exit.kind == EXEC_NONE)
+	if (!exec_is_over(x))
 		lost(x);
 }
 
@@ -259,7 +257,7 @@ static void set_deadline(struct exec *x)
 
 void exec_send(struct exec *x, enum frame_type type, const void *data, size_t len)
 {
-	if (!x->line || !x->started || x->exit.kind != EXEC_NONE)
+	if (x->phase != EXEC_RUNNING)
 		return;
 	if (type == FRAME_STDIN && x->input_ended)
 		return; /* an init of before hangs up on it */
@@ -299,7 +297,7 @@ static void exec_resume(struct exec *x)
 		return;
 	x->paused = false;
 	uv_timer_stop(&x->retry);
-	if (x->line && x->exit.kind == EXEC_NONE)
+	if (x->line && !exec_is_over(x))
 		line_resume(x->line);
 }
 
@@ -348,7 +346,7 @@ static void on_output(void *data, int stream, uint8_t *bytes, size_t len)
 	const struct journal_slot *slot = &x->journal->slot; /* only we change it */
 	bool hand, late, recorded;
 
-	if (!x->started || x->exit.kind != EXEC_NONE)
+	if (x->phase != EXEC_RUNNING)
 		return;
 	hand = can_hand(x, slot->offset[0] + slot->offset[1]);
 	late = x->client && !hand;
@@ -367,7 +365,8 @@ static void on_started(struct exec *x, uint32_t pid)
 {
 	bool first = x->journal->slot.pid == 0;
 
-	x->started = true;
+	exec_move(x, EXEC_RUNNING);
+	x->unanswered = false;
 	x->retry_ms = RETRY_FIRST;
 	pthread_mutex_lock(&x->journal->lock);
 	x->journal->slot.pid = pid;
@@ -395,11 +394,11 @@ static void on_init_error(struct exec *x, const struct frame *f)
 	struct err e = { 0 };
 
 	frame_guest_error(f, &e);
-	if (x->started)
+	if (x->phase == EXEC_RUNNING)
 		return not_its_end(x, &e);
-	if (x->attaching && (e.code == ERR_BUSY || e.code == ERR_LIMIT))
+	if (x->phase == EXEC_REACHING && (e.code == ERR_BUSY || e.code == ERR_LIMIT))
 		return reach_again(x);
-	if (x->attaching) {
+	if (x->phase == EXEC_REACHING) {
 		x->gone = true;
 		/*
 		 * No process of init runs it: none ever did, or it saw the end. Unless it
@@ -425,10 +424,10 @@ static void on_frame_late(struct exec *x, const struct frame *f)
 {
 	struct err e;
 
-	if (x->leaving)
+	if (x->phase == EXEC_LEAVING)
 		return;
 	if (f->type == FRAME_STARTED) {
-		x->started = true;
+		x->unanswered = false;
 		return take_leave(x);
 	}
 	if (f->type != FRAME_ERROR)
@@ -439,36 +438,43 @@ static void on_frame_late(struct exec *x, const struct frame *f)
 	leave(x);
 }
 
+/* May it say now that the command runs? One that is held does not before it is let go. */
+static bool is_awaited(const struct exec *x)
+{
+	return x->phase == EXEC_STARTING || x->phase == EXEC_GOING || x->phase == EXEC_REACHING;
+}
+
 static void on_frame(void *data, const struct frame *f)
 {
 	struct exec *x = data;
+	bool runs = x->phase == EXEC_RUNNING;
 	struct err e;
 	uint32_t n;
 
-	if (x->telling)
+	if (x->phase >= EXEC_TELLING)
 		return on_frame_late(x, f);
-	if (x->exit.kind != EXEC_NONE)
+	if (exec_is_over(x))
 		return;
 	err_set(&e, ERR_INTERNAL, "an unexpected frame of type %u", f->type);
 	if (f->type == FRAME_ERROR)
 		return on_init_error(x, f);
-	if (f->type == FRAME_STARTED && !x->started && frame_u32(f, &n, &e) == 0)
+	if (f->type == FRAME_STARTED && is_awaited(x) && frame_u32(f, &n, &e) == 0)
 		return on_started(x, n);
 	if (f->type == FRAME_HELD && exec_may_be_held(x) && frame_u32(f, &n, &e) == 0)
 		return exec_held(x, n);
-	if (f->type == FRAME_TAKEN && x->started && frame_u32(f, &n, &e) == 0) {
+	if (f->type == FRAME_TAKEN && runs && frame_u32(f, &n, &e) == 0) {
 		x->stdin_out -= n < x->stdin_out ? n : x->stdin_out;
 		if (x->client && x->client->events->taken)
 			x->client->events->taken(x->client, n);
 		return tellings_look(x);
 	}
-	if (f->type == FRAME_BESIDE && x->started) {
+	if (f->type == FRAME_BESIDE && runs) {
 		x->alone = false;
 		return;
 	}
-	if (f->type == FRAME_SIGNALLED && x->started && frame_u32(f, &n, &e) == 0)
+	if (f->type == FRAME_SIGNALLED && runs && frame_u32(f, &n, &e) == 0)
 		return exec_signals_back(x, n < x->signals_sent ? n : x->signals_sent, NULL);
-	if (f->type != FRAME_EXITED || !x->started ||
+	if (f->type != FRAME_EXITED || !runs ||
 	    exec_exit_decode(f->payload, &x->exit, &e) < 0)
 		return nonsense(x, &e);
 	if (x->exit.kind == EXEC_OOM || x->exit.kind == EXEC_LOST)
@@ -481,9 +487,9 @@ static void on_gone(void *data, const struct err *why)
 {
 	struct exec *x = data;
 
-	if (x->telling)
+	if (x->phase >= EXEC_TELLING)
 		return reach_again(x);
-	if (x->exit.kind != EXEC_NONE)
+	if (exec_is_over(x))
 		return;
 	if (why)
 		return nonsense(x, why);
@@ -494,7 +500,7 @@ static void on_sent(void *data)
 {
 	struct exec *x = data;
 
-	if (x->leaving)
+	if (x->phase == EXEC_LEAVING)
 		return leave(x);
 	tellings_look(x);
 }
@@ -518,10 +524,9 @@ static void on_retry(uv_timer_t *timer)
 static void reach_again(struct exec *x)
 {
 	line_close(take_ptr(x->line));
-	x->started = false;
+	exec_move(x, x->phase >= EXEC_TELLING ? EXEC_TELLING : EXEC_REACHING);
 	exec_signals_unsure(x);
-	x->attaching = true;
-	x->paused = x->leaving = false;
+	x->paused = x->unanswered = false;
 	x->input_ended = false; /* it may not have heard that */
 	x->stdin_out = 0;
 	uv_timer_start(&x->retry, on_retry, x->retry_ms, 0);
@@ -534,12 +539,13 @@ static void on_way_again(void *data, struct init_dial *way, const struct err *wh
 	cleanup(buf_done) struct buf out = buf_make(256);
 	struct exec_attach attach = { 0 };
 
-	if (exec_came_back(x) || (x->exit.kind != EXEC_NONE && !x->telling))
+	if (exec_came_back(x) || x->line || /* an earlier search has found it */
+	    (x->phase != EXEC_REACHING && x->phase != EXEC_TELLING))
 		return;
 	/* Its sandbox is gone, or its processes are, or it was started anew. */
 	x->gone = why ? why->code == ERR_NOT_FOUND || why->code == ERR_CONFLICT
 		      : way->generation != x->generation;
-	if (x->gone && x->telling)
+	if (x->gone && x->phase == EXEC_TELLING)
 		return leave(x);
 	if (x->gone) {
 		x->absent = true; /* with its sandbox's processes */
@@ -553,10 +559,11 @@ static void on_way_again(void *data, struct init_dial *way, const struct err *wh
 	memcpy(attach.offset, x->journal->slot.offset, sizeof(attach.offset));
 	x->acked = attach.offset[0] + attach.offset[1];
 	exec_attach_encode(&out, &attach);
+	x->unanswered = true;
 	line_send(x->line, FRAME_ATTACH, out.data, out.len);
 }
 
-static void run(struct exec *x, struct init_dial *way, const struct exec_request *ask)
+void exec_run(struct exec *x, struct init_dial *way, const struct exec_request *ask)
 {
 	cleanup(buf_done) struct buf out = buf_make(FRAME_PAYLOAD_MAX);
 	struct err e;
@@ -566,12 +573,13 @@ static void run(struct exec *x, struct init_dial *way, const struct exec_request
 		err_set(&e, ERR_INTERNAL, "the connection to the sandbox cannot be used");
 		return exec_refuse(x, &e);
 	}
+	exec_move(x, EXEC_STARTING);
 	uv_timer_start(&x->deadline, on_deadline, START_MS, 0);
 	exec_request_encode(&out, ask);
 	line_send(x->line, FRAME_EXEC, out.data, out.len);
 }
 
-static void bind_journal(struct exec *x, struct journal *j)
+void exec_bind(struct exec *x, struct journal *j)
 {
 	x->journal = j;
 	pthread_mutex_lock(&j->lock);
@@ -582,138 +590,6 @@ static void bind_journal(struct exec *x, struct journal *j)
 	x->begun = sandbox_cache_begun(x->reactor->berthd->sandboxes, x->sandbox, &x->alone);
 }
 
-static int check_replay(const struct journal_head *want, struct journal *j, struct err *e)
-{
-	if (!want->key[0] || strcmp(want->key, j->head.key) != 0)
-		return err_set(e, ERR_CONFLICT, "there is an exec %s already", want->ask.id);
-	if (strcmp(want->body, j->head.body) != 0) {
-		err_set(e, ERR_CONFLICT, "this Idempotency-Key was used for another request");
-		return err_fix(e, "A key belongs to one request; take a new one.");
-	}
-	return 0;
-}
-
-/* It was begun before, under the same key: hear how that goes. */
-static void replay(struct exec *x, struct journal *j)
-{
-	struct tail *client = take_ptr(x->client);
-
-	if (client) {
-		client->exec = NULL;
-		tail_follow(client, j, 0);
-	}
-	exec_close(x);
-}
-
-static int take_journal(struct exec *x, struct journal **made, struct journal **there,
-			struct err *e)
-{
-	struct journals *js = x->reactor->berthd->journals;
-	char id[EXEC_ID_SIZE];
-
-	memcpy(id, x->head.ask.id, sizeof(id));
-	if (journal_create(js, &x->head, made, e) == 0)
-		return 0;
-	if (e->code != ERR_CONFLICT || journal_find(js, x->sandbox, id, there, e) < 0)
-		return -1;
-	if (check_replay(&x->head, *there, e) == 0)
-		return 0;
-	journal_unref(take_ptr(*there));
-	return -1;
-}
-
-static void on_way(void *data, struct init_dial *way, const struct err *why)
-{
-	struct exec *x = data;
-	struct journal *made = NULL, *there = NULL;
-	cleanup(exec_request_done) struct exec_request ask = { 0 };
-	struct err e;
-
-	if (exec_came_back(x))
-		return;
-	if (why || x->unwanted)
-		return exec_refuse(x, why);
-	memcpy(x->sandbox, way->sandbox, sizeof(x->sandbox));
-	x->generation = way->generation;
-	memcpy(x->head.sandbox, way->sandbox, sizeof(x->head.sandbox));
-	memcpy(x->head.owner, way->owner, sizeof(x->head.owner));
-	x->head.generation = way->generation;
-	x->head.started_ms = time_wall_ms();
-	x->head.started_boot_ms = time_boot_ms();
-	exec_usage_begin(x, &way->before);
-	ask = x->head.ask; /* the journal has it without its variables: they may be secrets */
-	x->head.ask.env = (struct strv){ 0 };
-	x->head.ask.argv = (struct strv){ 0 };
-	for (size_t i = 0; i < ask.argv.len; i++)
-		strv_add(&x->head.ask.argv, ask.argv.items[i]);
-	sandbox_cache_env(x->reactor->berthd->sandboxes, x->sandbox, &ask.env);
-	if (take_journal(x, &made, &there, &e) < 0)
-		return exec_refuse(x, &e);
-	if (there) {
-		replay(x, there);
-		journal_unref(there);
-		return;
-	}
-	bind_journal(x, made);
-	if (x->client)
-		tail_expect(x->client, made, x, exec_caught_up);
-	run(x, way, &ask);
-}
-
-static void begin(struct exec *x, const struct caller *by, const struct exec_begin *b)
-{
-	struct init_dial_ask way = { by->reactor, x->request, by->owner, b->sandbox };
-
-	x->pending += 2; /* the search, and until we are through here */
-	init_dial_find(&way, on_way, x);
-	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): `pending` above holds it until here */
-	(void)!exec_came_back(x);
-}
-
-/* With a key the id follows from it, unless the caller chose one: the same key, the same exec. */
-static void choose_id(struct exec_begin *b)
-{
-	if (b->ask.id[0])
-		return;
-	memcpy(b->ask.id, "ex_", 3);
-	if (b->key[0])
-		memcpy(b->ask.id + 3, b->key, 32);
-	else
-		id_random(b->ask.id + 3, ID_RANDOM_CHARS);
-}
-
-void exec_begin(const struct caller *by, struct exec_begin *b, struct tail *t)
-{
-	struct exec *x = exec_new(by->reactor);
-	struct journal *j = NULL;
-	struct err e;
-
-	choose_id(b);
-	(void)!str_copy(x->request, sizeof(x->request), by->request);
-	x->client = t;
-	t->exec = x;
-	x->keep = b->keep || b->background;
-	x->head.background = b->background;
-	memcpy(x->head.group, b->group, sizeof(x->head.group));
-	memcpy(x->head.key, b->key, sizeof(b->key));
-	memcpy(x->head.body, b->body, sizeof(b->body));
-	x->head.ask = b->ask;
-	b->ask = (struct exec_request){ 0 };
-	if (!x->head.key[0] ||
-	    journal_find(by->reactor->berthd->journals, b->sandbox, x->head.ask.id, &j, &e) < 0)
-		return begin(x, by, b);
-	t->exec = NULL;
-	if (by->owner && strcmp(by->owner, j->head.owner) != 0)
-		err_set(&e, ERR_NOT_FOUND, "no sandbox %s", b->sandbox);
-	else if (check_replay(&x->head, j, &e) == 0) {
-		replay(x, j);
-		journal_unref(j);
-		return;
-	}
-	journal_unref(j);
-	exec_refuse(x, &e);
-}
-
 void exec_go_on(struct reactor *r, struct journal *j)
 {
 	struct exec *x = exec_new(r);
@@ -722,12 +598,10 @@ void exec_go_on(struct reactor *r, struct journal *j)
 	memcpy(x->request, "restart", sizeof("restart"));
 	memcpy(x->sandbox, j->head.sandbox, sizeof(x->sandbox));
 	x->generation = j->head.generation;
-	bind_journal(x, journal_ref(j));
+	exec_bind(x, journal_ref(j));
 	x->alone = false; /* this berthd does not know what was beside it */
-	x->attaching = true;
-	x->telling = j->slot.state != JOURNAL_RUNNING;
-	x->measured = x->telling;
-	if (x->telling)
+	exec_move(x, j->slot.state == JOURNAL_RUNNING ? EXEC_REACHING : EXEC_TELLING);
+	if (x->phase == EXEC_TELLING)
 		x->exit = j->slot.exit;
 	else
 		set_deadline(x);

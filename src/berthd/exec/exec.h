@@ -11,10 +11,13 @@
 #pragma once
 
 #include "berthd/exec/errand.h"
+#include "berthd/exec/exec-phase.h"
 #include "berthd/exec/init-line.h"
 #include "berthd/journal/tail.h"
 #include "berthd/runtime/caller.h"
 #include "proto/node.h"
+
+struct init_dial;
 
 struct exec {
 	struct reactor *reactor;
@@ -26,14 +29,13 @@ struct exec {
 	uint64_t generation;
 	bool keep; /* goes on when the client is gone */
 
+	uint8_t phase;     /* enum exec_phase */
 	struct line *line; /* NULL: on the way to it */
-	bool attaching;    /* init has it already, we think */
-	bool held, started, paused, ended;
+	bool unanswered;   /* init was asked for it there, and has not said that it has it */
+	bool paused;
 	bool busy;                              /* its sandbox is, because of this */
 	bool gone;                              /* no process is left to ask */
 	bool absent;                            /* and nothing left of what it started */
-	bool telling;                           /* its end is recorded; init is to hear that, */
-	bool leaving;                           /* and is being told */
 	bool unwanted;                          /* it is not to be started at all any more */
 	struct errand *signals, **signals_last; /* init has not said yet that it did them */
 	size_t signals_sent;                    /* so many of them it has heard of */
@@ -48,7 +50,6 @@ struct exec {
 	uv_timer_t watch; /* over its CPU time */
 	int pending;      /* handles and calls that will still come back to us */
 	struct exec_exit exit;
-	bool measured;  /* its use is known, or the exec waits for it no more */
 	bool unwritten; /* its end could not be recorded at first */
 	struct exec_usage use;
 	struct limits limits; /* as they were last */
@@ -56,6 +57,17 @@ struct exec {
 	bool alone;           /* nothing ran beside it, so far, */
 	uint64_t begun;       /* when this was how many had begun */
 };
+
+static inline void exec_move(struct exec *x, enum exec_phase to)
+{
+	(void)!phase_move(&exec_phases, &x->phase, to); /* no step could be undone */
+}
+
+/* The command, as far as we know. */
+static inline bool exec_is_over(const struct exec *x)
+{
+	return x->phase >= EXEC_MEASURING;
+}
 
 struct exec_begin {
 	const char *sandbox;
@@ -90,3 +102,9 @@ must_check bool exec_came_back(struct exec *x); /* true: the exec waits for it n
 
 /* The members of the record that all answers share. */
 void exec_exit_json(struct buf *out, struct journal *j, const struct exec_exit *exit);
+
+/* Between its own files. It has its journal, which is taken over; then: have init run it. */
+struct exec *exec_new(struct reactor *r);
+void exec_close(struct exec *x);
+void exec_bind(struct exec *x, struct journal *j);
+void exec_run(struct exec *x, struct init_dial *way, const struct exec_request *ask);

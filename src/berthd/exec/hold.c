@@ -10,11 +10,12 @@ static void on_entered(void *data, const union node_any *record, int *fd, const 
 	struct exec *x = data;
 
 	(void)record, (void)fd;
-	if (exec_came_back(x) || x->exit.kind != EXEC_NONE || !x->line || x->attaching)
+	if (exec_came_back(x) || x->phase != EXEC_HELD)
 		return; /* the connection it was held on is gone: init has killed it */
 	if (why && why->code != ERR_UNSUPPORTED)
 		return exec_refuse(x, why);
 	crash_point("exec.group-entered");
+	exec_move(x, EXEC_GOING);
 	line_send(x->line, FRAME_GO, NULL, 0);
 }
 
@@ -22,14 +23,14 @@ static const struct node_call_events events = { .on_done = on_entered };
 
 bool exec_may_be_held(const struct exec *x)
 {
-	return x->journal->head.ask.flags & EXEC_HOLD && !x->held && !x->started && !x->attaching;
+	return x->journal->head.ask.flags & EXEC_HOLD && x->phase == EXEC_STARTING;
 }
 
 void exec_held(struct exec *x, uint32_t pid)
 {
 	struct node_group ask = { .generation = x->generation, .op = GROUP_ENTER, .pid = pid };
 
-	x->held = true;
+	exec_move(x, EXEC_HELD);
 	x->pending++;
 	memcpy(ask.request, x->request, sizeof(ask.request));
 	memcpy(ask.sandbox, x->sandbox, sizeof(x->sandbox));

@@ -33,7 +33,7 @@ void exec_signal(struct exec *x, uint32_t signum, struct errand *e)
 	e->next = NULL;
 	*x->signals_last = e;
 	x->signals_last = &e->next;
-	if (x->line && x->started && x->exit.kind == EXEC_NONE)
+	if (x->phase == EXEC_RUNNING)
 		send_signal(x, e);
 }
 

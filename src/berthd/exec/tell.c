@@ -69,14 +69,9 @@ static void answer_full(struct telling *t)
 
 /* ---- on the exec's loop ---- */
 
-static bool is_over(const struct exec *x)
-{
-	return x->ended || x->exit.kind != EXEC_NONE;
-}
-
 static bool must_wait(const struct telling *t, const struct exec *x)
 {
-	if (!x->started)
+	if (x->phase != EXEC_RUNNING)
 		return t->type != FRAME_SIGNAL; /* that one is remembered */
 	return t->type == FRAME_STDIN && exec_send_backlog(x) > INPUT_MARK;
 }
@@ -101,18 +96,18 @@ void tellings_look(struct exec *x)
 	while (*at) {
 		struct telling *t = *at;
 
-		if (!is_over(x) && must_wait(t, x)) {
+		if (!exec_is_over(x) && must_wait(t, x)) {
 			at = &t->next;
 			continue;
 		}
 		*at = t->next;
 		x->telling_count--;
-		if (is_over(x))
+		if (exec_is_over(x))
 			answer_ended(t);
 		else
 			deliver(t, x);
 	}
-	if (!is_over(x) && x->client && x->client->events->room)
+	if (!exec_is_over(x) && x->client && x->client->events->room)
 		x->client->events->room(x->client);
 }
 
@@ -123,7 +118,7 @@ static void on_there(struct job *job)
 
 	if (!x)
 		return answer_absent(t);
-	if (is_over(x))
+	if (exec_is_over(x))
 		return answer_ended(t);
 	if (!must_wait(t, x))
 		return deliver(t, x);
