@@ -81,7 +81,8 @@ struct berthd {
 	struct name_cache *names;
 	struct incidents *incidents;
 	_Atomic uint64_t disk_freed_ms; /* when a sandbox was last seen gone; 0: never */
-	_Atomic size_t exec_held;       /* bytes of output kept for JSON answers */
-	_Atomic int image_works;        /* pulls and imports under way */
-	_Atomic bool image_tidying;     /* files without a name are being removed: none may begin */
+	/* Bytes of output kept for JSON answers: all, and of each share of owners. */
+	_Atomic size_t kept, kept_shares[WORKER_SHARES];
+	_Atomic int image_works;    /* pulls and imports under way */
+	_Atomic bool image_tidying; /* files without a name are being removed: none may begin */
 };

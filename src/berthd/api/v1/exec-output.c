@@ -4,6 +4,7 @@
 
 #include "berthd/api/v1/exec-replies.h"
 #include "berthd/api/v1/execs.h"
+#include "berthd/api/v1/kept-output.h"
 #include "http/target.h"
 #include "lib/json.h"
 #include "lib/str.h"
@@ -38,8 +39,8 @@ static void answer(struct page *p, bool ended)
 	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
 
 	json_open(&body, '{');
-	exec_stream_json(&body, "stdout", &p->out[0], false);
-	exec_stream_json(&body, "stderr", &p->out[1], false);
+	stream_json(&body, "stdout", &p->out[0], false);
+	stream_json(&body, "stderr", &p->out[1], false);
 	json_int(&body, "from", (int64_t)p->from);
 	json_int(&body, "next", (int64_t)p->next);
 	json_int(&body, "gap_bytes", (int64_t)p->gap);

@@ -18,9 +18,6 @@ void exec_tunnel(struct request *rq);                       /* frames, both ways
 /* The request's Idempotency-Key into b->key and b->body, if it has one. */
 must_check int exec_read_key(const struct request *rq, struct exec_begin *b, struct err *e);
 
-/* A member `name` of these bytes, or `name`_base64 if they are no text. */
-void exec_stream_json(struct buf *json, const char *name, const struct buf *out, bool cut);
-
 /* What was said from a position on, as a stream: GET .../output. */
 struct exec_replay {
 	struct journal *journal; /* the caller's */

@@ -5,19 +5,17 @@
 
 #include "berthd/api/v1/exec-replies.h"
 #include "berthd/api/v1/execs.h"
+#include "berthd/api/v1/kept-output.h"
 #include "berthd/front/request.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/json.h"
 #include "lib/str.h"
 
-#define OUTPUT_MAX (4 * 1024 * 1024)     /* of each stream; the rest is counted, not kept */
-#define HELD_MAX   (256UL * 1024 * 1024) /* of all answers under way: then the same is done */
-
 struct whole {
 	struct request *rq;
 	struct tail *tail;
 	struct exec_input input;
-	struct buf out[2];
+	struct kept_output kept;
 };
 
 /* The request is the caller's to answer. */
@@ -25,11 +23,9 @@ static struct request *whole_free(struct whole *w)
 {
 	struct request *rq = w->rq;
 
-	rq->reactor->berthd->exec_held -= w->out[0].len + w->out[1].len;
+	kept_output_done(&w->kept);
 	tail_close(w->tail);
 	exec_input_done(&w->input);
-	buf_done(&w->out[0]);
-	buf_done(&w->out[1]);
 	free(w);
 	return rq;
 }
@@ -46,45 +42,9 @@ static bool on_output(struct tail *t, enum frame_type stream, uint8_t *data, siz
 {
 	struct whole *w = t->data;
 	int which = stream == FRAME_STDERR;
-	struct buf *out = &w->out[which];
-	size_t room = OUTPUT_MAX - out->len;
-	size_t keep = len < room ? len : room;
 
-	/* What is kept is the beginning, without holes. */
-	if (out->len < t->offset[which] || w->rq->reactor->berthd->exec_held + keep > HELD_MAX)
-		return false;
-	w->rq->reactor->berthd->exec_held += keep;
-	buf_add(out, data, keep);
+	kept_output_add(&w->kept, which, t->offset[which], data, len);
 	return false;
-}
-
-void exec_stream_json(struct buf *json, const char *name, const struct buf *out, bool cut)
-{
-	char key[32];
-	size_t whole = utf8_valid_prefix(buf_str(out), out->len);
-
-	/* A character cut by our own limit is no reason to call it binary. */
-	if (whole == out->len || (cut && utf8_is_cut(out->data + whole, out->len - whole))) {
-		json_key(json, name);
-		json_add_text(json, buf_str(out), whole);
-	} else {
-		snprintf(key, sizeof(key), "%s_base64", name);
-		json_key(json, key);
-		buf_adds(json, "\"");
-		base64_add(json, out->data, out->len);
-		buf_adds(json, "\"");
-	}
-}
-
-static void add_stream(struct buf *json, const char *name, const struct buf *out, uint64_t bytes)
-{
-	char key[32];
-
-	exec_stream_json(json, name, out, bytes > out->len);
-	if (bytes > out->len) {
-		snprintf(key, sizeof(key), "%s_truncated", name);
-		json_bool(json, key, true);
-	}
 }
 
 static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
@@ -98,8 +58,7 @@ static void on_finished(struct tail *t, const struct exec_exit *exit, const stru
 	journal_look(t->journal, &v);
 	json_open(&body, '{');
 	exec_exit_json(&body, t->journal, exit);
-	add_stream(&body, "stdout", &w->out[0], v.slot.offset[0]);
-	add_stream(&body, "stderr", &w->out[1], v.slot.offset[1]);
+	kept_output_json(&body, &w->kept, v.slot.offset);
 	buf_adds(&body, "}");
 	request_reply(whole_free(w), 200, &body);
 }
@@ -127,8 +86,7 @@ void exec_json(struct request *rq, struct exec_ask *ask)
 	w->tail = tail_new(rq->reactor, &sink, w);
 	w->input = ask->input;
 	ask->input = (struct exec_input){ 0 };
-	w->out[0] = buf_make(OUTPUT_MAX + 1);
-	w->out[1] = buf_make(OUTPUT_MAX + 1);
+	kept_output_init(&w->kept, rq->reactor->berthd, request_owner(rq));
 	rq->data = w;
 	rq->on_gone = on_gone;
 	exec_begin_for(rq, &ask->begin, w->tail);
