@@ -161,8 +161,6 @@ static unsigned follow_numbers(const char *text, unsigned *gaps)
 		const char *n = strstr(at, "\"n\":"), *end = strchr(at, '}');
 		const char *lost = strstr(at, "\"events\":");
 
-		if (!end) /* the last has not come whole yet */
-			end = at + strlen(at);
 		if (n && n < end)
 			CHECK_INT(strtoul(n + 4, NULL, 10), next++);
 		if (lost && lost < end) {
