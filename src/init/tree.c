@@ -204,21 +204,39 @@ static void descend(struct pids *all, struct pids *parents, struct pids *found)
 	memmove(found->items, found->items + 1, --found->len * sizeof(*found->items));
 }
 
-static void subreaper_list(const struct tree *t, struct pids *ret)
+/* There was no descriptor or memory to look with: that says nothing about what is there. */
+static bool is_short(int why)
+{
+	return why == EMFILE || why == ENFILE || why == ENOMEM;
+}
+
+/* False: not all could be seen. */
+static bool subreaper_look(const struct tree *t, struct pids *ret)
 {
 	cleanup(pids_done) struct pids all = { 0 }, parents = { 0 };
 	cleanup(dir_closep) DIR *d = dir_stream(t->dir);
 	const struct dirent *ent;
+	bool whole = d;
 
 	while (d && (ent = readdir(d))) {
-		pid_t pid = pid_of(ent->d_name);
+		pid_t pid = pid_of(ent->d_name), parent;
 
 		if (pid <= 1 || is_spared(t, pid))
 			continue;
+		errno = 0;
+		parent = parent_of(t->dir, ent->d_name);
+		if (parent == 0 && is_short(errno))
+			whole = false;
 		pids_add(&all, pid);
-		pids_add(&parents, parent_of(t->dir, ent->d_name));
+		pids_add(&parents, parent);
 	}
 	descend(&all, &parents, ret);
+	return whole;
+}
+
+static void subreaper_list(const struct tree *t, struct pids *ret)
+{
+	(void)subreaper_look(t, ret);
 }
 
 /* Those that are there now stay out of it, and so does what they start. */
@@ -497,28 +515,31 @@ size_t tree_kill(struct tree *t)
 /* --- orphans --- */
 
 /* All that descends from us, but for ours and what descends from them. */
-static void list_descendants(const struct tree_ours *ours, struct pids *ret)
+static bool list_descendants(const struct tree_ours *ours, struct pids *ret)
 {
 	struct tree t = { .kind = &kinds[0], .dir = -1 };
+	bool whole;
 
 	if (open_proc(&t) < 0)
-		return;
+		return false;
 	t.spared = xcalloc(1, sizeof(*t.spared) + ours->count * sizeof(struct spared));
 	for (size_t i = 0; i < ours->count; i++)
 		t.spared->items[t.spared->len++] =
 			(struct spared){ ours->pids[i], start_of(t.dir, ours->pids[i]) };
-	subreaper_list(&t, ret);
+	whole = subreaper_look(&t, ret);
 	tree_close(&t);
+	return whole;
 }
 
+/* One more than were found, if there may be others. */
 static size_t signal_orphans(const struct tree_ours *ours, int signum)
 {
 	cleanup(pids_done) struct pids pids = { 0 };
+	bool whole = list_descendants(ours, &pids);
 
-	list_descendants(ours, &pids);
 	for (size_t i = 0; i < pids.len; i++)
 		(void)kill(pids.items[i], signum); /* it may just have ended */
-	return pids.len;
+	return pids.len + !whole;
 }
 
 size_t orphans_kill(const struct tree_ours *ours)

@@ -61,9 +61,9 @@ struct tree_ours {
 
 /*
  * Kill what those of ours that are gone had started: one that ends by itself has waited
- * until nothing of it was left, so it was killed. Returns how many were seen; reap and
- * call again until none are. Not where tree_lacks_subreaper(): nothing tells there which
- * process an orphan of pid 1 comes from.
+ * until nothing of it was left, so it was killed. Returns how many were seen, and one more if
+ * not all could be; reap and call again until none are. Not where tree_lacks_subreaper():
+ * nothing tells there which process an orphan of pid 1 comes from.
  */
 must_check size_t orphans_kill(const struct tree_ours *ours);
 

@@ -165,6 +165,13 @@ static const uint32_t actions[] = {
 	LIMIT(name, arg, 0x01, 0x01), LIMIT(name, arg, 0x02, 0x02), \
 	LIMIT(name, arg, 0x04, 0x00), LIMIT(name, arg, 0x08, 0x08)
 
+#define OWN_LIMIT(name, mask, value) \
+	{ name, 0, 2, { { 0, SCMP_CMP_MASKED_EQ, UINT32_MAX, 0 }, \
+			{ 1, SCMP_CMP_MASKED_EQ, mask, value } } }
+#define OWN_LIMITS(name) \
+	OWN_LIMIT(name, 0x01, 0x01), OWN_LIMIT(name, 0x02, 0x02), \
+	OWN_LIMIT(name, 0x04, 0x00), OWN_LIMIT(name, 0x08, 0x08)
+
 static const struct rule {
 	const char *name;
 	int fails_with;			/* 0: allowed; NOT_DONE: told as done */
@@ -205,7 +212,8 @@ static const struct rule {
 	{ "seccomp", ENOSYS, 0, { { 0 } } },
 	LIMITS("setrlimit", 0),
 	{ "setrlimit", NOT_DONE, 1, { { 0, SCMP_CMP_MASKED_EQ, 0x0f, 0x04 } } },
-	LIMITS("prlimit64", 1),
+	/* Of its own process: those of init's are not the guest's to lower. */
+	OWN_LIMITS("prlimit64"),
 	{ "prlimit64", 0, 1, { { 2, SCMP_CMP_EQ, 0, 0 } } }, /* only asks */
 	{ "prlimit64", NOT_DONE, 2, { { 1, SCMP_CMP_MASKED_EQ, 0x0f, 0x04 },
 				      { 2, SCMP_CMP_GT, 0, 0 } } },

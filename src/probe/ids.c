@@ -204,6 +204,20 @@ static long try_core_limit(struct attempt *a)
 	return probe_say(a, probe_refused(EPERM), "it stays 1, for which nothing is piped");
 }
 
+/* What it has is set again, so nothing changes where it gets through. */
+static long try_init_limit(struct attempt *a)
+{
+	static const long pids[] = { 1, 1 | 1L << 32 };
+	struct rlimit l;
+
+	if (prlimit(1, RLIMIT_NOFILE, NULL, &l) < 0)
+		return -1;
+	for (size_t i = 0; i < array_len(pids); i++)
+		if (syscall(SYS_prlimit64, pids[i], RLIMIT_NOFILE, &l, NULL) == 0)
+			return probe_say(a, 0, "init's limit of open files was set");
+	return -1;
+}
+
 /* clang-format off */
 const struct probe probe_ids[] = {
 	{ "id-range", "root inside is root outside; two boxes with the same ids",
@@ -224,6 +238,9 @@ const struct probe probe_ids[] = {
 	{ "trusted-attribute", "CVE-2021-3493", "set a trusted attribute", try_trusted },
 	{ "files-limit", "one's own limit", "raise RLIMIT_NOFILE", try_files_limit, JUDGE_ANY,
 	  "the host's limit is that of gVisor's processes" },
+	{ "init-limit", "an init that cannot look says that nothing is left",
+	  "set RLIMIT_NOFILE of pid 1", try_init_limit, JUDGE_ANY,
+	  "what is left is not told as known on gVisor" },
 	{ "core-limit", "a core_pattern that is a pipe runs as the host's root: CVE-2025-4598",
 	  "set RLIMIT_CORE, by both calls and with high bits", try_core_limit, JUDGE_ANY,
 	  "gVisor makes no dumps on the host" },
