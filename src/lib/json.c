@@ -156,6 +156,22 @@ static int unknown_member(const struct json_field *fields, const char *name, str
 	return err_fix(e, "%s%.*s%s", text, (int)end, buf_str(&known), more);
 }
 
+bool json_is_more_than(const char *text, size_t len, size_t values)
+{
+	bool quoted = false;
+	size_t n = 0;
+
+	for (size_t i = 0; i < len && n <= values; i++) {
+		if (quoted && text[i] == '\\')
+			i++;
+		else if (text[i] == '"')
+			quoted = !quoted;
+		else if (!quoted && (text[i] == ',' || text[i] == '[' || text[i] == '{'))
+			n++;
+	}
+	return n > values;
+}
+
 int json_read(const char *text, size_t len, const struct json_field *fields,
 	      void *record, struct err *e)
 {
@@ -164,6 +180,9 @@ int json_read(const char *text, size_t len, const struct json_field *fields,
 	const char *name;
 	json_t *value;
 
+	if (json_is_more_than(text, len, JSON_VALUES_MAX))
+		return err_set(e, ERR_INVALID, "the body has more than %d values",
+			       JSON_VALUES_MAX);
 	root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
 	if (!root && len > 0)
 		return err_set(e, ERR_INVALID, "the body is not JSON: %.80s (line %d)", why.text,

@@ -12,7 +12,8 @@
 #include "lib/err.h"
 #include "lib/strv.h"
 
-#define JSON_LIST_MAX 4096 /* members of one list or map in a request */
+#define JSON_LIST_MAX   4096  /* members of one list or map in a request */
+#define JSON_VALUES_MAX 65536 /* values in a request: a million of them take half a second */
 
 enum json_type {
 	JSON_END,
@@ -54,6 +55,9 @@ struct json_field {
 #define JSON_FIELD_END \
 	{ .type = JSON_END }
 /* clang-format on */
+
+/* Each value takes many times the time and memory of its text: counted before they are made. */
+bool json_is_more_than(const char *text, size_t len, size_t values);
 
 /* On failure the record may be partly filled; what it owns is still the caller's to free. */
 must_check int json_read(const char *text, size_t len, const struct json_field *fields,

@@ -272,6 +272,25 @@ TEST(lists_and_maps_have_a_most)
 	}
 }
 
+TEST(values_are_counted_before_they_are_made)
+{
+	static const char text[] = "{\"a,[{\\\",\": [1, {}, \"x\"]}"; /* a name with quotes in it */
+	cleanup(buf_done) struct buf b = buf_make(1 << 20);
+	struct sample s = { 0 };
+	struct err e = { 0 };
+
+	CHECK(!json_is_more_than(text, strlen(text), 5));
+	CHECK(json_is_more_than(text, strlen(text), 4));
+	buf_adds(&b, "{\"zz\":[");
+	for (int i = 0; i < JSON_VALUES_MAX - 2; i++)
+		buf_adds(&b, "[]");
+	CHECK_INT(json_read(b.data, b.len, fields, &s, &e), -1);
+	CHECK(strstr(e.msg, "not JSON"));
+	buf_adds(&b, "[");
+	CHECK_INT(json_read(b.data, b.len, fields, &s, &e), -1);
+	CHECK(strstr(e.msg, "more than 65536 values"));
+}
+
 TEST(a_list_of_texts_has_a_most)
 {
 	for (int more = 0; more < 2; more++) {

@@ -29,23 +29,6 @@ bool note_may_be_read(struct note_budget *b, const char *line, size_t len)
 	return false;
 }
 
-/* Each value takes many times the memory of its text: count them before they are made. */
-static bool has_few_nodes(const char *text, size_t len)
-{
-	size_t nodes = 0;
-	bool quoted = false;
-
-	for (size_t i = 0; i < len; i++) {
-		if (quoted && text[i] == '\\')
-			i++;
-		else if (text[i] == '"')
-			quoted = !quoted;
-		else if (!quoted && (text[i] == ',' || text[i] == '[' || text[i] == '{'))
-			nodes++;
-	}
-	return nodes <= NOTE_NODES_MAX;
-}
-
 static bool is_one_line(const char *s)
 {
 	for (; *s; s++)
@@ -59,7 +42,8 @@ static void add_value(struct buf *out, const char *name, const char *text)
 	struct json *value;
 	struct err ignored;
 
-	if (!text[0] || !is_one_line(text) || !has_few_nodes(text, strlen(text)) ||
+	if (!text[0] || !is_one_line(text) ||
+	    json_is_more_than(text, strlen(text), NOTE_NODES_MAX) ||
 	    json_parse(text, strlen(text), &value, &ignored) < 0)
 		return;
 	json_free(&value);
@@ -125,7 +109,7 @@ int note_read(const char *line, size_t len, enum note_type *type, struct buf *ou
 
 	if (len > NOTE_MAX)
 		return err_set(e, ERR_TOO_LARGE, "a note of more than %d bytes", NOTE_MAX);
-	if (!has_few_nodes(line, len))
+	if (json_is_more_than(line, len, NOTE_NODES_MAX))
 		return err_set(e, ERR_TOO_LARGE, "a note of more than %d values", NOTE_NODES_MAX);
 	if (json_parse(line, len, &note, e) < 0)
 		return -1;
