@@ -118,6 +118,9 @@ class Run:
                 self.fail(f"{stem}: berth dev stops well", f"exit status {status}\n{s.said()}")
         except subprocess.TimeoutExpired:
             self.fail(f"{stem}: berth dev stops in time", s.said())
+        wrong = s.illegal_moves()
+        if wrong:
+            self.fail(f"{stem}: every phase moves as its table says", "\n".join(wrong))
         left = s.leftovers()
         if left:
             self.fail(f"{stem}: nothing is left", "\n".join(f"{f['kind']} {f['what']}" for f in left) +

@@ -115,6 +115,11 @@ class Server:
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(STOP_LIMIT)
 
+    def illegal_moves(self):
+        """What lib/phase logged: a bug, though the daemon goes on."""
+        return [line[:300] for log in pathlib.Path(self.dir, "log").glob("*.log")
+                for line in log.read_text(errors="replace").splitlines() if "phase: illegal move" in line]
+
     def leftovers(self):
         return leftovers.find(dirs=[self.dir])
 
