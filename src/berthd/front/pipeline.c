@@ -83,7 +83,6 @@ static void take_body(struct request *rq)
 	if (!rq->route->body)
 		return hand_over(rq);
 	rq->collecting = true;
-	rq->x->share = (uint8_t)(str_hash(rq->key.owner) % HTTP_SHARES);
 	http_collect(rq->x, REQUEST_BODY_MAX, on_body);
 }
 
@@ -102,6 +101,8 @@ static void allowed(struct request *rq)
 		err_reason(&e, REASON_ROLE_DENIED, 0);
 		return request_fail(rq, &e);
 	}
+	/* Whose body and unread output it is, also where another host answers; 0 is no owner's. */
+	rq->x->share = (uint8_t)(1 + str_hash(rq->key.owner) % (HTTP_SHARES - 1));
 	name_cache_resolve(rq, on_resolved);
 }
 

@@ -1,10 +1,10 @@
 #include "berthd/runtime/worker.h"
 
 #include <signal.h>
-#include <stdint.h>
 
 #include "berthd/runtime/berthd.h"
 #include "berthd/runtime/reactor.h"
+#include "lib/str.h"
 
 static void put(struct job_queue *q, struct job *job)
 {
@@ -33,16 +33,10 @@ static struct job_queue *queue_of(struct workers *w, const struct job *job)
 	return job->background ? &w->background : &w->shares[job->share];
 }
 
-/* FNV-1a; a collision only makes two owners wait for each other. */
+/* A collision only makes two owners wait for each other. */
 size_t worker_share(const char *owner)
 {
-	uint32_t h = 2166136261U;
-
-	if (!owner || !*owner)
-		return 0;
-	while (*owner)
-		h = (h ^ (unsigned char)*owner++) * 16777619U;
-	return 1 + h % (WORKER_SHARES - 1);
+	return owner && *owner ? 1 + str_hash(owner) % (WORKER_SHARES - 1) : 0;
 }
 
 /* One worker is left for requests if there are two, and for other owners if there are several. */
