@@ -170,7 +170,7 @@ bool host_has_engine(const struct host_capacity *c, const char *runtime)
 	const char *words = c->runtimes; /* "crun runsc" */
 	size_t len = strlen(runtime);
 
-	for (const char *at = words; (at = strstr(at, runtime)); at += len)
+	for (const char *at = words; len > 0 && (at = strstr(at, runtime)); at += len)
 		if ((at == words || at[-1] == ' ') && (at[len] == ' ' || !at[len]))
 			return true;
 	return !words[0] && !c->cpus;

@@ -196,8 +196,14 @@ def test_a_host_without_an_engine_is_passed_over_and_says_so(c):
                 status, why, _ = h.api.request("POST", "/v1/sandboxes", {"image": "base", "host": "h2", "runtime": "crun"})
                 assert (status, why["code"], why["reason"]) == (501, "unsupported", "engine_missing"), why
                 assert "host h2 has no crun" in why["message"] and "apt install crun" in why["remediation"], why
+            for h in ("h1", "h3"):
+                lame.api.call("POST", f"/v1/hosts/{h}/drain")
+            status, why, _ = lame.api.request("POST", "/v1/sandboxes", {"image": "base", "name": "nowhere", "runtime": "crun"})
+            assert (status, why["reason"]) == (501, "engine_missing"), why
             assert lame.api.exec(there, ["echo", "on"]).out == b"on\n", "what it has goes on"
         finally:
+            for h in ("h1", "h3"):
+                lame.api.call("POST", f"/v1/hosts/{h}/undrain")
             lame.node.env = {}
             lame.restart("node")
     wait_until(lambda: lame.api.get("/v1/hosts/h2")["capacity"]["runtimes"] == "crun runsc", 60, "it has it again")

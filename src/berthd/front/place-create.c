@@ -68,7 +68,7 @@ static void take_row(const struct host *h, void *arg)
 	for (size_t i = 0; i < p->tries; i++)
 		if (strcmp(p->tried[i], h->id) == 0)
 			return;
-	if (!host_has_engine(&h->capacity, p->runtime)) {
+	if (p->runtime[0] && !host_has_engine(&h->capacity, p->runtime)) {
 		p->engineless++;
 		return;
 	}
@@ -227,7 +227,7 @@ bool placing_refused(struct request *rq, const struct err *why)
 {
 	struct placing *p = rq->placing;
 
-	if (!p || p->tries == PLACING_TRIES || p->wanted[0] || !is_of_the_host(why))
+	if (!p || p->nowhere || p->tries == PLACING_TRIES || p->wanted[0] || !is_of_the_host(why))
 		return false;
 	p->why = *why;
 	look(p);
@@ -257,11 +257,10 @@ static bool read_body(struct request *rq, struct placing *p)
 	p->asked.of[LIMIT_MEMORY_MB] = json_get_int(body, "memory_mb");
 	p->asked.of[LIMIT_DISK_MB] = json_get_int(body, "disk_mb");
 	p->asked.of[LIMIT_CPU_MILLI] = json_get_int(body, "cpu_milli");
-	if (!str_copy(p->runtime, sizeof(p->runtime), json_get_str(body, "runtime")))
+	/* Without one a policy or the host's setting says which, and the host if it has it. */
+	if (!str_copy(p->runtime, sizeof(p->runtime), json_get_str(body, "runtime")) ||
+	    (p->runtime[0] && sandbox_runtime_check(p->runtime, &ignored) < 0))
 		return false;
-	if (!p->runtime[0]) /* unless a policy says another; then its host says so */
-		(void)!str_copy(p->runtime, sizeof(p->runtime),
-				rq->reactor->berthd->settings.default_runtime);
 	p->may_exist = json_get(body, "name") || json_get(body, "identity");
 	return json_get_str(body, "image")[0] &&
 	       str_copy(p->image, sizeof(p->image), json_get_str(body, "image")) &&
