@@ -50,7 +50,7 @@ static void on_time_to_look(uv_timer_t *timer)
 {
 	struct settling *w = timer->data;
 
-	job_submit(w->reactor, NULL, &w->job, look, on_looked);
+	job_submit(w->reactor, w->sb.owner, &w->job, look, on_looked); /* known after one look */
 }
 
 static void wait_a_little(void *data)

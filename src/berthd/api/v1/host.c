@@ -15,20 +15,21 @@
 struct health {
 	struct job job;
 	struct request *rq;
-	bool ask; /* whether this key is one is not remembered */
-	bool known;
+	bool ask;            /* whether this key is one is not remembered */
+	bool known, unknown; /* neither: it could not be looked up */
 	struct key key;
 };
 
 static int ping(struct job *job, struct store *s, struct err *e)
 {
 	struct health *h = container_of(job, struct health, job);
-	struct err ignored;
+	struct err why = { 0 };
 
 	if (store_ping(s, e) < 0)
 		return -1;
-	h->known = h->known ||
-		   (h->ask && store_key_find_by_hash(s, h->rq->key_hash, &h->key, &ignored) == 0);
+	if (h->ask && store_key_find_by_hash(s, h->rq->key_hash, &h->key, &why) == 0)
+		h->known = true;
+	h->unknown = why.code == ERR_UNAUTHENTICATED; /* not: the database failed just then */
 	return 0;
 }
 
@@ -59,7 +60,7 @@ static void on_pinged(struct job *job)
 
 	if (h->ask)
 		key_cache_found(b->keys, &rq->key_lookup, rq->key_hash, time_mono_ms(),
-				h->known ? &h->key : NULL, !h->known && !job->failed);
+				h->known ? &h->key : NULL, h->unknown);
 	capacity_figures(b, &has);
 	ok = !job->failed && rq->reactor->node.up && lease_agent_runs(b->lease_agent) &&
 	     (has.runtimes[0] || !has.cpus); /* one engine is enough; none is not */
