@@ -19,6 +19,8 @@
 #include "lib/time.h"
 
 #define FIRST_WAIT_MS 10000
+/* It is decided with what one read brings. */
+#define FIRST_MAX     (HELLO_MAX + TLS_STREAM_READ_SIZE)
 #define RAW_WAIT_MS   50 /* then it may be a client that waits for the server's first word */
 #define DIAL_MS       10000
 #define IDLE_MS       (15 * 60 * 1000)
@@ -505,9 +507,11 @@ static void take_web(struct conn *c)
 	if (box_secret(c->box, c->name, &i)) /* any machine on the way could read it */
 		return conn_refuse(c, "plain_http", c->name, "a secret goes only through TLS");
 	c->web = http_filter_new(c);
-	c->first = buf_make(HELLO_MAX);
+	c->first = buf_make(FIRST_MAX);
 	http_filter_from_client(c->web, first.data, first.len);
 	buf_done(&first);
+	if (c->phase == CONN_FIRST) /* its rest may take longer than a raw client's word */
+		wait_until(c, FIRST_WAIT_MS);
 }
 
 static void take_first(struct conn *c, const char *data, size_t len)
@@ -516,7 +520,7 @@ static void take_first(struct conn *c, const char *data, size_t len)
 
 	buf_add(&c->first, data, len);
 	if (buf_overflowed(&c->first))
-		return conn_refuse(c, "not_tls", c->name, "a first message of 16 KiB");
+		return conn_refuse(c, "not_tls", c->name, "a first message of 80 KiB");
 	skip = empty_lines(&c->first);
 	data = c->first.data + skip;
 	len = c->first.len - skip;
@@ -692,7 +696,7 @@ static struct conn *conn_new(struct egress *g, struct box *b)
 	b->conns = c;
 	b->conn_count++;
 	g->conn_count++;
-	c->first = buf_make(HELLO_MAX);
+	c->first = buf_make(FIRST_MAX);
 	c->waiting = buf_make(WAITING_MAX);
 	c->client.events = &client_events;
 	c->server.events = &server_events;

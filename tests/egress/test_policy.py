@@ -1,5 +1,6 @@
 """Names, ports and addresses: what passes, and what every way around it gets."""
 import json
+import signal
 import subprocess
 
 from world import BERTHD, HOST, OUTSIDE, encode
@@ -114,6 +115,51 @@ def test_other_ports_are_bytes(w):
     w.policy(ALLOW)
     assert tcp(w, "api.example.com", 7000, "s.send(b'ab'); print(s.recv(9))").stdout == "b'ab'\n"
     assert tcp(w, "api.example.com", 7001, "print(s.recv(99))").stdout == "b'hello first\\n'\n"
+
+
+LARGE = """
+import socket, sys
+at = socket.gethostbyname('api.example.com')
+print('found', flush=True)
+sys.stdin.readline()
+s = socket.create_connection((at, {port}), 15)
+s.sendall({first!r})
+print('sent', flush=True)
+got = b''
+while len(got) < {want} and (data := s.recv(65536)):
+    got += data
+print(len(got), got[:15])
+"""
+
+
+def large_first(w, port, first, want):
+    """All of it is there before berth-egress reads any."""
+    egress = next(p for p in w.procs if any("berth-egress" in str(a) for a in p.args))
+    with subprocess.Popen(["ip", "netns", "exec", w.box, "/usr/bin/python3", "-c", LARGE.format(port=port, first=first, want=want)],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+        assert client.stdout.readline() == "found\n"
+        egress.send_signal(signal.SIGSTOP)
+        try:
+            print(file=client.stdin, flush=True)
+            assert client.stdout.readline() == "sent\n"
+        finally:
+            egress.send_signal(signal.SIGCONT)
+        return client.communicate(timeout=30)[0]
+
+
+def test_a_large_first_message_is_no_hello(w):
+    w.policy([("api.example.com", "80 7000")])
+    assert large_first(w, 7000, b"x" * 40000, 40000) == f"40000 {b'x' * 15}\n"
+    post = b"POST /large HTTP/1.1\r\nHost: api.example.com\r\nContent-Length: 40000\r\n\r\n" + b"x" * 40000
+    assert large_first(w, 80, post, 15).split(" ", 1)[1] == f"{b'HTTP/1.1 200 OK'}\n"
+
+
+def test_a_request_in_two_parts_is_waited_for(w):
+    """On a port where a raw client would be let through after 50 ms."""
+    w.policy([("api.example.com", "8080")])
+    parts = ("import time; s.send(b'GET /parts HTTP/1.1\\r\\n'); time.sleep(0.5); "
+             "s.send(b'Host: api.example.com\\r\\n\\r\\n'); print(s.recv(400)[:15])")
+    assert tcp(w, "api.example.com", 8080, parts).stdout == f"{b'HTTP/1.1 200 OK'}\n"
 
 
 FIRST = """
