@@ -28,13 +28,22 @@ static const char *const lists[] = {
 	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
 };
 
+/* Whatever the guest put there: a pipe would be waited for, a device would never end. */
+static bool read_file(const char *path, struct buf *text)
+{
+	struct stat st;
+	struct err ignored;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+	       file_read(AT_FDCWD, path, text, &ignored) == 0;
+}
+
 static bool has_name_server(void)
 {
 	cleanup(buf_done) struct buf text = buf_make(RESOLV_MAX);
 	const char *at;
-	struct err ignored;
 
-	if (file_read(AT_FDCWD, RESOLV, &text, &ignored) < 0)
+	if (!read_file(RESOLV, &text))
 		return false;
 	at = strstr(buf_str(&text), "nameserver ");
 	return at && !strstr(at, "nameserver 127.") && !strstr(at, "nameserver ::1");
@@ -54,10 +63,8 @@ static void append(const char *path, const char *cert)
 {
 	cleanup(buf_done) struct buf text = buf_make(LIST_MAX);
 	cleanup(close_fd) int fd = -1;
-	struct err ignored;
 
-	if (access(path, F_OK) < 0 || file_read(AT_FDCWD, path, &text, &ignored) < 0 ||
-	    strstr(buf_str(&text), cert))
+	if (!read_file(path, &text) || strstr(buf_str(&text), cert))
 		return;
 	fd = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0)
@@ -90,7 +97,6 @@ static void add_own_name(void)
 	cleanup(buf_done) struct buf text = buf_make(HOSTS_MAX);
 	cleanup(close_fd) int fd = -1;
 	char name[HOST_NAME_MAX + 1] = "", line[2 * HOST_NAME_MAX];
-	struct err ignored;
 	bool there = access(HOSTS, F_OK) == 0;
 
 	if (gethostname(name, sizeof(name) - 1) < 0 || !name[0])
@@ -98,7 +104,7 @@ static void add_own_name(void)
 	snprintf(line, sizeof(line), "127.0.0.1\tlocalhost\n127.0.1.1\t%s\n", name);
 	if (!there)
 		return write_new(HOSTS, line);
-	if (file_read(AT_FDCWD, HOSTS, &text, &ignored) < 0 || has_host(buf_str(&text), name))
+	if (!read_file(HOSTS, &text) || has_host(buf_str(&text), name))
 		return;
 	snprintf(line, sizeof(line), "%s127.0.1.1\t%s\n",
 		 text.len && text.data[text.len - 1] != '\n' ? "\n" : "", name);

@@ -331,6 +331,9 @@ def test_asleep_and_awake_it_is_the_same(s):
     assert not got["in_force"] and "does not run" in got["reason"], got
     assert reaches(s, box, "http://api.example.com/awake")["path"] == "/awake"
     assert s.api.exec(box, 'grep -cw "$(hostname)" /etc/hosts').out == b"1\n", "its own name, once"
+    assert s.api.exec(box, "rm /etc/hosts && mkfifo /etc/hosts").exit_code == 0
+    s.api.call("POST", f"/v1/sandboxes/{box}/sleep")
+    assert s.api.exec(box, ["echo", "up"]).out == b"up\n", "whatever it finds where a file should be"
 
 
 @limit(120)
