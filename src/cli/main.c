@@ -161,7 +161,7 @@ static int berth(int argc, char **argv, struct global_options *global, struct er
 			first++;
 	first = first < argc ? first : argc;
 	if (options_parse(&(struct option_line){ first, argv, 0 }, &set, 1, &args, e) < 0)
-		return -1;
+		return err_fix(e, "See `berth help`.");
 	if (first == argc || global->help)
 		return help_all(commands, e);
 	cmd = help_find(commands, (size_t)(argc - first), argv + first, &words);

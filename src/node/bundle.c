@@ -49,7 +49,10 @@ static const char *const masked[] = {
 	"/sys/devices/virtual/powercap",
 	"/sys/firmware",
 	"/sys/fs/bpf",
+	"/sys/fs/btrfs",
+	"/sys/fs/ext4",
 	"/sys/fs/selinux",
+	"/sys/fs/xfs",
 	"/sys/kernel",
 };
 

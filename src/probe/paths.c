@@ -296,6 +296,8 @@ const struct probe probe_paths[] = {
 	LIST("disk-caches", "the host's disks, and loads of others", "/sys/class/bdi"),
 	LIST("disk-cache-objects", "the host's disks, and loads of others",
 	     "/sys/devices/virtual/bdi"),
+	LIST("pool-objects", "how much every other sandbox writes", "/sys/fs/btrfs"),
+	LIST("disk-objects", "the host's disks, and loads of others", "/sys/fs/ext4"),
 	LIST("acpi", "the host's hardware", "/proc/acpi"),
 	{ "kallsyms", "kernel addresses", "read addresses from /proc/kallsyms", try_addresses,
 	  JUDGE_ANY, OWN_FILE, .args = { TEXT("/proc/kallsyms") } },

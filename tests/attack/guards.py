@@ -113,7 +113,7 @@ GUARDS = [
      """id-range reboot swapon swapoff acct core-pattern loop-device nice settimeofday clock-settime trusted-attribute perf
         af-packet raw-ipv4 transparent new-link new-address new-route promiscuous mark syslog fanotify vhangup"""),
     (["masks"], "crun", "interrupts kernel-objects firmware filesystems disks disk-class disk-numbers loop-files disk-caches "
-     "disk-cache-objects"),
+     "disk-cache-objects pool-objects"),
     (["read-only paths", "read-only /sys"], "crun", "proc-sys"),
     (["nosuid"], "crun", "mount-flags"),
     (["no new privileges", "flags of the pool"], "crun", "setuid file-rights"),
