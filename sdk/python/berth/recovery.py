@@ -30,8 +30,12 @@ def recovery_pause(attempt, rand=random.random):
     return backoff(attempt) * (0.5 + rand() / 2)
 
 
+# Refusals of the request itself: another try is refused, too.
+FINAL = ("options_differ", "another_identity", "engine_missing")
+
+
 def _is_worth_it(error):
-    return isinstance(error, WORTH_IT) and error.reason != "options_differ"
+    return isinstance(error, WORTH_IT) and error.reason not in FINAL
 
 
 def with_sandbox_recovery(sandbox: Sandbox, work: Callable[[Sandbox, Callable[[], None]], Result], max_retries: int = 3,

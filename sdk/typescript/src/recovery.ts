@@ -23,8 +23,11 @@ export class RecoveryError extends BerthError {
 /** What may be over with another sandbox, or in a moment. What the work itself got wrong fails again, and is thrown. */
 const WORTH_IT = [ConnectionError, BusyError, ConflictError, CommandLostError, InternalError, NotFoundError];
 
+/** Refusals of the request itself: another try is refused, too. */
+const FINAL = ['options_differ', 'another_identity', 'engine_missing'];
+
 function isWorthIt(error: unknown): error is BerthError {
-  return error instanceof BerthError && error.reason !== 'options_differ' && WORTH_IT.some((type) => error instanceof type);
+  return error instanceof BerthError && !FINAL.includes(error.reason) && WORTH_IT.some((type) => error instanceof type);
 }
 
 /** From half to all of it, so that many that failed together do not come back together. */
