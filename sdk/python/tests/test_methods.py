@@ -50,7 +50,7 @@ class Methods(WithBox):
             berth.get_sandbox(client, name(), env={"a b": ""})
 
     def test_an_identity_means_one_sandbox(self):
-        identity = {"org": f"py{os.getpid()}", "user": "ann", "session": "s1"}
+        identity = {"org": f"py{os.getpid()}", "user": "ann", "session": f"py{os.getpid()}"}
         with berth.get_sandbox(client, identity, labels={"who": "ann"}) as one:
             two = berth.get_sandbox(client, dict(identity), labels={"who": "bob"})
             self.assertEqual(two.info()["labels"], {"who": "bob"})

@@ -88,7 +88,7 @@ test('runtime, env and lifetime are given to a new one; variables of one that is
 });
 
 test('an identity means one sandbox, whoever asks', async () => {
-  const identity = { org: `o${process.pid}`, user: 'ann', session: 's1' };
+  const identity = { org: `o${process.pid}`, user: 'ann', session: `ts${process.pid}` };
   const one = berth.getSandbox(client, identity, { labels: { who: 'ann' } });
   const two = berth.getSandbox(client, { ...identity }, { labels: { who: 'bob' } });
   const [a, b] = [await one.info(), await two.info()];
