@@ -137,6 +137,8 @@ static void on_written(struct job *job)
 
 	if (job->failed) {
 		not_written(c);
+		/* What is remembered may be of before: another host may have it by now. */
+		sandbox_cache_forget(c->reactor->berthd->sandboxes, c->sb.id);
 		return c->next(c, &job->e);
 	}
 	if (c->wrote)
