@@ -1,6 +1,6 @@
 /*
  * One send may be 64 datagrams (UDP_SEGMENT), and a pair of ends passes them on as one packet:
- * whoever counts packets on the other side counts one. Turned off they are cut apart before.
+ * the rules of the router, which count packets, count one. Turned off they are cut apart before.
  */
 #pragma once
 
