@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "berthd/runtime/berthd.h"
+#include "berthd/runtime/file-writer.h"
 #include "lib/crash.h"
 #include "lib/file.h"
 #include "lib/json.h"
@@ -25,7 +26,9 @@ struct image_work {
 	char request[REQUEST_ID_SIZE];
 	struct image image;
 	int fd; /* of an upload, an unnamed file */
+	struct file_writer file;
 	uint64_t received;
+	bool ended;     /* the whole upload has come */
 	bool making;    /* it is counted in berthd->image_works */
 	bool streaming; /* the answer is a stream of events, and it has begun */
 	bool unused;    /* no other record needs the digest: the node may forget it */
@@ -45,8 +48,14 @@ static void image_json(struct buf *out, const struct image *i)
 	buf_adds(out, "}");
 }
 
+/* While a thread writes to its file it goes on without a request; on_written() frees it then. */
 static void work_free(struct image_work *w)
 {
+	if (w->file.busy) {
+		w->rq = NULL;
+		return;
+	}
+	file_writer_close(&w->file);
 	if (w->making)
 		w->reactor->berthd->image_works--;
 	close_fd(&w->fd);
@@ -230,12 +239,39 @@ static void on_body(struct http_exchange *x, const char *data, size_t len)
 		err_set(&e, ERR_TOO_LARGE, "the upload has more than %llu bytes", IMPORT_MAX);
 		return work_fail(w, &e);
 	}
-	/* Into the page cache: the kernel writes it out when it likes. */
-	if (write_all(w->fd, data, len) < 0) {
-		err_sys(&e, errno, "keep the upload");
+	if (file_writer_add(&w->file, data, len))
+		http_body_pause(x);
+}
+
+static void uploaded(struct image_work *w)
+{
+	struct err e;
+
+	if (lseek(w->fd, 0, SEEK_SET) < 0) {
+		err_sys(&e, errno, "read the upload again");
+		return work_fail(w, &e);
+	}
+	w->rq->on_gone = on_gone;
+	crash_point("image.uploaded");
+	make(w, IMAGE_IMPORT);
+}
+
+static void on_written(struct file_writer *file, int error)
+{
+	struct image_work *w = container_of(file, struct image_work, file);
+	struct err e;
+
+	if (!w->rq)
+		return work_free(w);
+	if (error != 0) {
+		err_sys(&e, error, "keep the upload");
 		err_fix(&e, "Make room in berthd's state directory.");
 		return work_fail(w, &e);
 	}
+	if (!w->ended)
+		return http_body_resume(w->rq->x);
+	if (!file->busy)
+		uploaded(w);
 }
 
 static void on_body_end(struct http_exchange *x)
@@ -248,13 +284,9 @@ static void on_body_end(struct http_exchange *x)
 		err_set(&e, ERR_INVALID, "the body is empty, not a tar of a root filesystem");
 		return work_fail(w, &e);
 	}
-	if (lseek(w->fd, 0, SEEK_SET) < 0) {
-		err_sys(&e, errno, "read the upload again");
-		return work_fail(w, &e);
-	}
-	rq->on_gone = on_gone;
-	crash_point("image.uploaded");
-	make(w, IMAGE_IMPORT);
+	w->ended = true;
+	if (!w->file.busy)
+		uploaded(w);
 }
 
 /* Half an upload is of no use: the unnamed file goes with its descriptor. */
@@ -279,6 +311,7 @@ void images_import(struct request *rq)
 	}
 	w = work_new(rq);
 	w->fd = fd;
+	file_writer_open(&w->file, &w->reactor->loop, fd, on_written);
 	memcpy(w->image.source, "import", 7);
 	memcpy(w->image.name, rq->param, sizeof(w->image.name));
 	rq->on_gone = on_upload_gone;
