@@ -35,6 +35,7 @@ struct alarm alarm_of(const struct sandbox *sb, const struct alarm_rules *rules,
 	struct alarm a = { ALARM_NONE, NEVER };
 	bool busy = is_busy(sb, rules, now_ms);
 	bool ready = sb->state == SANDBOX_READY;
+	uint64_t used = sb->last_used_ms > rules->began_ms ? sb->last_used_ms : rules->began_ms;
 	uint64_t stuck;
 
 	if (!ready && sb->state != SANDBOX_ASLEEP && sb->state != SANDBOX_FAILED)
@@ -45,9 +46,7 @@ struct alarm alarm_of(const struct sandbox *sb, const struct alarm_rules *rules,
 		return a;
 	/* A busy one may be idle soon, an idle one busy: then is early enough to ask again. */
 	if (sb->sleep_after_ms)
-		sooner(&a, ALARM_IDLE,
-		       moment_add(busy ? now_ms : sb->last_used_ms,
-				  sb->sleep_after_ms + rules->unwritten_ms));
+		sooner(&a, ALARM_IDLE, moment_add(busy ? now_ms : used, sb->sleep_after_ms));
 	stuck = stuck_ms(sb, rules);
 	if (stuck)
 		sooner(&a, ALARM_STUCK, moment_add(busy ? sb->busy_ms : now_ms, stuck));

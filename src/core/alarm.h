@@ -4,6 +4,10 @@
  * can be waiting for it, or its lifetime is over. States that wait for
  * something have a deadline of their own: core/lifecycle.h.
  *
+ * Uses are written some time after they were made. The berthd that asks adds those it
+ * knows of, but an earlier one may have died with the last of its own: so nothing
+ * counts as unused since before this berthd began.
+ *
  * A busy sandbox is written down as used all the time: one whose last use is old
  * is busy no more, and the process that knew of its end has died.
  *
@@ -25,6 +29,7 @@ enum alarm_kind {
 struct alarm_rules {
 	unsigned divisor;      /* of all constants */
 	uint64_t unwritten_ms; /* a use may be so old before the record knows of it */
+	uint64_t began_ms;     /* uses before that may be lost; later ones are all in sb */
 };
 
 struct alarm {

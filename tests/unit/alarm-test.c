@@ -94,11 +94,25 @@ TEST(who_is_not_used_is_idle_and_only_who_is_ready)
 	struct sandbox sb = ready();
 
 	sb.sleep_after_ms = 600000;
-	check(&sb, T0 + 2000, ALARM_IDLE, T0 + 1000 + 600000 + 4000);
+	check(&sb, T0 + 2000, ALARM_IDLE, T0 + 1000 + 600000);
 	sb.last_used_ms += 7;
-	check(&sb, T0 + 2000, ALARM_IDLE, T0 + 1000 + 600000 + 4000 + 7);
+	check(&sb, T0 + 2000, ALARM_IDLE, T0 + 1000 + 600000 + 7);
 	sb.state = SANDBOX_ASLEEP;
 	check(&sb, T0 + 2000, ALARM_AGE, T0 + 24 * HOUR);
+}
+
+/* An earlier berthd may have died with a use it had not written. */
+TEST(who_was_used_before_this_berthd_began_may_have_been_used_until_then)
+{
+	struct alarm_rules later = rules;
+	struct sandbox sb = ready();
+
+	sb.sleep_after_ms = 600000;
+	later.began_ms = sb.last_used_ms + 7000;
+	CHECK_INT(alarm_of(&sb, &later, later.began_ms).at_ms, later.began_ms + 600000);
+	CHECK_INT(alarm_of(&sb, &later, later.began_ms + HOUR).at_ms, later.began_ms + 600000);
+	sb.last_used_ms = later.began_ms + 1; /* this one knows of it */
+	CHECK_INT(alarm_of(&sb, &later, later.began_ms + 2).at_ms, sb.last_used_ms + 600000);
 }
 
 TEST(who_is_busy_is_not_idle_unless_nobody_knows_of_it_any_more)
@@ -108,9 +122,9 @@ TEST(who_is_busy_is_not_idle_unless_nobody_knows_of_it_any_more)
 
 	sb.sleep_after_ms = 600000;
 	sb.busy_ms = T0 + 500;
-	check(&sb, now, ALARM_IDLE, now + 600000 + 4000); /* asked again then */
-	now = sb.last_used_ms + HOUR;                     /* whoever was busy with it died */
-	check(&sb, now, ALARM_IDLE, sb.last_used_ms + 600000 + 4000);
+	check(&sb, now, ALARM_IDLE, now + 600000); /* asked again then */
+	now = sb.last_used_ms + HOUR;              /* whoever was busy with it died */
+	check(&sb, now, ALARM_IDLE, sb.last_used_ms + 600000);
 }
 
 TEST(who_is_busy_past_its_wall_is_stuck)
@@ -135,15 +149,15 @@ TEST(busy_is_believed_for_so_long_and_no_longer)
 
 	sb.busy_ms = T0;
 	sb.sleep_after_ms = 10;
-	check(&sb, until - 1, ALARM_IDLE, until - 1 + 10 + 4000);
-	check(&sb, until, ALARM_IDLE, sb.last_used_ms + 10 + 4000);
+	check(&sb, until - 1, ALARM_IDLE, until - 1 + 10);
+	check(&sb, until, ALARM_IDLE, sb.last_used_ms + 10);
 }
 
 TEST(of_two_alarms_at_once_the_graver_is_told)
 {
 	struct sandbox sb = ready();
 
-	sb.sleep_after_ms = 24 * HOUR - 1000 - 4000; /* idle when it is too old */
+	sb.sleep_after_ms = 24 * HOUR - 1000; /* idle when it is too old */
 	check(&sb, T0 + 2000, ALARM_AGE, T0 + 24 * HOUR);
 }
 

@@ -31,6 +31,50 @@ TEST(what_was_put_is_found_until_it_is_forgotten)
 	sandbox_cache_done(&p);
 }
 
+TEST(what_is_forgotten_keeps_its_use_until_that_is_written)
+{
+	static struct sandbox_cache p;
+	struct sandbox a = sandbox("a", 1);
+	struct cached_sandbox found;
+	struct sandbox_used used[2];
+	uint64_t last_ms, busy_ms;
+
+	sandbox_cache_init(&p);
+	sandbox_cache_put(&p, &a);
+	sandbox_cache_use(&p, "a", 1000);
+	sandbox_cache_forget(&p, "a");
+	CHECK(!sandbox_cache_get(&p, "a", &found));
+	CHECK_INT(sandbox_cache_take_used(&p, 1500, used, 2), 1);
+	CHECK_STR(used[0].id, "a");
+	CHECK_INT(used[0].ago_ms, 500);
+	sandbox_cache_used(&p, "a", &last_ms, &busy_ms); /* it is being written */
+	CHECK_INT(last_ms, 1000);
+	CHECK_INT(p.count, 1);
+	CHECK_INT(sandbox_cache_take_used(&p, 3500, used, 2), 0); /* it was written */
+	CHECK_INT(p.count, 0);
+	sandbox_cache_done(&p);
+}
+
+TEST(what_is_forgotten_and_busy_is_kept_until_it_is_not)
+{
+	static struct sandbox_cache p;
+	struct sandbox a = sandbox("a", 1);
+	struct sandbox_used used[2];
+
+	sandbox_cache_init(&p);
+	sandbox_cache_put(&p, &a);
+	CHECK(sandbox_cache_busy(&p, "a", 1000, 1));
+	sandbox_cache_forget(&p, "a");
+	for (int i = 0; i < 3; i++)
+		CHECK_INT(sandbox_cache_take_used(&p, 1500, used, 2), 1);
+	CHECK(sandbox_cache_busy(&p, "a", 1600, -1));
+	CHECK_INT(sandbox_cache_take_used(&p, 1700, used, 2), 1);
+	CHECK_INT(used[0].busy_ago_ms, 0);
+	CHECK_INT(sandbox_cache_take_used(&p, 3700, used, 2), 0);
+	CHECK_INT(p.count, 0);
+	sandbox_cache_done(&p);
+}
+
 TEST(a_later_put_takes_the_place_of_an_earlier_one)
 {
 	static struct sandbox_cache p;

@@ -9,19 +9,22 @@
 #include "lib/log.h"
 #include "lib/time.h"
 
-struct alarm_rules deadline_rules_of(const struct berthd *b)
+static uint64_t now_ms(const struct transition *c)
 {
+	return c->sb.read_ms + (time_mono_ms() - c->read_mono_ms);
+}
+
+struct alarm_rules deadline_rules_of(const struct transition *c)
+{
+	const struct berthd *b = c->reactor->berthd;
 	unsigned divisor = (unsigned)b->settings.timer_divisor;
+	uint64_t now = now_ms(c), age = time_mono_ms() - b->began_mono_ms;
 
 	return (struct alarm_rules){
 		.divisor = divisor,
 		.unwritten_ms = 2 * constant_ms(CONSTANT_USED_FLUSH, divisor),
+		.began_ms = now > age ? now - age : 0,
 	};
-}
-
-static uint64_t now_ms(const struct transition *c)
-{
-	return c->sb.read_ms + (time_mono_ms() - c->read_mono_ms);
 }
 
 /* What this berthd knows of its use, and the record does not yet. */
@@ -53,7 +56,7 @@ static void on_set(struct transition *c, const struct err *why)
 
 void deadline_fire(struct transition *c, transition_fn *done)
 {
-	struct alarm_rules rules = deadline_rules_of(c->reactor->berthd);
+	struct alarm_rules rules = deadline_rules_of(c);
 	struct alarm due;
 
 	c->done = done;

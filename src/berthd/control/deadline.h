@@ -9,4 +9,5 @@
 /* c->sb as it was read; of another version nothing is done. */
 void deadline_fire(struct transition *c, transition_fn *done);
 
-struct alarm_rules deadline_rules_of(const struct berthd *b);
+/* At the record's time, which is the database's. */
+struct alarm_rules deadline_rules_of(const struct transition *c);

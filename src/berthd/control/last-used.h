@@ -1,7 +1,7 @@
 /*
  * When sandboxes were used, written down: not with each command, but all at
- * once every two seconds. Until then it is known to this berthd alone, and the
- * alarms allow for that.
+ * once every two seconds. Until then it is known to this berthd alone; the alarms
+ * of one that comes after it allow for that: core/alarm.h.
  */
 #pragma once
 

@@ -18,7 +18,7 @@
 #include "lib/strv.h"
 #include "lib/time.h"
 
-#define DUE_EVERY_MS   2000 /* divided like all times, but no more often than */
+#define DUE_EVERY_MS   500 /* divided like all times, but no more often than */
 #define DUE_LEAST_MS   20
 #define DUE_AGAIN_MS   30000 /* then it is due again, should berthd die with it in hand */
 #define SWEEP_LEAST_MS 3000

@@ -16,7 +16,7 @@ struct place_entry {
 	unsigned beside;           /* how many pieces of code run in contexts */
 	uint64_t oom_told;         /* OOM kills that commands were told of, ever */
 	bool dirty;                /* something of these is not in the record */
-	bool known;                /* not: forgotten, and only kept for what runs in it */
+	bool known;                /* not: forgotten, and only kept for what runs in it or ran */
 	struct place_entry *next;
 };
 
@@ -122,14 +122,12 @@ void sandbox_cache_put(struct sandbox_cache *p, const struct sandbox *sb)
 
 void sandbox_cache_forget(struct sandbox_cache *p, const char *id)
 {
-	struct place_entry **at;
+	struct place_entry *entry;
 
 	pthread_mutex_lock(&p->lock);
-	at = find(p, id);
-	if (*at && (*at)->busy)
-		(*at)->known = false;
-	else if (*at)
-		remove_entry(p, at);
+	entry = *find(p, id);
+	if (entry)
+		entry->known = false;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -321,11 +319,19 @@ size_t sandbox_cache_take_used(struct sandbox_cache *p, uint64_t now_ms, struct 
 	size_t n = 0;
 
 	pthread_mutex_lock(&p->lock);
-	for (size_t i = 0; i < PLACES_BUCKETS && n < max; i++)
-		for (struct place_entry *entry = p->buckets[i]; entry && n < max;
-		     entry = entry->next)
-			if (entry->dirty)
-				take_used(entry, now_ms, &ret[n++]);
+	for (size_t i = 0; i < PLACES_BUCKETS && n < max; i++) {
+		struct place_entry **at = &p->buckets[i];
+
+		while (*at && n < max) {
+			if ((*at)->dirty) {
+				take_used(*at, now_ms, &ret[n++]);
+			} else if (!(*at)->known && !(*at)->busy) {
+				remove_entry(p, at);
+				continue;
+			}
+			at = &(*at)->next;
+		}
+	}
 	pthread_mutex_unlock(&p->lock);
 	return n;
 }

@@ -36,6 +36,7 @@ must_check bool sandbox_cache_get(struct sandbox_cache *p, const char *id,
 				  struct cached_sandbox *ret);
 /* keeps what was told of OOM kills */
 void sandbox_cache_put(struct sandbox_cache *p, const struct sandbox *sb);
+/* Its last use is kept until it is written: see sandbox_cache_take_used(). */
 void sandbox_cache_forget(struct sandbox_cache *p, const char *id);
 
 /*
@@ -69,7 +70,10 @@ must_check bool sandbox_cache_next_ready(struct sandbox_cache *p, struct sandbox
 void sandbox_cache_used(struct sandbox_cache *p, const char *id, uint64_t *last_ms,
 			uint64_t *busy_ms);
 
-/* What was used since this was asked last, or is busy: at most `max`. */
+/*
+ * What was used since this was asked last, or is busy: at most `max`. Asked only when
+ * all that it gave before is written: what was forgotten is removed with that.
+ */
 size_t sandbox_cache_take_used(struct sandbox_cache *p, uint64_t now_ms, struct sandbox_used *ret,
 			       size_t max);
 

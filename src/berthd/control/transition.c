@@ -169,7 +169,7 @@ static int write_intent(struct job *job, struct store *s, struct err *e)
 
 uint64_t transition_deadline_ms(const struct transition *c, enum sandbox_state to)
 {
-	struct alarm_rules rules = deadline_rules_of(c->reactor->berthd);
+	struct alarm_rules rules = deadline_rules_of(c);
 	uint64_t ms = lifecycle_deadline_ms(to, rules.divisor);
 	uint64_t now = c->sb.read_ms + (time_mono_ms() - c->read_mono_ms);
 	struct sandbox sb = c->sb;

@@ -34,6 +34,7 @@
 #include "lib/id.h"
 #include "lib/log.h"
 #include "lib/loop.h"
+#include "lib/time.h"
 #include "store/cell.h"
 #include "store/host.h"
 
@@ -308,6 +309,7 @@ int berthd_open(struct berthd *b, struct err *e)
 	    load_vault(b, e) < 0)
 		return -1;
 	crash_point("api.database-ready");
+	b->began_mono_ms = time_mono_ms();
 	bus_open(&b->bus);
 	key_cache_init(b->keys);
 	sandbox_cache_init(b->sandboxes);

@@ -56,6 +56,7 @@ struct berthd {
 	const struct reactor_hooks *hooks;
 	struct reactor reactors[BERTHD_LOOPS_MAX];
 	size_t reactor_count;
+	uint64_t began_mono_ms; /* before it served anything */
 	uv_signal_t on_term, on_int;
 	struct bus bus;
 
