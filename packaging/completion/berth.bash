@@ -45,7 +45,7 @@ _berth()
 		[host undrain]=""
 		[host rm]="--powered-off"
 		[events]=""
-		[check]="--repair"
+		[check]="--repair --abandon"
 		[code]="--language --context --env --timeout"
 		[doctor]="--attack --runtime --only"
 		[dev]="--dir --listen --runtime --pool-size --insecure-registry --cors-origin --quiet"

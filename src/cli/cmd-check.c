@@ -10,12 +10,15 @@
 
 struct check_options {
 	bool repair;
+	const char *abandon;
 };
 
 /* clang-format off */
 static const struct option_row options[] = {
 	OPTION(OPTION_FLAG, check_options, repair, "repair", 0, NULL,
 	       "carry out what the records intend already, and look again"),
+	OPTION(OPTION_TEXT, check_options, abandon, "abandon", 0, "ID",
+	       "remove what is on the host as this sandbox and has no record"),
 	OPTION_ROWS_END
 };
 /* clang-format on */
@@ -80,6 +83,39 @@ static void add_all(struct buf *out, const struct json *tree)
 		 json_len(list));
 }
 
+static void add_abandoned(struct buf *out, const struct json *tree)
+{
+	const struct json *sb = json_get(tree, "sandbox"), *receipt = json_get(sb, "receipt");
+
+	add_clean(out, json_get_str(sb, "id"));
+	if (receipt)
+		buf_addf(out, " is gone from %s, seen at %s.\n", json_get_str(tree, "host"),
+			 json_get_str(receipt, "observed_at"));
+	else
+		buf_addf(out, " is being deleted: %s. Next attempt at %s.\n",
+			 json_get_str(sb, "reason"), json_get_str(sb, "next_attempt_at"));
+	add_line(out, "fact", json_get_str(tree, "found"));
+}
+
+static int abandon(const struct context *c, const char *id, struct err *e)
+{
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
+	cleanup(buf_done) struct buf out = buf_make(TEXT_MAX);
+
+	buf_adds(&path, "/v1/check/abandon/");
+	fetch_escape(&path, id);
+	if (client_call(c, "POST", buf_str(&path), NULL, &reply, e) < 0)
+		return -1;
+	if (c->json)
+		buf_addf(&out, "%s\n", buf_str(&reply.text));
+	else
+		add_abandoned(&out, reply.tree);
+	if (say_out(buf_str(&out), out.len, e) < 0)
+		return -1;
+	return reply.status == 200 ? 0 : EXIT_DIFFER;
+}
+
 static int run(const struct context *c, const void *given, const struct strv *args, struct err *e)
 {
 	const struct check_options *o = given;
@@ -87,6 +123,10 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 	cleanup(buf_done) struct buf out = buf_make(TEXT_MAX);
 
 	(void)args;
+	if (o->abandon && o->repair)
+		return err_set(e, ERR_INVALID, "--repair and --abandon are two things: one by one");
+	if (o->abandon)
+		return abandon(c, o->abandon, e);
 	if (client_call(c, o->repair ? "POST" : "GET", o->repair ? "/v1/check/repair" : "/v1/check",
 			NULL, &reply, e) < 0) {
 		say_error(e, c->json);
@@ -105,10 +145,11 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 
 const struct command cmd_check = {
 	.name = "check",
-	.usage = "[--repair]",
+	.usage = "[--repair | --abandon ID]",
 	.help = "Compare the records with what is on the host",
 	.details = "The exit status is 0 if they agree, 1 if they differ, 2 if something could "
-		   "not be seen. Needs a key of an admin.",
+		   "not be seen. Needs a key of an admin. With --abandon it is 0 if all of the "
+		   "sandbox is proven gone, 1 while it is not; what has a record is refused.",
 	.options = options,
 	.record_size = sizeof(struct check_options),
 	.run = run,

@@ -6,8 +6,10 @@
 #include "store/sandbox.h"
 
 /* clang-format off */
+/* Of one that was abandoned the image is not known: what stands there only holds the reference. */
 #define SANDBOX_COLUMNS \
-	"id, owner, image, image_digest, runtime, host, generation, state, " \
+	"id, owner, CASE WHEN image_digest = '' THEN '' ELSE image END AS image, image_digest, " \
+	"runtime, host, generation, state, " \
 	LIMIT_COLUMNS ", limits_pending, " SQL_MS("created_at") " AS created_ms, " \
 	"version, reason, " SQL_MS("now()") " AS read_ms, stop_state AS \"stop.state\", " \
 	"stop_attempt AS \"stop.attempt\", stop_attempts AS \"stop.attempts\", " \

@@ -60,6 +60,20 @@ static const struct statement erase = { "sandbox-erase",
 	"SELECT id, owner, host, generation, $3 FROM gone RETURNING *) "
 	"SELECT " TOMBSTONE_COLUMNS " FROM made UNION ALL "
 	"SELECT " TOMBSTONE_COLUMNS " FROM tombstone WHERE id = $1" };
+/*
+ * What is not known of it is the least that may stand there. Its log goes on behind what is left
+ * of it.
+ */
+static const struct statement abandon = { "sandbox-abandon",
+	"WITH made AS (INSERT INTO sandbox (id, owner, image, image_digest, runtime, host, "
+	"generation, state, memory_mb, cpu_milli, pids, disk_mb, version, deadline_at, reason) "
+	"SELECT $1, $2, i.name, '', 'unknown', $3, $4::bigint, 'deleting', "
+	"1, 1, 1, 1, (SELECT coalesce(max(seq), 0) + 1 FROM sandbox_event WHERE sandbox_id = $1), "
+	SQL_AFTER("$6") ", $5 FROM (SELECT name FROM image ORDER BY name LIMIT 1) i "
+	"WHERE NOT EXISTS (SELECT FROM tombstone WHERE id = $1) "
+	"ON CONFLICT (id) DO NOTHING RETURNING *)"
+	TELL("version", "'abandon'", "''", "state", "reason", "0", "made")
+	"SELECT " SANDBOX_COLUMNS " FROM made" };
 static const struct statement tombstone = { "tombstone-get",
 	"SELECT " TOMBSTONE_COLUMNS " FROM tombstone WHERE id = $1 AND " OF_OWNER };
 static const struct statement of_host = { "sandboxes-of-host",
@@ -156,6 +170,31 @@ int store_sandbox_move(struct store *s, const struct sandbox_move *move, struct 
 		return err_set(e, ERR_CONFLICT, "sandbox %.60s has changed meanwhile: it is not %s "
 						"as it was",
 			       move->id, sandbox_state_name(move->from));
+	*ret = got;
+	return 0;
+}
+
+int store_sandbox_abandon(struct store *s, const struct sandbox_orphan *orphan,
+			  struct sandbox *ret, struct err *e)
+{
+	char reason[SANDBOX_REASON_SIZE];
+	struct sandbox got = { 0 };
+	int n;
+
+	reason_cut(reason, orphan->reason);
+	n = store_run_one(s, &abandon,
+			  ARGS(TEXT(orphan->id), TEXT(orphan->owner), TEXT(orphan->host),
+			       NUMBER(orphan->generation), TEXT(reason),
+			       NUMBER(orphan->deadline_ms)),
+			  sandbox_columns, &got, e);
+	if (n < 0)
+		return -1;
+	if (n == 0) {
+		err_set(e, ERR_CONFLICT, "%.60s has a record by now, or there is no image at all",
+			orphan->id);
+		return err_fix(e, "A record needs the name of an image: 'berth image import' "
+				  "gives one to a database that has none.");
+	}
 	*ret = got;
 	return 0;
 }

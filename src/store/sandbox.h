@@ -130,6 +130,21 @@ struct sandbox_used {
 must_check int store_sandboxes_used(struct store *s, const struct sandbox_used *used, size_t n,
 				    struct err *e);
 
+/*
+ * Nothing but the host knows of it, and an operator wants it gone: the record of one that is
+ * to be deleted, of which no attempt was made yet. ERR_CONFLICT if there is a record or a
+ * tombstone of this id.
+ */
+struct sandbox_orphan {
+	const char *id, *host;
+	uint64_t generation; /* the latest that is there */
+	const char *owner;   /* who may read of it from now on */
+	const char *reason;  /* for its log: by whom */
+	uint64_t deadline_ms;
+};
+must_check int store_sandbox_abandon(struct store *s, const struct sandbox_orphan *orphan,
+				     struct sandbox *ret, struct err *e);
+
 struct tombstone {
 	char id[SANDBOX_ID_SIZE];
 	char owner[SANDBOX_OWNER_SIZE];

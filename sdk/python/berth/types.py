@@ -12,6 +12,12 @@ Check = TypedDict('Check', {
     'before': List['CheckFinding'],
 }, total=False)
 
+Abandoned = TypedDict('Abandoned', {
+    'host': str,
+    'found': str,
+    'sandbox': Dict[str, Any],
+}, total=False)
+
 CheckFinding = TypedDict('CheckFinding', {
     'what': str,
     'kind': str,

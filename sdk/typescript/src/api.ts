@@ -14,6 +14,14 @@ export interface Check {
   before?: CheckFinding[];
 }
 
+export interface Abandoned {
+  host?: string;
+  /** What was here before. */
+  found?: string;
+  /** As a deletion answers: gone with its receipt, or deleting. */
+  sandbox?: Record<string, unknown>;
+}
+
 export interface CheckFinding {
   /** A sandbox's id or an image. */
   what?: string;

@@ -138,6 +138,40 @@ static int write_due(struct job *job, struct store *s, struct err *e)
 	return 0;
 }
 
+/* What has a record has an owner who may want it: only that it has none is the operator's. */
+static int check_unrecorded(const struct transition *c, struct store *s, struct err *e)
+{
+	const char *host = c->reactor->berthd->settings.host;
+	struct sandbox sb = { 0 };
+
+	if (store_sandbox_get(s, NULL, c->sb.id, &sb, e) == 0) {
+		err_set(e, ERR_CONFLICT, "%s has a record, by which it is %s", sb.id,
+			sandbox_state_name(sb.state));
+		return err_fix(e, "'berth rm' deletes what has a record.");
+	}
+	if (e->code != ERR_NOT_FOUND || c->sb.generation > 0)
+		return e->code == ERR_NOT_FOUND ? 0 : -1;
+	err_set(e, ERR_NOT_FOUND, "nothing of %s is on host %s", c->sb.id, host);
+	return err_fix(e, "'berth check', asked on its host, names what has no record.");
+}
+
+static int write_abandoned(struct job *job, struct store *s, struct err *e)
+{
+	struct transition *c = container_of(job, struct transition, job);
+	struct sandbox_orphan orphan = {
+		.id = c->sb.id,
+		.host = c->reactor->berthd->settings.host,
+		.generation = c->sb.generation,
+		.owner = c->sb.owner,
+		.reason = c->why.msg,
+		.deadline_ms = transition_deadline_ms(c, SANDBOX_DELETING),
+	};
+
+	if (check_unrecorded(c, s, e) < 0 || store_sandbox_abandon(s, &orphan, &c->sb, e) < 0)
+		return -1;
+	return write_wish(job, s, e);
+}
+
 static int write_fact(struct transition *c, struct store *s, enum stop_event ev, struct err *e)
 {
 	struct stop stop = c->sb.stop;
@@ -370,6 +404,14 @@ void deletion_go_on(struct transition *c, transition_fn *done)
 	c->done = done;
 	transition_mark(c);
 	transition_write(c, write_due, act);
+}
+
+void deletion_abandon(struct transition *c, const char *reason, transition_fn *done)
+{
+	c->done = done;
+	transition_mark(c);
+	err_set(&c->why, ERR_BUSY, "%s", reason);
+	transition_write(c, write_abandoned, act);
 }
 
 void deletion_lost(struct transition *c, transition_fn *done)

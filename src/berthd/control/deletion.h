@@ -12,6 +12,12 @@
 /* The caller wants c->sb.id deleted: the first attempt, or that there is one already. */
 void deletion_ask(struct transition *c, transition_fn *done);
 
+/*
+ * An operator wants c->sb.id gone, of which this host has c->sb.generation (0: nothing) and no
+ * record tells: one is written, for c->sb.owner and with the reason, and deleted like any other.
+ */
+void deletion_abandon(struct transition *c, const char *reason, transition_fn *done);
+
 /* The time has come for c->sb, as it was read: the next attempt, or the end of one. */
 void deletion_go_on(struct transition *c, transition_fn *done);
 

@@ -44,6 +44,7 @@ static const struct route routes[] = {
 	{ "GET",    "/v1/alerts",              ROLE_USER,   0,    false, alerts_list, NULL },
 	{ "GET",    "/v1/check",               ROLE_ADMIN,  0,    false, NULL, check_show },
 	{ "POST",   "/v1/check/repair",        ROLE_ADMIN,  0,    false, NULL, check_repair },
+	{ "POST",   "/v1/check/abandon/{}",    ROLE_ADMIN,  0,    false, NULL, check_abandon },
 	{ "POST",   "/v1/sandboxes",           ROLE_USER,   0,    true,  NULL, sandboxes_create },
 	{ "GET",    "/v1/sandboxes",           ROLE_USER,   0,    false, sandboxes_list, NULL },
 	{ "GET",    "/v1/sandboxes/{}", ROLE_USER, RECS | ROUTE_ANEW, false, sandboxes_get, NULL },

@@ -73,7 +73,7 @@ static void look_json(struct buf *out, const struct look *l)
 	findings_json(out, "findings", l);
 }
 
-static int node_away(const struct err *why, struct err *e)
+int check_node_away(const struct err *why, struct err *e)
 {
 	*e = *why;
 	err_wrap(e, "nothing can be said about this host");
@@ -88,7 +88,7 @@ static void on_shown(struct look *l, const struct err *why)
 	struct err e;
 
 	if (why) {
-		(void)node_away(why, &e);
+		(void)check_node_away(why, &e);
 		look_free(l);
 		return request_fail(rq, &e);
 	}
@@ -148,7 +148,7 @@ static void on_looked_after(struct look *l, const struct err *why)
 	struct err e;
 
 	if (why) {
-		(void)node_away(why, &e);
+		(void)check_node_away(why, &e);
 		return request_fail(repair_end(r), &e);
 	}
 	look_json(&out, l);
@@ -265,7 +265,7 @@ static void on_looked_before(struct look *l, const struct err *why)
 
 	if (!why)
 		return go_on(r);
-	(void)node_away(why, &e);
+	(void)check_node_away(why, &e);
 	request_fail(repair_end(r), &e);
 }
 

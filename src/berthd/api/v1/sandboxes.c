@@ -279,7 +279,7 @@ int sandboxes_get(struct request *rq, struct store *s, struct buf *reply, struct
 	return 0;
 }
 
-static void deleting_json(struct buf *out, const struct sandbox *sb, const char *why)
+void sandbox_deleting_json(struct buf *out, const struct sandbox *sb, const char *why)
 {
 	char next[TIME_TEXT_SIZE];
 
@@ -307,7 +307,7 @@ static void on_deleted(struct transition *c, const struct err *why)
 		return request_fail(rq, &e);
 	}
 	if (pending)
-		deleting_json(&body, &c->sb, why->msg);
+		sandbox_deleting_json(&body, &c->sb, why->msg);
 	else
 		sandbox_gone_json(&body, &c->tomb);
 	transition_free(c);

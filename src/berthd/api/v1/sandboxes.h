@@ -7,6 +7,7 @@
 
 void sandbox_json(struct buf *out, const struct sandbox *sb);
 void sandbox_gone_json(struct buf *out, const struct tombstone *t);
+void sandbox_deleting_json(struct buf *out, const struct sandbox *sb, const char *why);
 
 void sandboxes_create(struct request *rq);
 int sandboxes_list(struct request *rq, struct store *s, struct buf *reply, struct err *e);

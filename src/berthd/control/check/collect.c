@@ -207,6 +207,7 @@ static int compare_facts(struct look_world *w, struct store *s, struct err *e)
 		}
 		f = add(w->look, check_fact_alone(known ? &sb : NULL, host), o->sandbox);
 		f->version = known ? sb.version : 0;
+		f->generation = o->generation;
 		check_record_text(known ? &sb : NULL, f->record, sizeof(f->record));
 		check_fact_text(o, f->fact, sizeof(f->fact));
 	}

@@ -33,8 +33,9 @@ static const struct check_kind_row kinds[CHECK_KIND_COUNT] = {
 		"was deleted, with a receipt, and parts of it are here. The next look destroys "
 		"them." },
 	[CHECK_ORPHAN]		= { "orphan", 2, REPAIR_NOTHING,
-		"is on this host and no record has ever named it. It is left alone: it may belong "
-		"to another database. If it does not, stop berth-node and remove it by hand." },
+		"is on this host and no record names it. It is left alone: it may belong to "
+		"another database, or this one may be older than it. If it is not wanted, berth "
+		"check --abandon removes it." },
 	[CHECK_STRAY]		= { "stray", 2, REPAIR_NOTHING,
 		"is on this host, and its record names another. It is left alone until the record "
 		"is deleted." },
