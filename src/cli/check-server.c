@@ -30,9 +30,10 @@ void check_server(const struct context *c, struct check *ret)
 	}
 	check_set(ret, reply.status == 200 ? CHECK_OK : CHECK_FAIL,
 		  reply.status == 200 ? NULL : "See the logs of berthd, berth-node and PostgreSQL.",
-		  "%s %s at %s; database %s, node %s", json_get_str(tree, "status"),
+		  "%s %s at %s; database %s, node %s%s%s", json_get_str(tree, "status"),
 		  json_get_str(tree, "version"), c->url, json_get_str(tree, "database"),
-		  json_get_str(tree, "node"));
+		  json_get_str(tree, "node"), reply.status == 200 ? "" : ": ",
+		  json_get_str(tree, "reason"));
 }
 
 void check_key(const struct context *c, struct check *ret)

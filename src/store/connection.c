@@ -32,30 +32,39 @@ static const char *const values[] = {
 _Static_assert(array_len(names) == array_len(values), "a value for every name");
 
 #define BUSY_FIX "Check that PostgreSQL runs and takes connections; 'berth doctor' says more."
+#define UNWRITABLE_FIX \
+	"See PostgreSQL's log; give its disk room, or make it writable again. What runs goes on."
 
 /* What a SQLSTATE, or its first characters, means. The first that fits counts. */
-static const struct {
+struct meaning {
 	const char *sqlstate;
 	enum err_code code;
-} meanings[] = {
-	{ "22", ERR_INVALID },     /* a value that cannot be: bytes that are no UTF-8 */
-	{ "23503", ERR_CONFLICT }, /* something refers to it */
-	{ "23505", ERR_CONFLICT }, /* exists already */
-	{ "23", ERR_INVALID },     /* a check of the schema */
-	{ "25006", ERR_BUSY },     /* a standby, after a failover */
-	{ "40", ERR_BUSY },        /* deadlock, serialization */
-	{ "55P03", ERR_BUSY },     /* lock_timeout */
-	{ "57", ERR_BUSY },        /* statement_timeout, shutdown, starting up */
-	{ "08", ERR_BUSY },
-	{ "53", ERR_BUSY }, /* out of connections, disk, memory */
+	const char *unwritable; /* why nothing can be written; NULL: something else */
 };
 
-static enum err_code code_of(const char *sqlstate)
+static const struct meaning meanings[] = {
+	{ "22", ERR_INVALID },                    /* cannot be: bytes that are no UTF-8 */
+	{ "23503", ERR_CONFLICT },                /* something refers to it */
+	{ "23505", ERR_CONFLICT },                /* exists already */
+	{ "23", ERR_INVALID },                    /* a check of the schema */
+	{ "25006", ERR_BUSY, "it is read-only" }, /* also a standby, after a failover */
+	{ "40", ERR_BUSY },                       /* deadlock, serialization */
+	{ "55P03", ERR_BUSY },                    /* lock_timeout */
+	{ "57", ERR_BUSY },                       /* statement_timeout, shutdown, starting up */
+	{ "08", ERR_BUSY },
+	{ "53100", ERR_BUSY, "its disk is full" },
+	{ "53", ERR_BUSY }, /* out of connections, memory */
+	{ "58030", ERR_BUSY, "its disk fails" },
+	{ "", ERR_INTERNAL },
+};
+
+static const struct meaning *meaning_of(const char *sqlstate)
 {
-	for (size_t i = 0; i < array_len(meanings); i++)
-		if (strncmp(sqlstate, meanings[i].sqlstate, strlen(meanings[i].sqlstate)) == 0)
-			return meanings[i].code;
-	return ERR_INTERNAL;
+	const struct meaning *m = meanings;
+
+	while (strncmp(sqlstate, m->sqlstate, strlen(m->sqlstate)) != 0)
+		m++; /* the last fits all */
+	return m;
 }
 
 static void on_notice(void *arg, const PGresult *res)
@@ -64,8 +73,17 @@ static void on_notice(void *arg, const PGresult *res)
 	(void)res;
 }
 
+static int unwritable(const char *why, struct err *e)
+{
+	err_set(e, ERR_BUSY, "the database takes no writes: %s", why);
+	(void)err_reason(e, STORE_UNWRITABLE, 0);
+	return err_fix(e, UNWRITABLE_FIX);
+}
+
 static int unreachable(const char *why, struct err *e)
 {
+	if (strstr(why, "read-only")) /* libpq's word on target_session_attrs */
+		return unwritable("it is read-only", e);
 	err_set(e, ERR_BUSY, "the database cannot be reached: %.*s", (int)strcspn(why, "\n"), why);
 	(void)err_inner(e);
 	return err_fix(e, BUSY_FIX);
@@ -82,23 +100,28 @@ int connection_fail(struct store *s, const PGresult *res, struct err *e)
 {
 	const char *sqlstate = res ? PQresultErrorField(res, PG_DIAG_SQLSTATE) : NULL;
 	const char *text = res ? PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY) : NULL;
-	enum err_code code;
+	const struct meaning *m;
 
 	if (PQstatus(s->conn) != CONNECTION_OK || !sqlstate || !text) {
 		unreachable(text ? text : PQerrorMessage(s->conn), e);
 		connection_drop(s);
 		return -1;
 	}
-	code = code_of(sqlstate);
-	if (code != ERR_BUSY) {
-		err_set(e, code, "database: %s (%s)", text, sqlstate);
+	m = meaning_of(sqlstate);
+	if (m->code != ERR_BUSY) {
+		err_set(e, m->code, "database: %s (%s)", text, sqlstate);
 		return err_inner(e);
 	}
-	err_set(e, code, "the database is busy: %s (%s)", text, sqlstate);
-	(void)err_inner(e);
+	if (m->unwritable) {
+		unwritable(m->unwritable, e);
+	} else {
+		err_set(e, m->code, "the database is busy: %s (%s)", text, sqlstate);
+		(void)err_inner(e);
+		(void)err_fix(e, BUSY_FIX);
+	}
 	/* It may be the wrong server by now, or a transaction left open: begin anew. */
 	connection_drop(s);
-	return err_fix(e, BUSY_FIX);
+	return -1;
 }
 
 /*

@@ -49,6 +49,28 @@ int store_ping(struct store *s, struct err *e)
 	return store_run(s, &ping, NO_ARGS, &res, e);
 }
 
+struct probe_row {
+	uint64_t now_ms;
+};
+
+int store_probe(struct store *s, const char *host, uint64_t *now_ms, struct err *e)
+{
+	static const struct column columns[] = {
+		COLUMN(COLUMN_U64, probe_row, now_ms),
+		COLUMNS_END,
+	};
+	static const struct statement probe = {
+		"probe", "WITH w AS (UPDATE host SET version = version WHERE id = $1) "
+			 "SELECT " SQL_MS("clock_timestamp()") " AS now_ms"
+	};
+	struct probe_row row = { 0 };
+
+	if (store_run_one(s, &probe, ARGS(TEXT(host)), columns, &row, e) < 0)
+		return -1;
+	*now_ms = row.now_ms;
+	return 0;
+}
+
 struct store_counts store_counts(const struct store *s)
 {
 	return s->counts;

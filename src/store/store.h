@@ -16,6 +16,12 @@
 
 struct store;
 
+/*
+ * The reason of an ERR_BUSY: the database answers and takes no writes. It is read-only, or
+ * its disk is full. Unlike with any other ERR_BUSY, the transaction was not committed.
+ */
+#define STORE_UNWRITABLE "store_unwritable"
+
 /* Connects at once; `conninfo` is libpq's and may override our timeouts. */
 must_check int store_open(const char *conninfo, struct store **ret, struct err *e);
 void store_close(struct store *s); /* NULL is fine */
@@ -32,6 +38,9 @@ static inline void store_closep(struct store **s)
 must_check int store_migrate(struct store *s, struct err *e);
 
 must_check int store_ping(struct store *s, struct err *e); /* for health: a round trip */
+
+/* The same with a write, to the row of this host, that changes nothing; and its clock. */
+must_check int store_probe(struct store *s, const char *host, uint64_t *now_ms, struct err *e);
 
 /*
  * What this store asked of the server since it was opened. pg_stat_database

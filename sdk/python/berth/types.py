@@ -30,7 +30,7 @@ CheckFinding = TypedDict('CheckFinding', {
 
 Error = TypedDict('Error', {
     'code': Literal['invalid', 'unauthenticated', 'denied', 'not_found', 'conflict', 'too_large', 'limit', 'busy', 'timeout', 'unsupported', 'internal'],
-    'reason': Literal['no_such_file', 'exists', 'is_a_directory', 'not_a_directory', 'permission_denied', 'no_space', 'too_many_links', 'not_empty', 'read_only', 'not_a_file', 'name_too_long', 'auth_failed', 'no_such_repository', 'no_such_ref', 'target_exists', 'network', 'no_git', 'timed_out', 'cleanup_pending', 'another_command', 'another_instance', 'node_unanswered', 'options_differ', 'another_identity', 'input_not_taken', 'not_reached', 'not_ready', 'under_way', 'host_draining', 'engine_missing', 'leftovers_unknown'],
+    'reason': Literal['no_such_file', 'exists', 'is_a_directory', 'not_a_directory', 'permission_denied', 'no_space', 'too_many_links', 'not_empty', 'read_only', 'not_a_file', 'name_too_long', 'auth_failed', 'no_such_repository', 'no_such_ref', 'target_exists', 'network', 'no_git', 'timed_out', 'cleanup_pending', 'another_command', 'another_instance', 'node_unanswered', 'options_differ', 'another_identity', 'input_not_taken', 'not_reached', 'not_ready', 'under_way', 'host_draining', 'engine_missing', 'leftovers_unknown', 'store_unwritable'],
     'message': str,
     'remediation': str,
     'retry_at': str,
@@ -38,11 +38,17 @@ Error = TypedDict('Error', {
 }, total=False)
 
 Health = TypedDict('Health', {
-    'status': Literal['ok', 'degraded'],
+    'status': Literal['ok', 'degraded', 'critical'],
     'version': str,
-    'database': Literal['ok', 'unreachable'],
+    'database': Literal['ok', 'unreachable', 'unwritable'],
     'node': Literal['ok', 'unreachable'],
     'lease': Literal['off', 'unregistered', 'live', 'late', 'frozen', 'lost', 'draining', 'gone'],
+    'state_disk': Literal['ok', 'low', 'full', 'unknown'],
+    'clock': Literal['ok', 'skewed', 'unknown'],
+    'reason': str,
+    'state_disk_free': int,
+    'loop_lag_ms': int,
+    'clock_skew_ms': int,
     'engines': List[str],
 }, total=False)
 

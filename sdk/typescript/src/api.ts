@@ -39,7 +39,7 @@ export interface CheckFinding {
 
 export interface Error {
   code: 'invalid' | 'unauthenticated' | 'denied' | 'not_found' | 'conflict' | 'too_large' | 'limit' | 'busy' | 'timeout' | 'unsupported' | 'internal';
-  reason?: 'no_such_file' | 'exists' | 'is_a_directory' | 'not_a_directory' | 'permission_denied' | 'no_space' | 'too_many_links' | 'not_empty' | 'read_only' | 'not_a_file' | 'name_too_long' | 'auth_failed' | 'no_such_repository' | 'no_such_ref' | 'target_exists' | 'network' | 'no_git' | 'timed_out' | 'cleanup_pending' | 'another_command' | 'another_instance' | 'node_unanswered' | 'options_differ' | 'another_identity' | 'input_not_taken' | 'not_reached' | 'not_ready' | 'under_way' | 'host_draining' | 'engine_missing' | 'leftovers_unknown';
+  reason?: 'no_such_file' | 'exists' | 'is_a_directory' | 'not_a_directory' | 'permission_denied' | 'no_space' | 'too_many_links' | 'not_empty' | 'read_only' | 'not_a_file' | 'name_too_long' | 'auth_failed' | 'no_such_repository' | 'no_such_ref' | 'target_exists' | 'network' | 'no_git' | 'timed_out' | 'cleanup_pending' | 'another_command' | 'another_instance' | 'node_unanswered' | 'options_differ' | 'another_identity' | 'input_not_taken' | 'not_reached' | 'not_ready' | 'under_way' | 'host_draining' | 'engine_missing' | 'leftovers_unknown' | 'store_unwritable';
   /** What was wrong. */
   message: string;
   /** What to do about it. */
@@ -51,12 +51,23 @@ export interface Error {
 }
 
 export interface Health {
-  status: 'ok' | 'degraded';
+  status: 'ok' | 'degraded' | 'critical';
   version: string;
-  database: 'ok' | 'unreachable';
+  database: 'ok' | 'unreachable' | 'unwritable';
   node: 'ok' | 'unreachable';
   /** What became of the host's lease; `off` where it needs none. */
   lease: 'off' | 'unregistered' | 'live' | 'late' | 'frozen' | 'lost' | 'draining' | 'gone';
+  /** The disk below `state_dir`, where output of commands is kept. `full` (less than 64 KiB) is degraded. */
+  state_disk: 'ok' | 'low' | 'full' | 'unknown';
+  clock: 'ok' | 'skewed' | 'unknown';
+  /** What is wrong, the worst of it; not there if nothing is. */
+  reason?: string;
+  /** Bytes. Told to a request with a key. */
+  state_disk_free?: number;
+  /** How long the slowest loop took (or takes) to come to something new. Told to a request with a key. */
+  loop_lag_ms?: number;
+  /** So much is this host's clock ahead of the database's. Told to a request with a key. */
+  clock_skew_ms?: number;
   engines?: string[];
 }
 

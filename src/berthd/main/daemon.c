@@ -11,6 +11,7 @@
 #include "berthd/cluster/host-lease.h"
 #include "berthd/cluster/peers.h"
 #include "berthd/control/capacity.h"
+#include "berthd/control/health.h"
 #include "berthd/control/inflight.h"
 #include "berthd/control/last-used.h"
 #include "berthd/control/pool-level.h"
@@ -136,6 +137,7 @@ struct daemon {
 	struct sandbox_cache sandboxes;
 	struct capacity capacity;
 	struct pool_level pool_level;
+	struct health health;
 	struct inflight inflight, inflight_keys;
 	struct usage_sampler sampler;
 	struct running_set running;
@@ -165,6 +167,7 @@ struct berthd *berthd_new(void)
 	b->sandboxes = &d->sandboxes;
 	b->capacity = &d->capacity;
 	b->pool_level = &d->pool_level;
+	b->health = &d->health;
 	b->inflight = &d->inflight;
 	b->inflight_keys = &d->inflight_keys;
 	b->sampler = &d->sampler;
@@ -348,6 +351,7 @@ int berthd_open(struct berthd *b, struct err *e)
 	b->wrapper_alarm = wrapper_alarm_begin(&b->reactors[0]);
 	capacity_begin(&b->reactors[0]);
 	pool_level_begin(&b->reactors[0]);
+	health_begin(&b->reactors[0]);
 	usage_sampler_begin(b->sampler, &b->reactors[0]);
 	peers_begin(b->peers, &b->reactors[0]);
 	crash_point("api.serving");
@@ -401,6 +405,7 @@ void berthd_close(struct berthd *b)
 	wrapper_alarm_end(b->wrapper_alarm);
 	capacity_end(&b->reactors[0]);
 	pool_level_end(&b->reactors[0]);
+	health_end(&b->reactors[0]);
 	lease_agent_end(b->lease_agent);
 	peers_end(b->peers);
 	for (size_t i = 0; i < b->reactor_count; i++)

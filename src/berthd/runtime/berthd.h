@@ -69,6 +69,7 @@ struct berthd {
 	struct sandbox_cache *sandboxes; /* control */
 	struct capacity *capacity;
 	struct pool_level *pool_level;
+	struct health *health;
 	struct inflight *inflight, *inflight_keys;
 	struct reconcile *reconcile;
 	struct takeover *takeover; /* NULL: leases are off */

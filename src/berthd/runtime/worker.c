@@ -1,10 +1,12 @@
 #include "berthd/runtime/worker.h"
 
 #include <signal.h>
+#include <string.h>
 
 #include "berthd/runtime/berthd.h"
 #include "berthd/runtime/reactor.h"
 #include "lib/str.h"
+#include "lib/time.h"
 
 static void put(struct job_queue *q, struct job *job)
 {
@@ -123,6 +125,28 @@ static int run_job(struct job *job, struct workers *w, struct store **store)
 	return job->run(job, *store, &job->e);
 }
 
+static void note_unwritable(struct workers *w, const struct job *job)
+{
+	if (!job->failed || !job->e.reason || strcmp(job->e.reason, STORE_UNWRITABLE) != 0)
+		return;
+	pthread_mutex_lock(&w->lock);
+	w->unwritable = job->e;
+	w->unwritable_ms = time_mono_ms();
+	pthread_mutex_unlock(&w->lock);
+}
+
+bool workers_unwritable(struct workers *w, uint64_t within_ms, struct err *e)
+{
+	bool recent;
+
+	pthread_mutex_lock(&w->lock);
+	recent = w->unwritable_ms > 0 && time_mono_ms() - w->unwritable_ms < within_ms;
+	if (recent)
+		*e = w->unwritable;
+	pthread_mutex_unlock(&w->lock);
+	return recent;
+}
+
 static void *worker(void *arg)
 {
 	struct workers *w = arg;
@@ -133,6 +157,7 @@ static void *worker(void *arg)
 		struct job_queue *q = queue_of(w, job); /* the job is not ours once it is posted */
 
 		job->failed = run_job(job, w, &store) < 0;
+		note_unwritable(w, job);
 		reactor_post(job->reactor, job);
 		end(w, q);
 	}

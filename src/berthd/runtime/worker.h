@@ -59,6 +59,8 @@ struct workers {
 	size_t turn;     /* the share that was served last */
 	size_t in_a_row; /* taken from the shares since the last of the background */
 	bool stopping;
+	struct err unwritable;  /* of the last job for which the database took no writes */
+	uint64_t unwritable_ms; /* when that was, by time_mono_ms(); 0: never */
 	const char *database;
 	pthread_t threads[WORKERS_MAX];
 	size_t count;
@@ -79,6 +81,9 @@ must_check bool workers_put(struct workers *w, struct job *job);
 
 /* The job a free worker takes next, under the lock; NULL: it waits. */
 struct job *workers_next(struct workers *w);
+
+/* True: within that time the database took no writes; and why. */
+must_check bool workers_unwritable(struct workers *w, uint64_t within_ms, struct err *e);
 
 /* The share of an owner: below WORKER_SHARES. */
 size_t worker_share(const char *owner);

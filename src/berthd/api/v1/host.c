@@ -6,13 +6,14 @@
 
 #include "berthd/cluster/host-lease.h"
 #include "berthd/control/capacity.h"
+#include "berthd/control/health.h"
 #include "berthd/front/key-cache.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/json.h"
 #include "lib/time.h"
 #include "store/key.h"
 
-struct health {
+struct health_call {
 	struct job job;
 	struct request *rq;
 	bool ask;            /* whether this key is one is not remembered */
@@ -22,7 +23,7 @@ struct health {
 
 static int ping(struct job *job, struct store *s, struct err *e)
 {
-	struct health *h = container_of(job, struct health, job);
+	struct health_call *h = container_of(job, struct health_call, job);
 	struct err why = { 0 };
 
 	if (store_ping(s, e) < 0)
@@ -49,35 +50,89 @@ static void engines_json(struct buf *out, const char *words)
 	buf_adds(out, "]");
 }
 
+static bool is_unwritable(const struct err *e)
+{
+	return e->reason && strcmp(e->reason, STORE_UNWRITABLE) == 0;
+}
+
+/* What is wrong, the worst first; empty: nothing. */
+static const char *wrong(const struct request *rq, const struct job *job,
+			 const struct health_figures *now, const struct host_capacity *has)
+{
+	struct berthd *b = rq->reactor->berthd;
+
+	if (job->failed && !is_unwritable(&job->e))
+		return "the database cannot be reached, or is busy";
+	if (job->failed)
+		return job->e.msg;
+	if (now->unwritable)
+		return now->why.inner ? "the database takes no writes" : now->why.msg;
+	if (!rq->reactor->node.up)
+		return "berth-node cannot be reached";
+	if (!lease_agent_runs(b->lease_agent))
+		return "this host has no lease: its sandboxes may not run";
+	if (!has->runtimes[0] && has->cpus) /* one engine is enough; none is not */
+		return "no engine is installed";
+	if (strcmp(now->state_disk, "full") == 0)
+		return "the disk of state_dir is full: no output of commands can be kept";
+	return "";
+}
+
+static const char *database_word(const struct job *job, const struct health_figures *now)
+{
+	if (job->failed && !is_unwritable(&job->e))
+		return "unreachable";
+	return job->failed || now->unwritable ? "unwritable" : "ok";
+}
+
+static void figures_json(struct buf *out, const struct health_figures *now,
+			 const struct host_capacity *has)
+{
+	if (has->cpus)
+		engines_json(out, has->runtimes);
+	json_int(out, "state_disk_free", (int64_t)now->disk_free);
+	json_int(out, "loop_lag_ms", (int64_t)now->loop_lag_ms);
+	json_int(out, "clock_skew_ms", now->clock_skew_ms);
+}
+
 static void on_pinged(struct job *job)
 {
-	cleanup(free_ptr) struct health *h = container_of(job, struct health, job);
+	cleanup(free_ptr) struct health_call *h = container_of(job, struct health_call, job);
 	struct request *rq = h->rq;
 	struct berthd *b = rq->reactor->berthd;
 	cleanup(buf_done) struct buf body = buf_make(1024);
+	struct health_figures now;
 	struct host_capacity has;
-	bool ok;
+	const char *why, *database;
 
 	if (h->ask)
 		key_cache_found(b->keys, &rq->key_lookup, rq->key_hash, time_mono_ms(),
 				h->known ? &h->key : NULL, h->unknown);
 	capacity_figures(b, &has);
-	ok = !job->failed && rq->reactor->node.up && lease_agent_runs(b->lease_agent) &&
-	     (has.runtimes[0] || !has.cpus); /* one engine is enough; none is not */
+	health_figures(b, &now);
+	why = wrong(rq, job, &now, &has);
+	database = database_word(job, &now);
 	json_open(&body, '{');
-	json_str(&body, "status", ok ? "ok" : "degraded");
+	json_str(&body, "status",
+		 !why[0]                       ? "ok"
+		 : strcmp(database, "ok") == 0 ? "degraded"
+					       : "critical");
 	json_str(&body, "version", BERTH_VERSION);
-	json_str(&body, "database", job->failed ? "unreachable" : "ok");
+	json_str(&body, "database", database);
 	json_str(&body, "node", rq->reactor->node.up ? "ok" : "unreachable");
 	json_str(&body, "lease", lease_agent_word(b->lease_agent));
-	if (h->known && has.cpus)
-		engines_json(&body, has.runtimes);
+	json_str(&body, "state_disk", now.state_disk);
+	json_str(&body, "clock", now.clock);
+	if (why[0])
+		json_str(&body, "reason", why);
+	if (h->known)
+		figures_json(&body, &now, &has);
 	buf_adds(&body, "}");
-	request_reply(rq, ok ? 200 : 503, &body);
+	request_reply(rq, why[0] ? 503 : 200, &body);
 }
 
 /* Strangers hear whether it works; what the host has is told to keys. */
-static void look_up_key(struct health *h)
+static void look_up_key(struct health_call *h)
 {
 	struct request *rq = h->rq;
 	enum key_cache_answer got;
@@ -92,7 +147,7 @@ static void look_up_key(struct health *h)
 
 void host_health(struct request *rq)
 {
-	struct health *h = xcalloc(1, sizeof(*h));
+	struct health_call *h = xcalloc(1, sizeof(*h));
 
 	h->rq = rq;
 	h->job = (struct job){ .reactor = rq->reactor,
