@@ -248,6 +248,29 @@ static bool is_silent(const struct lease *l, const struct lease_input *in, const
 	       in->silent_ms >= constant_ms(CONSTANT_NO_OUTPUT, at->divisor);
 }
 
+/* It ends because a step took too long: which, and its limit. One kept warm did nothing wrong. */
+static int end_late(struct lease *l, enum lease_reason reason, const struct moment *at,
+		    enum lease_action *action, struct err *e)
+{
+	static const struct {
+		enum constant limit;
+		const char *text;
+	} steps[LEASE_REASON_COUNT] = {
+		[LEASE_STARTUP_FAILED] = { CONSTANT_STARTUP, "it was not ready after" },
+		[LEASE_IDLE_TIMEOUT] = { CONSTANT_READY_ONLY, "it was ready without work for" },
+		[LEASE_UNHEALTHY] = { CONSTANT_NO_OUTPUT, "it was at work and silent for" },
+	};
+	struct lease_input stop = { .event = LEASE_STOP, .reason = reason };
+
+	if (ladder(l, &stop, at, action, e) < 0)
+		return -1;
+	if (steps[reason].text)
+		snprintf(l->stop.last_error, sizeof(l->stop.last_error), "%s %llu ms",
+			 steps[reason].text,
+			 (unsigned long long)constant_ms(steps[reason].limit, at->divisor));
+	return 0;
+}
+
 /* The deadline of an owned state: a lost write to repair, or the end. */
 static int expire(struct lease *l, const struct lease_input *in, const struct moment *at,
 		  enum lease_action *action, struct err *e)
@@ -257,12 +280,9 @@ static int expire(struct lease *l, const struct lease_input *in, const struct mo
 		[LEASE_READY] = LEASE_IDLE_TIMEOUT,
 		[LEASE_WARM] = LEASE_KEEP_WARM_EXPIRED,
 	};
-	struct lease_input stop = { .event = LEASE_STOP, .reason = reasons[l->state] };
 
-	if (in->working && is_silent(l, in, at)) {
-		stop.reason = LEASE_UNHEALTHY;
-		return ladder(l, &stop, at, action, e);
-	}
+	if (in->working && is_silent(l, in, at))
+		return end_late(l, LEASE_UNHEALTHY, at, action, e);
 	if (in->working) {
 		l->state = LEASE_BUSY;
 		l->deadline_ms = moment_add(moment_after(at, CONSTANT_PING),
@@ -270,7 +290,7 @@ static int expire(struct lease *l, const struct lease_input *in, const struct mo
 		return 0;
 	}
 	if (l->state != LEASE_BUSY)
-		return ladder(l, &stop, at, action, e);
+		return end_late(l, reasons[l->state], at, action, e);
 	l->state = LEASE_WARM;
 	l->deadline_ms = moment_after(at, CONSTANT_KEEP_WARM);
 	*action = LEASE_ACT_NONE;

@@ -51,6 +51,12 @@ def stopped(s, box):
     return becomes(s, box, state="none", alive="absent")
 
 
+def late(s, box):
+    """Why it was ended, as the receipt keeps it: the step and its limit."""
+    r = stopped(s, box)["receipt"]
+    return r["reason"], r["last_error"]
+
+
 def sleeps(s, box):
     return sorted(s.api.exec(box, "pidof sleep | wc -w").out.split())
 
@@ -146,7 +152,7 @@ def test_every_state_has_its_end(s):
     box = make(s)
     w = put(s, box)
     assert say(s, box, "ready", w)["state"] == "ready"
-    stopped(s, box)  # it was given nothing
+    assert late(s, box) == ("idle-timeout", "it was ready without work for 600 ms")  # 60 s
     w = put(s, box)
     say(s, box, "settled", w, ok=True)
     assert stopped(s, box)["receipt"]["instance"] == w["instance"]  # kept warm for so long
@@ -155,7 +161,8 @@ def test_every_state_has_its_end(s):
     s.api.call("POST", f"/v1/sandboxes/{box}/execs/{w['exec']}/kill", {})
     assert stopped(s, box)["receipt"]["generation"] == 3  # it was busy, and is seen gone
     w = put(s, box)
-    assert stopped(s, box)["receipt"]["generation"] == 4  # it was never heard of
+    assert late(s, box) == ("startup-failed", "it was not ready after 6000 ms")  # 10 min
+    assert stopped(s, box)["receipt"]["generation"] == 4
     s.api.delete(box)
 
 

@@ -68,7 +68,8 @@ static const char *const lease_records[] = {
 		"generation=0 id=\"\"",
 	"starting timeout: stop_needed>try deadline=0 for=\"startup-failed\" attempts=0 "
 		"attempt=0 rechecks=0 requested+0 next+0 stop_deadline=0 "
-		"reason=\"startup-failed\" error=\"\"",
+		"reason=\"startup-failed\" "
+		"error=\"it was not ready after 600000 ms\"",
 	"starting absent: starting>nothing",
 	"starting present: starting>nothing",
 	"starting unknown: starting>nothing",
@@ -92,7 +93,7 @@ static const char *const lease_records[] = {
 		"generation=0 id=\"\"",
 	"ready timeout: stop_needed>try deadline=0 for=\"idle-timeout\" attempts=0 "
 		"attempt=0 rechecks=0 requested+0 next+0 stop_deadline=0 reason=\"idle-timeout\" "
-		"error=\"\"",
+		"error=\"it was ready without work for 60000 ms\"",
 	"ready absent: ready>nothing",
 	"ready present: ready>nothing",
 	"ready unknown: ready>nothing",

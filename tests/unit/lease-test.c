@@ -296,6 +296,8 @@ TEST(a_busy_wrapper_that_is_silent_is_unhealthy)
 		feed(&l, in, cases[i].at_ms);
 		CHECK_INT(l.state, cases[i].to);
 		if (l.state == LEASE_STOP_NEEDED)
+			CHECK_STR(l.stop.last_error, "it was at work and silent for 330000 ms");
+		if (l.state == LEASE_STOP_NEEDED)
 			CHECK_INT(l.reason, LEASE_UNHEALTHY);
 	}
 	in.silent_ms = NEVER;

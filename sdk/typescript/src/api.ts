@@ -765,7 +765,7 @@ export interface Wrapper {
   reason: string;
   /** To stop it. */
   attempts: number;
-  /** What the last attempt saw. */
+  /** Which step took too long, and its limit; then what the last attempt to stop it saw. */
   last_error: string;
   created_at: string;
   /** Of the last instance that was seen gone. */

@@ -165,6 +165,10 @@ static void write_receipt(struct lease_operation *t)
 		seen = "no cgroup of its name has a process";
 	json_str(&out, "seen", seen);
 	json_str(&out, "evidence", look_evidence_name(t->look.evidence));
+	if (t->before.reason != LEASE_REASON_NONE)
+		json_str(&out, "reason", lease_reason_name(t->before.reason));
+	if (t->before.stop.last_error[0])
+		json_str(&out, "last_error", t->before.stop.last_error);
 	buf_adds(&out, "}");
 	(void)!str_copy(t->w.receipt, sizeof(t->w.receipt), buf_str(&out));
 }
