@@ -189,6 +189,13 @@ static void end_rest(struct pending *p)
 	node_call(&p->rc->reactor->node, NODE_STOP, &stop, -1, &ended_events, p);
 }
 
+/* Not even its disk is there, and the record still promises it. */
+static bool is_lost(const struct pending *p, const struct node_observation *o)
+{
+	return o->presence == PRESENCE_ABSENT && p->sb.files_kept &&
+	       p->sb.state != SANDBOX_CREATING;
+}
+
 /* Only what the kernel said becomes an event; unknown changes nothing. */
 static void on_observed(void *data, const union node_any *record, int *fd, const struct err *why)
 {
@@ -206,6 +213,8 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 			return limits_enforce(p->rc->reactor, "reconcile", &p->sb, on_limited, p);
 		return finished(p);
 	}
+	if (is_lost(p, o))
+		return change(p, EV_REMOVED, "nothing of it is left on its host");
 	if (o->process == PRESENCE_ABSENT &&
 	    (p->sb.state == SANDBOX_ASLEEP || p->sb.state == SANDBOX_FAILED))
 		return finished(p); /* as it should be: nothing new */

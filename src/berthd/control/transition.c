@@ -245,7 +245,7 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 			c->step.action = ACT_NONE; /* the ladder stands, and ends it: deletion.c */
 			return 0;
 		}
-		if (c->ev == EV_ABSENT && i == 0 && read_before)
+		if ((c->ev == EV_ABSENT || c->ev == EV_REMOVED) && i == 0 && read_before)
 			end_wrappers(c, s);
 		if (i > 0)
 			c->read_mono_ms = time_mono_ms();

@@ -63,8 +63,9 @@ static const struct check_kind_row kinds[CHECK_KIND_COUNT] = {
 		"is an image on this host that no name and no sandbox refers to: an import or a "
 		"removal was cut short. Do that again, or use --repair." },
 	[CHECK_UNLEASED]	= { "unleased", 1, REPAIR_NOTHING,
-		"runs a wrapper that no lease names: somebody gave an exec such an id. Stop the "
-		"wrapper of that name, and all of them are ended." },
+		"runs a wrapper that no lease names: an exec was given such an id, or the "
+		"database is older than it. Stop the wrapper of that name, and all of them are "
+		"ended." },
 };
 
 static const char *const repairs[REPAIR_COUNT] = {
