@@ -1,6 +1,7 @@
 #include "store/network.h"
 
 #include "lib/str.h"
+#include "store/limit-row.h"
 #include "store/row.h"
 
 /* clang-format off */
@@ -20,6 +21,32 @@ static const struct column network_columns[] = {
 	COLUMNS_END
 };
 
+static const struct column told_columns[] = {
+	COLUMN(COLUMN_STR, network_told, sandbox),
+	COLUMN(COLUMN_STR, network_told, row.owner),
+	COLUMN(COLUMN_STR, network_told, row.policy),
+	COLUMN(COLUMN_BOOL, network_told, row.locked),
+	COLUMN(COLUMN_U64, network_told, row.version),
+	COLUMN(COLUMN_U64, network_told, row.use.connections),
+	COLUMN(COLUMN_U64, network_told, row.use.requests),
+	COLUMN(COLUMN_U64, network_told, row.use.bytes_out),
+	COLUMN(COLUMN_U64, network_told, row.use.bytes_in),
+	COLUMN(COLUMN_BOOL, network_told, known),
+	LIMIT_COLUMN_("connections", network_told, LIMIT_CONNECTIONS),
+	LIMIT_COLUMN_("requests", network_told, LIMIT_REQUESTS),
+	LIMIT_COLUMN_("bytes_out", network_told, LIMIT_BYTES_OUT),
+	COLUMNS_END
+};
+
+static const struct statement get_many = { "networks-get",
+	"SELECT n.sandbox_id AS sandbox, n.owner AS \"row.owner\", n.policy AS \"row.policy\", "
+	"n.locked AS \"row.locked\", n.version AS \"row.version\", "
+	"n.connections AS \"row.use.connections\", n.requests AS \"row.use.requests\", "
+	"n.bytes_out AS \"row.use.bytes_out\", n.bytes_in AS \"row.use.bytes_in\", "
+	"s.id IS NOT NULL AS known, coalesce(s.connections, 0) AS connections, "
+	"coalesce(s.requests, 0) AS requests, coalesce(s.bytes_out, 0) AS bytes_out "
+	"FROM sandbox_network n LEFT JOIN sandbox s ON s.id = n.sandbox_id "
+	"WHERE n.sandbox_id = ANY (string_to_array($1, ' '))" };
 static const struct statement get = { "network-get",
 	"SELECT " NETWORK_COLUMNS " FROM sandbox_network WHERE sandbox_id = $1" };
 static const struct statement put = { "network-put",
@@ -97,6 +124,10 @@ static const struct statement secret_put = { "secret-put",
 	"sealed = $7, changed_at = now() RETURNING " SECRET_COLUMNS };
 static const struct statement secret_get = { "secret-get",
 	"SELECT " SECRET_COLUMNS " FROM secret WHERE owner = $1 AND name = $2" };
+static const struct statement secrets_named = { "secrets-named",
+	"SELECT " SECRET_COLUMNS " FROM secret WHERE name = ANY (string_to_array($2, ' ')) "
+	"AND owner IN (SELECT n.owner FROM sandbox_network n "
+	"WHERE n.sandbox_id = ANY (string_to_array($1, ' ')))" };
 static const struct statement secret_remove = { "secret-remove",
 	"DELETE FROM secret WHERE owner = $1 AND name = $2 RETURNING " SECRET_COLUMNS };
 static const struct statement secret_list = { "secret-list",
@@ -112,6 +143,22 @@ int store_network_get(struct store *s, const char *sandbox, struct network_row *
 		return -1;
 	return n == 1 ? 0
 		      : err_set(e, ERR_NOT_FOUND, "no network policy was set for %s", sandbox);
+}
+
+int store_networks_get(struct store *s, const char *ids, network_told_fn *on_row, void *arg,
+		       struct err *e)
+{
+	cleanup(free_ptr) struct network_told *got = xcalloc(1, sizeof(*got));
+	cleanup(result_clear) PGresult *res = NULL;
+
+	if (store_run(s, &get_many, ARGS(TEXT(ids)), &res, e) < 0)
+		return -1;
+	for (int i = 0; i < PQntuples(res); i++) {
+		if (row_read(res, i, told_columns, got, e) < 0)
+			return -1;
+		on_row(got, arg);
+	}
+	return 0;
 }
 
 int store_network_row(struct store *s, const char *sandbox, struct network_row *row, struct err *e)
@@ -278,12 +325,12 @@ int store_secret_remove(struct store *s, const char *owner, const char *name, st
 	return one_secret(s, &secret_remove, owner, name, ret, e);
 }
 
-int store_secret_list(struct store *s, const char *owner, secret_fn *on_row, void *arg,
-		      struct err *e)
+static int each_secret(struct store *s, const struct statement *st, struct args args,
+		       secret_fn *on_row, void *arg, struct err *e)
 {
 	cleanup(result_clear) PGresult *res = NULL;
 
-	if (store_run(s, &secret_list, ARGS(TEXT(owner), NUMBER(STORE_SECRETS_MAX)), &res, e) < 0)
+	if (store_run(s, st, args, &res, e) < 0)
 		return -1;
 	for (int i = 0; i < PQntuples(res); i++) {
 		struct secret got = { 0 };
@@ -293,4 +340,17 @@ int store_secret_list(struct store *s, const char *owner, secret_fn *on_row, voi
 		on_row(&got, arg);
 	}
 	return 0;
+}
+
+int store_secrets_named(struct store *s, const char *ids, const char *names, secret_fn *on_row,
+			void *arg, struct err *e)
+{
+	return each_secret(s, &secrets_named, ARGS(TEXT(ids), TEXT(names)), on_row, arg, e);
+}
+
+int store_secret_list(struct store *s, const char *owner, secret_fn *on_row, void *arg,
+		      struct err *e)
+{
+	return each_secret(s, &secret_list, ARGS(TEXT(owner), NUMBER(STORE_SECRETS_MAX)), on_row,
+			   arg, e);
 }

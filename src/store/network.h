@@ -30,6 +30,20 @@ must_check int store_network_row(struct store *s, const char *sandbox, struct ne
 				 struct err *e);
 
 /*
+ * Those of many sandboxes at once (`ids`, with a space between two) that have a row, each with the
+ * limits of its sandbox; `known`: there is such a sandbox.
+ */
+struct network_told {
+	char sandbox[SANDBOX_ID_SIZE];
+	struct network_row row;
+	bool known;
+	struct limits limits;
+};
+typedef void network_told_fn(const struct network_told *told, void *arg);
+must_check int store_networks_get(struct store *s, const char *ids, network_told_fn *on_row,
+				  void *arg, struct err *e);
+
+/*
  * A new policy; the version grows. With `unlocked` only if it is not locked, else
  * ERR_CONFLICT. A first one is inserted.
  */
@@ -93,5 +107,9 @@ must_check int store_secret_get(struct store *s, const char *owner, const char *
 must_check int store_secret_remove(struct store *s, const char *owner, const char *name,
 				   struct secret *ret, struct err *e);
 typedef void secret_fn(const struct secret *secret, void *arg);
+
+/* Secrets of these names (with a space between two), of the owners of these sandboxes. */
+must_check int store_secrets_named(struct store *s, const char *ids, const char *names,
+				   secret_fn *on_row, void *arg, struct err *e);
 must_check int store_secret_list(struct store *s, const char *owner, secret_fn *on_row, void *arg,
 				 struct err *e);

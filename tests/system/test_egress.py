@@ -17,6 +17,7 @@ import router
 from client import Api, ApiError
 from marks import limit, only
 from server import TOP, die_with_parent, wait_until
+from test_check import sql
 
 sys.path.insert(0, str(TOP / "tests/egress"))
 import world  # noqa: E402
@@ -439,6 +440,24 @@ def test_what_was_used_and_refused_while_the_database_was_away_is_written_when_i
     wait_until(s.healthy, 120, "the server healthy again")  # who was killed so often is started ever later
     wait_until(lambda: s.api.get(f"/v1/sandboxes/{box}/usage")["requests"] == 1, 30, "what was used")
     assert event(s, box, "name", "evil.example.org")["count"] >= 1
+
+
+@only("crun")
+@limit(180)
+def test_policies_are_read_together_when_berth_egress_is_back(s):
+    boxes = [make(s, ALLOW) for _ in range(6)]
+    sql(s, "ALTER SYSTEM SET log_statement = 'all'")
+    sql(s, "SELECT pg_reload_conf()")
+    old = s.pid("berth-egress")
+    s.kill("berth-egress")
+    wait_until(lambda: s.pid("berth-egress") not in (old, 0), 60, "berth-egress again")
+    wait_until(lambda: all(s.api.get(f"/v1/sandboxes/{b}/network")["in_force"] for b in boxes), 60, "all told")
+    sql(s, "ALTER SYSTEM RESET log_statement")
+    sql(s, "SELECT pg_reload_conf()")
+    said = pathlib.Path(s.dir, "log/postgres.log").read_text(errors="replace")
+    together = [sum(b in line for b in boxes) for line in re.findall(r"execute networks-get.*\n.*parameters: (.*)", said)]
+    assert max(together) == len(boxes), together
+    assert reaches(s, boxes[0], "http://api.example.com/back")["path"] == "/back"
 
 
 @only("crun")

@@ -6,7 +6,6 @@
 
 #include "berthd/netpolicy/vault.h"
 #include "lib/str.h"
-#include "store/sandbox.h"
 
 #define FIRST_VERSION 1 /* of a box without a row */
 
@@ -32,22 +31,20 @@ static void add_rule(struct wire *w, const struct network_rule *r)
 	add(w, EGRESS_RULE, &wire);
 }
 
-static int add_secret(struct berthd *b, struct store *s, const char *owner, const char *name,
-		      struct wire *w, struct err *e)
+static int add_secret(struct berthd *b, const struct secret *k, struct wire *w, struct err *e)
 {
 	cleanup(buf_done) struct buf value = buf_make(EGRESS_VALUE_SIZE - 1);
 	struct egress_secret wire = { 0 };
-	struct secret k = { 0 };
 
-	if (store_secret_get(s, owner, name, &k, e) < 0 || vault_open(b->vault, &k, &value, e) < 0)
+	if (vault_open(b->vault, k, &value, e) < 0)
 		return -1;
-	memcpy(wire.name, k.name, sizeof(wire.name));
-	memcpy(wire.host, k.host, sizeof(wire.host));
-	memcpy(wire.methods, k.methods, sizeof(wire.methods));
-	memcpy(wire.paths, k.paths, sizeof(wire.paths));
-	memcpy(wire.header, k.header, sizeof(wire.header));
+	memcpy(wire.name, k->name, sizeof(wire.name));
+	memcpy(wire.host, k->host, sizeof(wire.host));
+	memcpy(wire.methods, k->methods, sizeof(wire.methods));
+	memcpy(wire.paths, k->paths, sizeof(wire.paths));
+	memcpy(wire.header, k->header, sizeof(wire.header));
 	if (!str_copy(wire.value, sizeof(wire.value), buf_str(&value)))
-		return err_set(e, ERR_INVALID, "secret %s is too long", name);
+		return err_set(e, ERR_INVALID, "secret %s is too long", k->name);
 	add(w, EGRESS_SECRET, &wire);
 	explicit_bzero(&wire, sizeof(wire));
 	if (value.data)
@@ -90,12 +87,46 @@ static void add_policy(struct berthd *b, const struct network *n, struct egress_
 		add_rule(w, &n->rules[i]);
 }
 
-static int add_secrets(struct berthd *b, struct store *s, const char *owner,
-		       const struct network *n, struct wire *w, struct err *e)
+struct secrets {
+	struct secret *items;
+	size_t count;
+};
+
+static void secrets_done(const struct secrets *all)
 {
-	for (size_t i = 0; i < n->secret_count; i++)
-		if (add_secret(b, s, owner, n->secrets[i], w, e) < 0)
+	free(all->items);
+}
+
+static void on_secret(const struct secret *k, void *arg)
+{
+	struct secrets *all = arg;
+
+	all->items = xrealloc(all->items, (all->count + 1) * sizeof(*all->items));
+	all->items[all->count++] = *k;
+}
+
+static const struct secret *find_secret(const struct secrets *all, const char *owner,
+					const char *name)
+{
+	for (size_t i = 0; i < all->count; i++)
+		if (strcmp(all->items[i].name, name) == 0 &&
+		    strcmp(all->items[i].owner, owner) == 0)
+			return &all->items[i];
+	return NULL;
+}
+
+static int add_secrets(struct berthd *b, const struct wire_order *o, const struct secrets *all,
+		       struct err *e)
+{
+	for (size_t i = 0; i < o->network.secret_count; i++) {
+		const char *name = o->network.secrets[i];
+		const struct secret *k = find_secret(all, o->owner, name);
+
+		if (!k)
+			return err_set(e, ERR_NOT_FOUND, "there is no secret \"%.60s\"", name);
+		if (add_secret(b, k, o->ret, e) < 0)
 			return -1;
+	}
 	return 0;
 }
 
@@ -107,41 +138,81 @@ static void close_box(struct wire *w, struct egress_policy *p, const struct err 
 	add(w, EGRESS_POLICY, p);
 }
 
-int wire_make(struct berthd *b, struct store *s, const struct egress_policy *of,
-	      struct wire *ret, struct err *e)
-{
-	cleanup(free_ptr) struct network_row *row = xcalloc(1, sizeof(*row));
-	cleanup(network_done) struct network n = { 0 };
-	struct sandbox sb = { 0 };
-	struct egress_policy p = *of;
-	int readable;
+struct orders {
+	struct wire_order *items;
+	size_t count;
+};
 
-	*ret = (struct wire){ .version = FIRST_VERSION };
-	p.version = FIRST_VERSION;
-	if (store_network_get(s, p.sandbox, row, e) < 0) {
-		if (e->code != ERR_NOT_FOUND)
-			return -1;
-		add(ret, EGRESS_POLICY, &p);
-		return 0;
+static void on_row(const struct network_told *told, void *arg)
+{
+	const struct orders *all = arg;
+
+	for (size_t i = 0; i < all->count; i++) {
+		struct wire_order *o = &all->items[i];
+
+		if (o->found || strcmp(o->of.sandbox, told->sandbox) != 0)
+			continue;
+		o->found = true;
+		o->known = told->known;
+		memcpy(o->owner, told->row.owner, sizeof(o->owner));
+		if (!told->known)
+			err_set(&o->why, ERR_NOT_FOUND, "there is no record of %s", told->sandbox);
+		else if (network_read(told->row.policy, strlen(told->row.policy), &o->network,
+				      &o->why) < 0)
+			o->known = false;
+		fill(&o->of, &told->row, &o->network, &told->limits);
 	}
-	if (store_sandbox_get(s, NULL, p.sandbox, &sb, e) < 0)
+}
+
+static void make_one(struct berthd *b, struct wire_order *o, const struct secrets *all)
+{
+	o->ret->version = o->of.version;
+	if (!o->found)
+		return add(o->ret, EGRESS_POLICY, &o->of); /* nothing is allowed */
+	if (!o->known)
+		return close_box(o->ret, &o->of, &o->why);
+	add_policy(b, &o->network, &o->of, o->ret);
+	if (add_secrets(b, o, all, &o->why) < 0)
+		close_box(o->ret, &o->of, &o->why);
+}
+
+static int read_all(struct store *s, struct orders *all, struct secrets *secrets, struct err *e)
+{
+	cleanup(buf_done) struct buf ids = buf_make(all->count * SANDBOX_ID_SIZE);
+	cleanup(buf_done) struct buf names = buf_make(
+		all->count * NETWORK_SECRETS_MAX * NETWORK_SECRET_NAME + 1);
+
+	for (size_t i = 0; i < all->count; i++)
+		buf_addf(&ids, "%s%s", i ? " " : "", all->items[i].of.sandbox);
+	if (store_networks_get(s, buf_str(&ids), on_row, all, e) < 0)
 		return -1;
-	readable = network_read(row->policy, strlen(row->policy), &n, e);
-	fill(&p, row, &n, &sb.limits);
-	ret->version = row->version;
-	if (readable < 0) {
-		close_box(ret, &p, e);
+	for (size_t i = 0; i < all->count; i++)
+		for (size_t k = 0; k < all->items[i].network.secret_count; k++)
+			buf_addf(&names, "%s%s", names.len ? " " : "",
+				 all->items[i].network.secrets[k]);
+	if (names.len == 0)
 		return 0;
+	return store_secrets_named(s, buf_str(&ids), buf_str(&names), on_secret, secrets, e);
+}
+
+int wires_make(struct berthd *b, struct store *s, struct wire_order *orders, size_t count,
+	       struct err *e)
+{
+	cleanup(secrets_done) struct secrets secrets = { 0 };
+	struct orders all = { orders, count };
+	int r;
+
+	for (size_t i = 0; i < count; i++) {
+		*orders[i].ret = (struct wire){ 0 };
+		orders[i].of.version = FIRST_VERSION;
 	}
-	add_policy(b, &n, &p, ret);
-	if (add_secrets(b, s, row->owner, &n, ret, e) == 0)
-		return 0;
-	if (e->code == ERR_BUSY) {
-		wire_done(ret);
-		return -1;
+	r = read_all(s, &all, &secrets, e);
+	for (size_t i = 0; i < count; i++) {
+		if (r == 0)
+			make_one(b, &orders[i], &secrets);
+		network_done(&orders[i].network);
 	}
-	close_box(ret, &p, e);
-	return 0;
+	return r;
 }
 
 void wire_done(struct wire *w)

@@ -14,10 +14,22 @@ struct wire {
 	char why[200]; /* it cannot be put in force: the packets close the box */
 };
 
+/* For the box that `of` names by sandbox, generation and address. */
+struct wire_order {
+	struct egress_policy of;
+	struct wire *ret;
+
+	/* wires_make()'s, while it reads */
+	bool found, known;
+	char owner[SANDBOX_OWNER_SIZE];
+	struct network network;
+	struct err why; /* it cannot be told */
+};
+
 /*
- * For the box that `of` names by sandbox, generation and address. A row that cannot be told
- * closes it: only the database can make this fail.
+ * Two queries, however many there are. A row that cannot be told closes its box: only the database
+ * can make this fail, and then none of them is made.
  */
-must_check int wire_make(struct berthd *b, struct store *s, const struct egress_policy *of,
-			 struct wire *ret, struct err *e);
+must_check int wires_make(struct berthd *b, struct store *s, struct wire_order *orders,
+			  size_t count, struct err *e);
 void wire_done(struct wire *w);

@@ -24,6 +24,7 @@
 #define LOOK_MS    5000
 #define SAVE_MS    1000
 #define SAVE_MAX   500
+#define READ_MAX   100
 #define FORGET_MS  60000 /* after it was dropped: by then berth-egress has told its last */
 
 struct entry {
@@ -38,8 +39,7 @@ struct entry {
 
 /* One policy on its way: read on a worker, sent from the first reactor, confirmed. */
 struct telling {
-	struct job job;
-	struct policy_sync *keeper;
+	struct job job; /* back to `from` */
 	char sandbox[SANDBOX_ID_SIZE];
 	uint64_t generation;
 	uint32_t address;
@@ -49,6 +49,14 @@ struct telling {
 	egress_told_fn *done;
 	void *data;
 	struct telling *next;
+};
+
+/* Those that are read at once. */
+struct reading {
+	struct job job;
+	struct policy_sync *keeper;
+	struct telling *items[READ_MAX];
+	size_t count;
 };
 
 struct policy_sync {
@@ -66,6 +74,7 @@ struct policy_sync {
 	bool listing, looking, saving;
 	uint64_t looked_ms, saved_ms;
 	char last[SANDBOX_ID_SIZE]; /* how far the look came */
+	struct reading *next;       /* gathers what is to be read anew; NULL: nothing yet */
 	struct refusals *refusals;
 };
 
@@ -119,12 +128,9 @@ static void set_why(struct policy_sync *k, const struct telling *t, const char *
 
 static void flush(struct policy_sync *k);
 
-/* Back on the first reactor: what was read goes out, and is waited for. */
-static void on_read(struct job *job)
+/* What was read goes out, and is waited for. */
+static void tell(struct policy_sync *k, struct telling *t, const struct job *job)
 {
-	struct telling *t = container_of(job, struct telling, job);
-	struct policy_sync *k = t->keeper;
-
 	set_why(k, t, job->failed ? job->e.msg : t->wire.why);
 	if (job->failed || !reached(k))
 		return finish(t);
@@ -134,29 +140,60 @@ static void on_read(struct job *job)
 	t->deadline_ms = time_mono_ms() + CONFIRM_MS;
 	t->next = k->waiting;
 	k->waiting = t;
-	flush(k);
 }
 
-static int read_row(struct job *job, struct store *s, struct err *e)
+/* Back on the first reactor. */
+static void on_read(struct job *job)
 {
-	struct telling *t = container_of(job, struct telling, job);
+	cleanup(free_ptr) struct reading *r = container_of(job, struct reading, job);
 
-	struct egress_policy of = { .generation = t->generation, .address = t->address };
-
-	(void)!str_copy(of.sandbox, sizeof(of.sandbox), t->sandbox); /* it fits */
-	return wire_make(t->keeper->reactor->berthd, s, &of, &t->wire, e);
+	for (size_t i = 0; i < r->count; i++)
+		tell(r->keeper, r->items[i], job);
+	flush(r->keeper);
 }
 
-void egress_tell(struct policy_sync *k, const char *sandbox, struct reactor *from,
-		 egress_told_fn *done, void *data)
+static int read_rows(struct job *job, struct store *s, struct err *e)
+{
+	struct reading *r = container_of(job, struct reading, job);
+	cleanup(free_ptr) struct wire_order *orders = xcalloc(r->count, sizeof(*orders));
+
+	for (size_t i = 0; i < r->count; i++) {
+		struct telling *t = r->items[i];
+
+		orders[i].of.generation = t->generation;
+		orders[i].of.address = t->address;
+		orders[i].ret = &t->wire;
+		(void)!str_copy(orders[i].of.sandbox, sizeof(orders[i].of.sandbox),
+				t->sandbox); /* it fits */
+	}
+	return wires_make(job->reactor->berthd, s, orders, r->count, e);
+}
+
+static void read_now(struct reading *r, bool background)
+{
+	r->job = (struct job){
+		.reactor = r->keeper->reactor,
+		.run = read_rows,
+		.done = on_read,
+		.background = background, /* thousands of sandboxes, when berth-egress is back */
+	};
+	worker_submit(&r->keeper->reactor->berthd->workers, &r->job);
+}
+
+static struct reading *reading_new(struct policy_sync *k)
+{
+	struct reading *r = xcalloc(1, sizeof(*r));
+
+	r->keeper = k;
+	return r;
+}
+
+/* Without an address if it runs nowhere. */
+static struct telling *telling_new(struct policy_sync *k, const char *sandbox)
 {
 	struct telling *t = xcalloc(1, sizeof(*t));
 	struct entry *x;
 
-	t->keeper = k;
-	t->from = from;
-	t->done = done;
-	t->data = data;
 	(void)!str_copy(t->sandbox, sizeof(t->sandbox), sandbox);
 	pthread_mutex_lock(&k->lock);
 	x = find(k, sandbox);
@@ -165,15 +202,43 @@ void egress_tell(struct policy_sync *k, const char *sandbox, struct reactor *fro
 		t->address = x->s.address;
 	}
 	pthread_mutex_unlock(&k->lock);
+	return t;
+}
+
+void egress_tell(struct policy_sync *k, const char *sandbox, struct reactor *from,
+		 egress_told_fn *done, void *data)
+{
+	struct telling *t = telling_new(k, sandbox);
+	struct reading *r;
+
+	t->from = from;
+	t->done = done;
+	t->data = data;
 	if (!t->address)
 		return finish(t); /* it runs nowhere: told when it does */
-	t->job = (struct job){
-		.reactor = k->reactor,
-		.run = read_row,
-		.done = on_read,
-		.background = !from, /* thousands at once, when berth-egress is back */
-	};
-	worker_submit(&k->reactor->berthd->workers, &t->job);
+	r = reading_new(k);
+	r->items[r->count++] = t;
+	read_now(r, false);
+}
+
+/* Many of them, on the first reactor, and no caller waits: read together with the next ones. */
+static void tell_gathered(struct policy_sync *k)
+{
+	if (k->next)
+		read_now(take_ptr(k->next), true);
+}
+
+static void tell_among_many(struct policy_sync *k, const char *sandbox)
+{
+	struct telling *t = telling_new(k, sandbox);
+
+	if (!t->address)
+		return finish(t);
+	if (!k->next)
+		k->next = reading_new(k);
+	k->next->items[k->next->count++] = t;
+	if (k->next->count == READ_MAX)
+		tell_gathered(k);
 }
 
 /* ---- where sandboxes are ---- */
@@ -421,7 +486,7 @@ static void on_listed(void *data, const union node_any *record)
 	if (o->process != PRESENCE_PRESENT || !network_address_read(o->address, &address))
 		return;
 	egress_put(k, o->sandbox, o->generation, address, o->link == PRESENCE_ABSENT);
-	egress_tell(k, o->sandbox, NULL, NULL, NULL);
+	tell_among_many(k, o->sandbox);
 }
 
 static void on_list_end(void *data, const union node_any *record, int *fd, const struct err *why)
@@ -429,6 +494,7 @@ static void on_list_end(void *data, const union node_any *record, int *fd, const
 	struct policy_sync *k = data;
 
 	(void)record, (void)fd;
+	tell_gathered(k);
 	k->listing = false;
 	if (why)
 		k->listed = false;
@@ -485,8 +551,9 @@ static void look_done(struct job *job)
 	for (size_t i = 0; i < l->count; i++) {
 		egress_status(k, l->rows[i].sandbox, &now);
 		if (now.address && now.in_force < l->rows[i].version)
-			egress_tell(k, l->rows[i].sandbox, NULL, NULL, NULL);
+			tell_among_many(k, l->rows[i].sandbox);
 	}
+	tell_gathered(k);
 	if (l->count == STORE_NETWORK_PAGE) { /* go on from there */
 		memcpy(k->last, l->rows[l->count - 1].sandbox, sizeof(k->last));
 		egress_look(k);
