@@ -97,22 +97,33 @@ static long try_capabilities(struct attempt *a)
 	return probe_say(a, probe_refused(EPERM), "none that matters outside");
 }
 
-static long try_ambient(struct attempt *a)
-{
-	(void)a;
-	return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_SYS_ADMIN_, 0, 0);
-}
-
-static long try_capset(struct attempt *a)
+static long set_capabilities(uint32_t effective, uint32_t permitted, uint32_t inheritable)
 {
 	struct {
 		uint32_t version;
 		int pid;
 	} head = { CAP_MAGIC, 0 };
-	uint32_t admin[6] = { 1U << CAP_SYS_ADMIN_, 1U << CAP_SYS_ADMIN_ };
+	uint32_t sets[6] = { effective, permitted, inheritable };
+
+	return syscall(SYS_capset, &head, sets);
+}
+
+/* The kernel wants it permitted and inheritable first. */
+static long try_ambient(struct attempt *a)
+{
+	const uint32_t admin = 1U << CAP_SYS_ADMIN_;
+	long n = set_capabilities(admin, admin, admin);
 
 	(void)a;
-	return syscall(SYS_capset, &head, admin);
+	return n < 0 ? n : prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_SYS_ADMIN_, 0, 0);
+}
+
+static long try_capset(struct attempt *a)
+{
+	const uint32_t admin = 1U << CAP_SYS_ADMIN_;
+
+	(void)a;
+	return set_capabilities(admin, admin, 0);
 }
 
 /* A copy of ourselves with rights of its own, run as the user NOBODY: what is it then? */

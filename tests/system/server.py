@@ -4,6 +4,7 @@ import importlib.machinery
 import importlib.util
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -30,9 +31,15 @@ leftovers = load_leftovers()
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """None that the kernel gives to connections: another test's could have it before the server has."""
+    first = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", random.randrange(10000, first) if first > 12000 else 0))
+                return s.getsockname()[1]
+            except OSError:
+                pass  # it is in use
 
 
 def wait_until(true, seconds, what):
