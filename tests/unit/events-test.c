@@ -271,3 +271,50 @@ TEST(who_comes_back_too_late_is_told_of_a_gap)
 	read_until(&w, "HTTP/1.1 400");
 	world_done(&w);
 }
+
+TEST(what_happens_to_others_leaves_ones_own_events_there)
+{
+	struct world w = { 0 };
+
+	world_make(&w);
+	tell_some(&w, 1, 20);
+	for (unsigned i = 0; i < 3 * EVENT_RING_MAX; i++) {
+		tell(&w, "another", 99);
+		turn(&w, false);
+	}
+	tell_some(&w, 21, 22);
+	come_back(&w, "/v1/events?after=77-5", "");
+	read_until(&w, "\"n\":22,");
+	CHECK(strstr(buf_str(&w.got), "\"n\":6,") && strstr(buf_str(&w.got), "\"n\":20,"));
+	CHECK(!strstr(buf_str(&w.got), "event: gap") && !strstr(buf_str(&w.got), "\"n\":99"));
+	CHECK_INT(w.r->events->count, EVENT_RING_MAX);
+	CHECK(event_ring_gap(w.r->events, "another", 5));
+	CHECK(event_ring_gap(w.r->events, NULL, 5)); /* an admin's follower is told of all */
+	CHECK(!event_ring_gap(w.r->events, "another", w.r->events->last));
+	world_done(&w);
+}
+
+/* Neither has more than half when both have much, and the newest of each are there. */
+TEST(two_owners_with_many_events_have_half_each)
+{
+	struct event_ring *ring = xcalloc(1, sizeof(*ring));
+	struct buf text = buf_make(16);
+	size_t of_one = 0;
+
+	buf_adds(&text, "text");
+	for (uint64_t i = 1; i <= 5UL * EVENT_RING_MAX; i++) {
+		bool other = i <= EVENT_RING_MAX || i % 5;
+
+		event_ring_put(ring, i, other ? "another" : "one", &text);
+	}
+	for (size_t i = 0; i < ring->count; i++) {
+		of_one += strcmp(ring->kept[i].owner, "one") == 0;
+		CHECK(i == 0 || ring->kept[i].number > ring->kept[i - 1].number);
+	}
+	CHECK_INT(ring->count, EVENT_RING_MAX);
+	CHECK_INT(of_one, EVENT_RING_MAX / 2);
+	CHECK_INT(ring->kept[ring->count - 1].number, ring->last);
+	event_ring_done(ring);
+	buf_done(&text);
+	free(ring);
+}

@@ -18,9 +18,9 @@ int event_id_read(const char *text, struct event_id *ret, struct err *e)
 	return 0;
 }
 
-static struct event_kept *slot(struct event_ring *ring, uint64_t number)
+static size_t share_of(const char *owner)
 {
-	return &ring->kept[number % EVENT_RING_MAX];
+	return str_hash(owner) % EVENT_RING_SHARES;
 }
 
 static void drop(struct event_kept *k)
@@ -32,37 +32,64 @@ static void drop(struct event_kept *k)
 
 void event_ring_done(struct event_ring *ring)
 {
-	for (size_t i = 0; i < EVENT_RING_MAX; i++)
+	for (size_t i = 0; i < ring->count; i++)
 		drop(&ring->kept[i]);
+	ring->count = 0;
+}
+
+/* The oldest of the owner that has the most, with the one that comes. */
+static size_t to_make_room(const struct event_ring *ring, size_t comes)
+{
+	size_t most = comes, i = 0;
+
+	for (size_t share = 0; share < EVENT_RING_SHARES; share++)
+		if (ring->held[share] > ring->held[most] + (most == comes))
+			most = share;
+	while (i < ring->count - 1 && share_of(ring->kept[i].owner) != most)
+		i++;
+	return i;
+}
+
+static void make_room(struct event_ring *ring, size_t comes)
+{
+	size_t i = to_make_room(ring, comes), share = share_of(ring->kept[i].owner);
+
+	ring->gone[share] = ring->kept[i].number;
+	ring->held[share]--;
+	drop(&ring->kept[i]);
+	ring->count--;
+	memmove(&ring->kept[i], &ring->kept[i + 1], (ring->count - i) * sizeof(ring->kept[0]));
 }
 
 void event_ring_put(struct event_ring *ring, uint64_t number, const char *owner,
 		    const struct buf *text)
 {
-	struct event_kept *k = slot(ring, number);
+	size_t share = share_of(owner);
 
-	drop(k);
-	k->owner = xstrdup(owner);
-	k->text = xstrdup(buf_str(text));
+	if (ring->count == EVENT_RING_MAX)
+		make_room(ring, share);
+	ring->kept[ring->count++] = (struct event_kept){
+		.number = number,
+		.owner = xstrdup(owner),
+		.text = xstrdup(buf_str(text)),
+	};
+	ring->held[share]++;
 	ring->last = number;
 }
 
-const struct event_kept *event_ring_get(const struct event_ring *ring, uint64_t number)
+size_t event_ring_after(const struct event_ring *ring, uint64_t number)
 {
-	const struct event_kept *k = &ring->kept[number % EVENT_RING_MAX];
+	size_t i = ring->count;
 
-	if (number > ring->last || ring->last - number >= EVENT_RING_MAX || !k->text)
-		return NULL;
-	return k;
+	while (i > 0 && ring->kept[i - 1].number > number)
+		i--;
+	return i;
 }
 
-uint64_t event_ring_next(const struct event_ring *ring, uint64_t after, bool *gap)
+bool event_ring_gap(const struct event_ring *ring, const char *owner, uint64_t number)
 {
-	*gap = false;
-	if (after >= ring->last)
-		return ring->last + 1;
-	if (ring->last - after <= EVENT_RING_MAX)
-		return after + 1;
-	*gap = true;
-	return ring->last - EVENT_RING_MAX + 1;
+	for (size_t share = 0; share < EVENT_RING_SHARES; share++)
+		if (ring->gone[share] > number && (!owner || share == share_of(owner)))
+			return true;
+	return false;
 }

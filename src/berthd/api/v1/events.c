@@ -130,21 +130,15 @@ static int read_after(const struct request *rq, struct event_id *ret, bool *foun
 static void catch_up(struct follower *f, const struct event_id *seen)
 {
 	const struct reactor *r = f->reactor;
-	bool gap = seen->run != r->berthd->bus.run;
-	uint64_t next;
+	const struct event_ring *ring = r->events;
 
-	if (gap)
+	if (seen->run != r->berthd->bus.run)
 		return tell_gap(f);
 	f->after = seen->number;
-	next = event_ring_next(r->events, seen->number, &gap);
-	if (gap)
+	if (event_ring_gap(ring, f->all ? NULL : f->owner, seen->number))
 		tell_gap(f);
-	for (; next <= r->events->last; next++) {
-		const struct event_kept *k = event_ring_get(r->events, next);
-
-		if (k)
-			tell_follower(f, k->owner, k->text);
-	}
+	for (size_t i = event_ring_after(ring, seen->number); i < ring->count; i++)
+		tell_follower(f, ring->kept[i].owner, ring->kept[i].text);
 }
 
 void events_follow(struct request *rq)
