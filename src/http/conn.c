@@ -106,6 +106,7 @@ static void unlink_conn(struct http_conn *c)
 	if (c->next)
 		c->next->prev = c->prev;
 	server->connection_count--;
+	server->conn_shares[c->counted]--;
 }
 
 /* Tell the owner, once. What was an exchange or a tunnel has no owner after it. */
@@ -454,6 +455,7 @@ void conn_accept(struct http_server *server)
 		c->next->prev = c;
 	server->connections = c;
 	server->connection_count++;
+	server->conn_shares[c->counted]++;
 	if (uv_tcp_init(server->loop, &c->tcp) < 0)
 		abort(); /* it cannot: there is no socket yet */
 	c->tcp.data = c;

@@ -58,6 +58,7 @@ struct http_conn {
 	uint8_t state;     /* enum conn_state */
 	uint8_t body;      /* enum body_state */
 	uint8_t share;     /* of the exchange that is or was last */
+	uint8_t counted;   /* in the server's conn_shares */
 	bool reading, ready, full, eof;
 	bool keep_alive, head_only, continue_due, streaming, chunked, sized, shut;
 };

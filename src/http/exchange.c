@@ -27,6 +27,23 @@ struct http_server *http_exchange_server(const struct http_exchange *x)
 	return conn_of(x)->server;
 }
 
+bool http_own(struct http_exchange *x, uint8_t share)
+{
+	struct http_conn *c = conn_of(x);
+	size_t *counts = c->server->conn_shares;
+	bool fits = share == c->counted || counts[share] < c->server->limits.conn_share;
+
+	x->share = share;
+	if (!fits) { /* it stays where it was counted, and goes */
+		c->keep_alive = false;
+		return false;
+	}
+	counts[c->counted]--;
+	c->counted = share;
+	counts[share]++;
+	return true;
+}
+
 void http_exchange_peer(const struct http_exchange *x, char *out, size_t size)
 {
 	struct sockaddr_storage at;

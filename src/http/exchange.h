@@ -37,7 +37,7 @@ struct http_exchange {
 
 	/* The handler's. */
 	void *data;
-	uint8_t share;    /* whose memory a collected body and unread output are; set before both */
+	uint8_t share;    /* see http_own(); 0: no owner's */
 	http_fn on_gone;  /* the client went away before the reply was complete */
 	http_fn on_drain; /* the stream's queue is below its mark again */
 
@@ -56,6 +56,13 @@ const char *http_header(const struct http_exchange *x, const char *name);
 /* The i-th header, from 0; false past the last. */
 bool http_header_at(const struct http_exchange *x, size_t i, const char **name,
 		    const char **value);
+
+/*
+ * Whose it is, before its body is read and anything is written: these are counted there, and the
+ * connection is until its next request. False: that owner has its part of all connections; the
+ * answer (the handler's) is this one's last.
+ */
+must_check bool http_own(struct http_exchange *x, uint8_t share);
 
 /* ---- its body ---- */
 

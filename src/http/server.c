@@ -22,6 +22,7 @@ static void fill_limits(struct http_limits *l)
 {
 	LIMIT(l->head, HTTP_HEAD_MAX);
 	LIMIT(l->connections, 20000);
+	LIMIT(l->conn_share, l->connections / 4 * 3);
 	LIMIT(l->head_ms, 15000);
 	LIMIT(l->idle_ms, 75000);
 	LIMIT(l->body_ms, 60000);

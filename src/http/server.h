@@ -29,6 +29,7 @@
 struct http_limits {         /* a zero means the default */
 	size_t head;         /* 16 KiB: longer is 431 */
 	size_t connections;  /* 20,000: one more is 503 */
+	size_t conn_share;   /* three quarters of these, of one `share`: see http_own() */
 	uint64_t head_ms;    /* 15 s, from accept or a head's first byte to its last */
 	uint64_t idle_ms;    /* 75 s, between requests */
 	uint64_t body_ms;    /* 60 s in which a body that is read brings no `body_least` */
@@ -57,6 +58,7 @@ struct http_server {
 	struct http_conn *connections;
 	struct http_conn *ready_list;
 	size_t connection_count;
+	size_t conn_shares[HTTP_SHARES]; /* of these, by whose they are; 0: no owner's */
 	size_t held;                     /* bytes in write queues */
 	size_t held_shares[HTTP_SHARES]; /* of these, by whose they are */
 	size_t ahead;                    /* bytes read ahead */

@@ -85,7 +85,10 @@ static void stream(struct http_exchange *x)
 	CHECK_OK(str_u64(n, &f->left, &e), &e);
 	snprintf(n, sizeof(n), "0");
 	CHECK_OK(http_query(x->query, "share", n, sizeof(n), &found, &e), &e);
-	x->share = (uint8_t)atoi(n); /* NOLINT(cert-err34-c): written by the test */
+	if (!http_own(x, (uint8_t)atoi(n))) { /* NOLINT(cert-err34-c): written by the test */
+		free(f);
+		return http_reply(x, 503, NULL, NULL, 0);
+	}
 	x->data = f;
 	x->on_gone = on_gone;
 	x->on_drain = go_on_streaming;

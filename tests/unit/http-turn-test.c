@@ -94,3 +94,46 @@ TEST(who_does_not_read_costs_only_the_clients_of_its_owner)
 		CHECK_INT(s.server.held_shares[i], 0);
 	CHECK_INT(s.server.held, 0);
 }
+
+#define SMALL(share) GET("/stream?n=5&share=" share)
+
+/* On a connection that stays. */
+static void ask(int fd, const char *request)
+{
+	cleanup(buf_done) struct buf in = buf_make(1 << 20);
+
+	say(fd, request, strlen(request));
+	CHECK(hear(fd, &in, "HTTP/1.1 200"));
+}
+
+TEST(one_owners_connections_leave_others_theirs)
+{
+	const struct http_limits limits = { .connections = 8 };
+	cleanup(buf_done) struct buf in = buf_make(1 << 20);
+	int greedy[6], other, more;
+	struct site s;
+
+	site_open(&s, &limits);
+	for (size_t i = 0; i < array_len(greedy); i++) {
+		greedy[i] = dial(&s);
+		ask(greedy[i], SMALL("7")); /* then it is idle */
+	}
+	more = dial(&s);
+	SAY(more, SMALL("7"));
+	CHECK(hear(more, &in, NULL)); /* told so, and closed */
+	CHECK(strstr(buf_str(&in), "HTTP/1.1 503"));
+	close(more);
+	other = dial(&s);
+	ask(other, SMALL("8"));
+	ask(greedy[0], SMALL("7")); /* one that is counted is no new one */
+	ask(greedy[0], SMALL("8")); /* it is another's now */
+	more = dial(&s);
+	ask(more, SMALL("7"));
+	close(more);
+	close(other);
+	for (size_t i = 0; i < array_len(greedy); i++)
+		close(greedy[i]);
+	site_close(&s);
+	for (size_t i = 0; i < HTTP_SHARES; i++)
+		CHECK_INT(s.server.conn_shares[i], 0);
+}

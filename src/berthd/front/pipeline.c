@@ -91,6 +91,12 @@ static void on_resolved(struct request *rq)
 	routing_decide(rq, take_body);
 }
 
+/* Whose connection, body and unread output it is, also where another host answers. */
+static bool own(struct request *rq)
+{
+	return http_own(rq->x, (uint8_t)(1 + str_hash(rq->key.owner) % (HTTP_SHARES - 1)));
+}
+
 static void allowed(struct request *rq)
 {
 	struct err e;
@@ -101,8 +107,11 @@ static void allowed(struct request *rq)
 		err_reason(&e, REASON_ROLE_DENIED, 0);
 		return request_fail(rq, &e);
 	}
-	/* Whose body and unread output it is, also where another host answers; 0 is no owner's. */
-	rq->x->share = (uint8_t)(1 + str_hash(rq->key.owner) % (HTTP_SHARES - 1));
+	if (rq->route->role != ROLE_ANYONE && !own(rq)) {
+		err_set(&e, ERR_BUSY, "this key's owner has too many connections open");
+		err_fix(&e, "Close some that are not needed; event streams hold one each.");
+		return request_fail(rq, &e);
+	}
 	name_cache_resolve(rq, on_resolved);
 }
 
