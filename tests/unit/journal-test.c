@@ -659,3 +659,44 @@ TEST(whose_output_is_most_makes_room_and_others_keep_theirs)
 	journal_unref(none);
 	CHECK_INT(journals_trim(&js, 0), 1);
 }
+
+/* Nothing can be removed: what runs of an owner past its share grows no further, others' does. */
+TEST(what_runs_past_its_owners_share_records_no_more)
+{
+	static char block[4096];
+	struct journal *large, *small, *other;
+	struct journal_view v;
+
+	open_all(1 << 30);
+	large = make_of("large", SANDBOX, "large");
+	small = make_of("large", SANDBOX, "small");
+	other = make_of("other", OTHERS, "other");
+	for (int i = 0; i < 1000; i++)
+		CHECK(journal_append(large, 0, block, sizeof(block), false));
+	for (int i = 0; i < 300; i++)
+		CHECK(journal_append(other, 0, block, sizeof(block), false));
+	CHECK(atomic_load(&js.grown) > 1300UL * 4096);
+	CHECK_INT(journals_trim(&js, 8UL << 20), 0); /* all of it fits */
+	CHECK_INT(atomic_load(&js.grown), 0);
+	CHECK(!journal_is_full(large));
+	CHECK_INT(journals_trim(&js, 4UL << 20), 0);
+	CHECK(journal_is_full(large) && !journal_is_full(other));
+	CHECK(journal_append(large, 0, block, sizeof(block), true)); /* its own client is behind */
+	CHECK(!journal_append(large, 0, block, sizeof(block), false));
+	CHECK(journal_append(other, 0, block, sizeof(block), false));
+	CHECK(journal_append(small, 0, block, sizeof(block), false)); /* it holds next to nothing */
+	journal_look(large, &v);
+	CHECK_INT(v.slot.offset[0], 1002UL * sizeof(block)); /* counted */
+	CHECK_INT(v.slot.recorded, 1001UL * sizeof(block));
+	journal_unref(large);
+	journal_unref(small);
+	journal_unref(other);
+}
+
+TEST(it_is_time_after_a_minute_or_when_a_part_of_the_limit_is_new)
+{
+	CHECK(!journals_trim_due(59999, 1 << 20, 16 << 20));
+	CHECK(journals_trim_due(60000, 0, 16 << 20));
+	CHECK(journals_trim_due(1000, (1 << 20) + 1, 16 << 20));
+	CHECK(!journals_trim_due(1000, 0, 0));
+}

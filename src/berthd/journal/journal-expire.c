@@ -9,8 +9,12 @@
 
 #include "berthd/runtime/berthd.h"
 #include "lib/log.h"
+#include "lib/time.h"
 
+#define LOOK_MS  1000
 #define EVERY_MS 60000
+#define PART     16        /* or as soon as a part of the limit is new */
+#define MUCH     (1 << 20) /* less is not worth to lose what a terminal shows */
 
 /* ---- what to remove ---- */
 
@@ -182,6 +186,26 @@ static bool remove_oldest(struct all *a, struct share *of)
 	return false;
 }
 
+/* One that runs, or has ended a moment ago, and holds much records no more. */
+static void stop_one(struct journals *js, const struct one *o)
+{
+	struct journal *j;
+	struct err ignored;
+
+	if (o->bytes < MUCH || journal_find(js, o->sandbox, o->id, &j, &ignored) < 0)
+		return;
+	atomic_store(&j->over_share, true);
+	journal_unref(j);
+}
+
+/* Nothing more could be removed, and it is still too much. */
+static void stop_those_past(const struct all *a, uint64_t share)
+{
+	for (size_t i = 0; i < a->count; i++)
+		if (a->owners[a->items[i].owner].bytes > share)
+			stop_one(a->js, &a->items[i]);
+}
+
 /* The owners that hold most make room, down to what each has for sure. */
 size_t journals_trim(struct journals *js, uint64_t limit)
 {
@@ -190,6 +214,7 @@ size_t journals_trim(struct journals *js, uint64_t limit)
 	uint64_t share = 0;
 	size_t removed = 0;
 
+	atomic_store(&js->grown, 0);
 	journals_each(js, NULL, add_one, &a);
 	if (a.bytes > limit) {
 		find_owners(&a);
@@ -198,6 +223,8 @@ size_t journals_trim(struct journals *js, uint64_t limit)
 	}
 	while (a.bytes > limit && (of = largest(&a, share)))
 		removed += remove_oldest(&a, of);
+	if (a.bytes > limit)
+		stop_those_past(&a, share);
 	free(a.items);
 	free(a.owners);
 	return removed;
@@ -205,9 +232,15 @@ size_t journals_trim(struct journals *js, uint64_t limit)
 
 /* ---- when ---- */
 
+bool journals_trim_due(uint64_t ms, uint64_t grown, uint64_t limit)
+{
+	return ms >= EVERY_MS || grown > limit / PART;
+}
+
 struct journal_expire {
 	struct reactor *reactor;
 	uv_timer_t timer;
+	uint64_t last_ms;
 	struct job job;
 	size_t removed;
 	bool working;
@@ -240,9 +273,14 @@ static void on_time(uv_timer_t *timer)
 {
 	struct journal_expire *t = timer->data;
 
-	if (t->working)
+	const struct berthd *b = t->reactor->berthd;
+	uint64_t now = time_mono_ms();
+
+	if (t->working || !journals_trim_due(now - t->last_ms, atomic_load(&b->journals->grown),
+					     b->settings.journal_host_bytes))
 		return;
 	t->working = true;
+	t->last_ms = now;
 	t->job = (struct job){ .reactor = t->reactor, .run = run, .done = on_done };
 	t->job.background = true;
 	worker_submit(&t->reactor->berthd->workers, &t->job);
@@ -255,7 +293,8 @@ struct journal_expire *journal_expire_begin(struct reactor *r)
 	t->reactor = r;
 	uv_timer_init(&r->loop, &t->timer);
 	t->timer.data = t;
-	uv_timer_start(&t->timer, on_time, EVERY_MS, EVERY_MS);
+	t->last_ms = time_mono_ms();
+	uv_timer_start(&t->timer, on_time, LOOK_MS, LOOK_MS);
 	return t;
 }
 

@@ -393,7 +393,7 @@ uint64_t journal_view_end(const struct journal_view *v)
 /* On the disk: many small pieces are more head than output. */
 static bool is_at_cap(const struct journal *j)
 {
-	return j->written - j->frames_at >= j->all->cap;
+	return j->written - j->frames_at >= j->all->cap || atomic_load(&j->over_share);
 }
 
 bool journal_is_full(struct journal *j)
@@ -437,6 +437,8 @@ bool journal_append(struct journal *j, int stream, const void *data, size_t len,
 	}
 	j->full = !recorded;
 	pthread_mutex_unlock(&j->lock);
+	if (recorded)
+		atomic_fetch_add(&j->all->grown, JOURNAL_FRAME + len);
 	atomic_store(&j->sign_ms, f.time_us / 1000);
 	return recorded;
 }

@@ -28,6 +28,7 @@ struct journals {
 	uint64_t cap;                              /* of one exec's frames, in bytes */
 	struct journal *buckets[JOURNALS_BUCKETS]; /* those that are held */
 	uint64_t removed;                          /* so far: their files have such names */
+	_Atomic uint64_t grown;                    /* bytes appended since they were trimmed */
 };
 
 struct journal {
@@ -42,6 +43,7 @@ struct journal {
 	bool full;                /* no more is recorded: over the cap, or the disk is full */
 	struct reactor *reactor;  /* whose loop `exec` lives on */
 	struct exec *exec;        /* NULL: it is over, or no exec attached yet */
+	_Atomic bool over_share;  /* its owner has too much, and this runs: see journal-expire.h */
 	_Atomic size_t readers;   /* tails that read the file */
 	_Atomic size_t viewers;   /* of a terminal */
 	_Atomic uint32_t waiting; /* a bit for each reactor that wants to hear of more */
