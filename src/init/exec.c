@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "init/command.h"
+#include "init/doubt.h"
 #include "init/hold.h"
 #include "init/output-stream.h"
 #include "init/pid1-broker.h"
@@ -56,6 +57,7 @@ struct exec {
 	bool childless;
 	bool beside;                      /* what ended execs left runs beside it: to be said */
 	uint64_t started_us, deadline_us; /* 0: none */
+	struct doubt doubt;
 	struct exec_exit exit;
 };
 
@@ -104,7 +106,7 @@ static void record_end(struct exec *x, int status, const struct rusage *use)
 {
 	struct exec_exit *r = &x->exit;
 
-	r->wall_us = now_us() - x->started_us;
+	r->wall_us = (x->doubt.ended_us ? x->doubt.ended_us : now_us()) - x->started_us;
 	r->user_us = timeval_us(&use->ru_utime);
 	r->system_us = timeval_us(&use->ru_stime);
 	r->max_rss_kb = (uint64_t)use->ru_maxrss;
@@ -152,12 +154,20 @@ static void reap(struct exec *x)
 	int status;
 	pid_t pid;
 
+	if (x->killed_as == EXEC_NONE && doubt_look(&x->doubt, x->cmd.pid, now_us()))
+		return; /* a wait for any child would take it */
 	while ((pid = wait4(-1, &status, WNOHANG, &use)) > 0)
 		if (pid == x->cmd.pid)
 			record_end(x, status, &use);
 	x->childless = pid < 0 && errno == ECHILD;
 	if (x->cmd.pid == 0 && x->phase == PHASE_RUNNING)
 		begin_drain(x);
+}
+
+static void end_doubt(struct exec *x)
+{
+	if (doubt_end(&x->doubt))
+		reap(x);
 }
 
 /* The shell's process says how it ended, or is gone with that. */
@@ -192,6 +202,7 @@ static size_t kill_all(struct exec *x, enum exec_kind kind)
 	size_t most = 0;
 	sigset_t child;
 
+	end_doubt(x);
 	x->killed_as = kind;
 	if (in_shell(x)) {
 		kill_in_shell(x);
@@ -315,6 +326,7 @@ static int on_signal(struct exec *x, const struct frame *f, struct err *e)
 	if (signum == 0 || signum > EXEC_SIGNUM_MAX)
 		return err_set(e, ERR_INVALID, "there is no signal %u", signum);
 	x->signalled++;
+	end_doubt(x);
 	if (x->phase != PHASE_RUNNING)
 		return 0;
 	x->asked = (int)signum;
@@ -338,12 +350,30 @@ static int on_ack(struct exec *x, const struct frame *f, struct err *e)
 	return 0;
 }
 
+static void end_whole(struct exec *x)
+{
+	if (!x->whole || x->phase != PHASE_ENDED)
+		return;
+	x->whole = false; /* once: no process is left that could start another */
+	(void)kill_all(x, EXEC_KILLED);
+}
+
+/* It may come when we waited no longer. */
+static int on_go(struct exec *x, const struct frame *f, struct err *e)
+{
+	(void)f, (void)e;
+	end_doubt(x);
+	end_whole(x);
+	return 0;
+}
+
 static int (*const handlers[FRAME_TYPE_END])(struct exec *, const struct frame *, struct err *) = {
 	[FRAME_STDIN] = on_stdin,
 	[FRAME_STDIN_END] = on_stdin_end,
 	[FRAME_SIGNAL] = on_signal,
 	[FRAME_ACK] = on_ack,
 	[FRAME_RESIZE] = on_resize,
+	[FRAME_GO] = on_go,
 };
 
 static bool can_take(const struct exec *x)
@@ -413,6 +443,9 @@ static bool say_next(struct exec *x)
 	} else if (x->id[0] && x->signalled > 0) {
 		say_u32(x, FRAME_SIGNALLED, x->signalled);
 		x->signalled = 0;
+	} else if (x->doubt.state == DOUBT_UNSAID) {
+		frame_conn_put(x->out.peer, FRAME_KILLED, 0);
+		x->doubt.state = DOUBT_SAID;
 	} else if (must_say_taken(x)) {
 		say_u32(x, FRAME_TAKEN, x->taken);
 		x->taken = 0;
@@ -454,6 +487,8 @@ static void attach(struct exec *x, int fd, const struct exec_attach *a)
 	}
 	if (x->phase == PHASE_SAID)
 		x->phase = PHASE_ENDED; /* say it again, to this one */
+	if (x->doubt.state == DOUBT_SAID)
+		x->doubt.state = DOUBT_UNSAID; /* likewise */
 	x->taken = x->signalled = 0;
 	say_u32(x, FRAME_STARTED, x->pid);
 }
@@ -539,9 +574,16 @@ static void prepare(const struct exec *x, struct pollfd fds[SLOT_COUNT])
 	}
 }
 
+static uint64_t next_us(const struct exec *x)
+{
+	if (x->doubt.until_us != 0 && (x->deadline_us == 0 || x->doubt.until_us < x->deadline_us))
+		return x->doubt.until_us;
+	return x->deadline_us;
+}
+
 static int timeout_ms(const struct exec *x)
 {
-	uint64_t now = now_us(), left_ms;
+	uint64_t now = now_us(), next = next_us(x), left_ms;
 
 	if (broker_holds(x->hub))
 		return 0;
@@ -549,11 +591,11 @@ static int timeout_ms(const struct exec *x)
 		return INPUT_US / 1000;
 	if (x->phase == PHASE_LEFT && !in_shell(x) && !tree_on_linux(&x->tree))
 		return LEFT_LOOK_MS;
-	if (x->deadline_us == 0)
+	if (next == 0)
 		return -1;
-	if (x->deadline_us <= now)
+	if (next <= now)
 		return 0;
-	left_ms = (x->deadline_us - now) / 1000 + 1;
+	left_ms = (next - now) / 1000 + 1;
 	return left_ms > POLL_MAX_MS ? POLL_MAX_MS : (int)left_ms;
 }
 
@@ -591,10 +633,7 @@ static void on_signals(struct exec *x)
 
 	(void)!read(x->sigfd, &info, sizeof(info)); /* many may be one: reap() asks the kernel */
 	reap(x);
-	if (x->whole && x->phase == PHASE_ENDED) {
-		x->whole = false; /* once: no process is left that could start another */
-		(void)kill_all(x, EXEC_KILLED);
-	}
+	end_whole(x);
 }
 
 static void take_output(struct exec *x, int i)
@@ -631,6 +670,10 @@ static void turn(struct exec *x)
 		on_hub(x);
 	if (fds[SLOT_SIGNALS].revents)
 		on_signals(x);
+	if (x->doubt.until_us != 0 && now_us() >= x->doubt.until_us) {
+		end_doubt(x);
+		end_whole(x);
+	}
 	if (x->deadline_us != 0 && now_us() >= x->deadline_us)
 		on_deadline(x);
 	step(x);
@@ -703,6 +746,8 @@ static int start(struct exec *x, struct frame_conn *peer, const struct frame *re
 	x->pid = (uint32_t)x->cmd.pid;
 	x->pty = q.flags & EXEC_PTY;
 	x->whole = q.flags & EXEC_WHOLE && !in_shell(x);
+	if (q.flags & EXEC_DOUBT && !in_shell(x) && tree_on_linux(&x->tree))
+		x->doubt.state = DOUBT_NONE;
 	output_stream_open(&x->out, peer, x->cmd.out, x->cmd.err);
 	x->out.fleeting = !x->id[0];
 	if (q.timeout_ms > 0 && q.timeout_ms < UINT64_MAX / 2000)
@@ -734,33 +779,4 @@ void exec_serve(struct frame_conn *p, const struct frame *request, struct broker
 	buf_done(&x.feed);
 	fd_end(&x.sigfd);
 	output_stream_close(&x.out);
-}
-
-void exec_attach_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
-{
-	struct broker_packet packet = { .word = BROKER_GIVE };
-	enum hub_word answer;
-	struct err e;
-
-	if (exec_attach_decode(request->payload, &packet.attach, &e) < 0) {
-		frame_conn_refuse(p, &e);
-		return;
-	}
-	frame_conn_took(p, request);
-	if (p->in.len > 0) {
-		err_set(&e, ERR_INVALID, "nothing may follow ATTACH before STARTED");
-		frame_conn_refuse(p, &e);
-		return;
-	}
-	answer = broker_ask(hub, &packet, p->fd);
-	if (answer == BROKER_YES)
-		return; /* our end of it closes, the other process has its own */
-	if (answer == BROKER_NO)
-		err_set(&e, ERR_NOT_FOUND, "no process runs exec %s", packet.attach.id);
-	else if (answer == BROKER_TORN)
-		err_set(&e, ERR_CONFLICT, "no process runs exec %s; its own may have been killed",
-			packet.attach.id);
-	else
-		err_set(&e, ERR_BUSY, "exec %s takes no connection now", packet.attach.id);
-	frame_conn_refuse(p, &e);
 }

@@ -265,6 +265,7 @@ int node_open(struct node *n, struct err *e)
 
 	n->lock_fd = n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = n->engine.fd = -1;
 	n->egress_sockets->door = -1;
+	kernel_log_init(&n->kernel_log);
 	router_init(&n->router);
 	n->fence->alarm_fd = n->fence->guard.fd = n->fence->guard.home = -1;
 	n->filter = buf_make(SECCOMP_TEXT_MAX);
@@ -363,6 +364,7 @@ void node_close(struct node *n)
 	router_close(&n->router, idle);
 	pool_close(&n->pool);
 	cgroup_close(&n->cgroups);
+	kernel_log_close(&n->kernel_log);
 	close_fd(&n->listen_fd);
 	close_fd(&n->engine_fd);
 	sealed_exe_done(&n->engine);

@@ -66,8 +66,8 @@ int group_each(const struct cgroup_host *h, const char *sandbox, group_fn *fn, v
 	return 0;
 }
 
-/* The last number of "NSpid:	7932	5": what the innermost namespace calls it. */
-static bool is_called(const char *status, uint32_t pid)
+/* The last number of "NSpid:	7932	5". */
+bool group_pid_is(const char *status, uint32_t pid)
 {
 	const char *at = strstr(status, "\nNSpid:"), *end;
 	char line[128], last[24];
@@ -98,7 +98,7 @@ static int find_pid(const struct cgroup_host *h, const char *sandbox, uint32_t p
 
 		snprintf(path, sizeof(path), "/proc/%.20s/status", word);
 		if (file_read(AT_FDCWD, path, &status, &ended) == 0 &&
-		    is_called(buf_str(&status), pid))
+		    group_pid_is(buf_str(&status), pid))
 			return str_copy(ret, 24, word) ? 0 : -1;
 	}
 	return err_set(e, ERR_NOT_FOUND, "no process of %s is called %u there", sandbox, pid);

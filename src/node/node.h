@@ -10,6 +10,7 @@
 #include "lib/config.h"
 #include "lib/log.h"
 #include "node/cgroup.h"
+#include "node/kernel-log.h"
 #include "node/pool.h"
 #include "node/router.h"
 #include "node/sealed-exe.h"
@@ -54,6 +55,7 @@ struct node {
 	int engine_fd; /* RUN/engine, where each engine keeps its own records */
 	struct pool pool;
 	struct cgroup_host cgroups;
+	struct kernel_log kernel_log;
 	struct router router;
 	uv_poll_t *router_end; /* berth-router's; NULL: it is not watched */
 	struct slots slots;

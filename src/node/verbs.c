@@ -283,6 +283,19 @@ static void verb_usage(struct call *c)
 	call_reply(c, &u, -1);
 }
 
+static void verb_killed(struct call *c)
+{
+	struct node_killer r = { .memory = PRESENCE_UNKNOWN };
+	struct allocation *a;
+	struct err e;
+
+	if (allocation_target(c->node->all, &c->ask.target, &a, &e) < 0)
+		return call_fail(c, &e);
+	if (a->runtime->shows_guest && a->pid > 0)
+		r.memory = kernel_log_killed(&c->node->kernel_log, a->pid, c->ask.killed.pid);
+	call_reply(c, &r, -1);
+}
+
 /* clang-format off */
 static void (*const verbs[NODE_VERB_COUNT])(struct call *c) = {
 	[NODE_IMAGE]	 = verb_image,
@@ -299,6 +312,7 @@ static void (*const verbs[NODE_VERB_COUNT])(struct call *c) = {
 	[NODE_LIMIT]	 = verb_limit,
 	[NODE_SYNC]	 = verb_sync,
 	[NODE_GROUP]	 = verb_group,
+	[NODE_KILLED]	 = verb_killed,
 };
 /* clang-format on */
 

@@ -19,11 +19,12 @@
 #define EXEC_SIGNUM_MAX 64
 
 enum exec_flags {
-	EXEC_STDIN = 1, /* STDIN frames will come; otherwise /dev/null */
-	EXEC_KEEP = 2,  /* for berthd: goes on when the client is gone */
-	EXEC_PTY = 4,   /* on a terminal: one stream out, RESIZE frames may come */
-	EXEC_WHOLE = 8, /* it has ended when everything it started has: what is left is killed */
-	EXEC_HOLD = 16, /* HELD is said before it runs anything, and GO waited for */
+	EXEC_STDIN = 1,  /* STDIN frames will come; otherwise /dev/null */
+	EXEC_KEEP = 2,   /* for berthd: goes on when the client is gone */
+	EXEC_PTY = 4,    /* on a terminal: one stream out, RESIZE frames may come */
+	EXEC_WHOLE = 8,  /* it has ended when everything it started has: what is left is killed */
+	EXEC_HOLD = 16,  /* HELD is said before it runs anything, and GO waited for */
+	EXEC_DOUBT = 32, /* KILLED is said if a SIGKILL of others ends it, and GO waited for */
 };
 /* Those a client may set. The others are berthd's own: a journal that stays, a cgroup. */
 #define EXEC_CLIENT_FLAGS (EXEC_STDIN | EXEC_KEEP | EXEC_PTY)

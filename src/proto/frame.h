@@ -14,6 +14,9 @@
  *   -> EXEC, with EXEC_HOLD       <- HELD            its process waits
  *   -> GO                         <- STARTED ...     an init of before starts at once
  *
+ *   -> EXEC, with EXEC_DOUBT      <- STARTED ... KILLED  a SIGKILL of others ended it: whose?
+ *   -> GO, when that is looked up <- EXITED          it can be seen until then
+ *
  *   -> CONTEXT                    <- STARTED RUN     code runs in a context
  *   -> STDIN* STDIN_END SIGNAL*   <- STDOUT* STDERR* NOTE* RUN EXITED
  *
@@ -77,6 +80,7 @@ enum frame_type {
 	FRAME_BESIDE,      /* nothing; what an ended exec left runs beside the one that starts */
 	FRAME_HELD,        /* u32 pid inside: it is there, and runs nothing before GO */
 	FRAME_GO,          /* nothing */
+	FRAME_KILLED,      /* nothing; its process is kept until GO, and not for long */
 	FRAME_TYPE_END
 };
 

@@ -166,6 +166,20 @@ static const struct field group_seen_fields[] = {
 	{ 0 }
 };
 
+static const struct field killed_fields[] = {
+	FIELD(FIELD_STR, node_killed, request),
+	FIELD(FIELD_STR, node_killed, sandbox),
+	FIELD(FIELD_U64, node_killed, generation),
+	FIELD(FIELD_U64, node_killed, epoch),
+	FIELD(FIELD_U32, node_killed, pid),
+	{ 0 }
+};
+
+static const struct field killer_fields[] = {
+	FIELD(FIELD_U32, node_killer, memory),
+	{ 0 }
+};
+
 static const struct field nothing_fields[] = {
 	FIELD(FIELD_U32, node_nothing, zero),
 	{ 0 }
@@ -194,6 +208,7 @@ static const struct node_verb_row rows[NODE_VERB_COUNT] = {
 	[NODE_LIMIT]	 = ROW("limit", limit, nothing),
 	[NODE_SYNC]	 = ROW("sync", cursor, synced),
 	[NODE_GROUP]	 = ROW_LIST("group", group, group_seen, group_seen),
+	[NODE_KILLED]	 = ROW("killed", killed, killer),
 };
 #undef HAS
 #undef SIZE

@@ -36,6 +36,7 @@ enum node_verb {
 	NODE_LIMIT,
 	NODE_SYNC,
 	NODE_GROUP,
+	NODE_KILLED,
 	NODE_VERB_COUNT
 };
 
@@ -264,6 +265,22 @@ struct node_group_seen {
 	uint32_t process; /* enum presence: is any in it */
 };
 
+/*
+ * killed: a process of the guest was ended by a SIGKILL, and its init keeps it until this is
+ * answered. Was it the host's kernel, for memory? Unknown where its log cannot be read, or the
+ * host does not see the guest's processes.
+ */
+struct node_killed {
+	char request[NODE_REQUEST_SIZE];
+	char sandbox[NODE_NAME_SIZE];
+	uint64_t generation, epoch;
+	uint32_t pid; /* as its init counts pids */
+};
+
+struct node_killer {
+	uint32_t memory; /* enum presence */
+};
+
 struct node_nothing {
 	uint32_t zero;
 };
@@ -310,5 +327,7 @@ union node_any {
 	struct node_synced synced;
 	struct node_group group;
 	struct node_group_seen group_seen;
+	struct node_killed killed;
+	struct node_killer killer;
 	struct node_nothing nothing;
 };

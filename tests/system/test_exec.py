@@ -277,6 +277,39 @@ def test_oom_is_told_of_whom_the_kernel_killed_and_of_no_other(s):
         assert b.exec("kill -9 $$").kind == "signalled"
 
 
+def kernel_log_can_be_read():
+    if os.readlink("/proc/self/ns/pid") != "pid:[4026531836]":  # its pids are not the log's
+        return False
+    try:
+        os.close(os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True
+
+
+@limit(240)
+@only("crun")
+def test_a_kill_9_beside_an_oom_kill_is_told_as_what_it_was(s):
+    """Its own count cannot tell them apart: one kill of the box's, and two that died of SIGKILL."""
+    if not kernel_log_can_be_read():
+        return
+    with s.box(memory_mb=64) as b:
+        def look(ident):
+            return s.api.get(f"/v1/sandboxes/{b.id}/execs/{ident}")
+
+        def begin(command):
+            return s.api.call("POST", f"/v1/sandboxes/{b.id}/exec", {"command": command, "background": True})["id"]
+        waits = "while [ ! -e /tmp/%s ]; do sleep 0.1; done; "
+        itself = begin(waits % "one" + "kill -9 $$")
+        hog = begin(waits % "two" + "exec probe eat 400")
+        assert b.exec("probe eat 400; touch /tmp/one").exit_code == 0  # its child was OOM-killed
+        wait_until(lambda: look(itself)["state"] == "ended", 60, "the one that kills itself ended")
+        assert look(itself)["kind"] == "signalled", look(itself)
+        b.exec("touch /tmp/two")
+        wait_until(lambda: look(hog)["state"] == "ended", 60, "the one that eats ended")
+        assert look(hog)["kind"] == "oom", look(hog)
+
+
 @limit(90)
 def test_a_memory_hog_is_told_as_oom(s):
     b = s.box(memory_mb=64)

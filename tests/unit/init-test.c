@@ -303,6 +303,99 @@ TEST(one_that_is_held_runs_nothing_before_it_is_told_to)
 	init_stop();
 }
 
+/* Reads until this frame comes. */
+static void await_frame(int fd, struct buf *in, enum frame_type type)
+{
+	char chunk[256];
+	struct frame f = { 0 };
+	struct err e;
+
+	do {
+		ssize_t used, n;
+
+		while ((used = frame_next((struct bytes){ (void *)buf_str(in), in->len }, &f,
+					  &e)) == 0) {
+			n = read(fd, chunk, sizeof(chunk));
+			CHECK(n > 0);
+			buf_add(in, chunk, (size_t)n);
+		}
+		CHECK(used > 0 && f.type != FRAME_EXITED);
+		buf_drop(in, (size_t)used);
+	} while (f.type != type);
+}
+
+static int begin_doubted(const char *script, struct buf *in)
+{
+	struct exec_request q = shell(script);
+	int fd;
+
+	q.flags = EXEC_DOUBT;
+	fd = exec_begin(&q);
+	await_frame(fd, in, FRAME_STARTED);
+	return fd;
+}
+
+/* 'Z' of one that has ended and was not waited for; 0: there is none. */
+static char state_of(uint32_t pid)
+{
+	char path[64], text[512] = { 0 };
+	const char *at;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	(void)!fread(text, 1, sizeof(text) - 1, f);
+	(void)fclose(f);
+	at = strrchr(text, ')');
+	return at && at[1] ? at[2] : 0;
+}
+
+/* How one ends that kills itself; `word` answers the doubt, or none does. */
+static struct exec_exit end_doubted(const struct buf *word)
+{
+	cleanup(buf_done) struct buf in = buf_make(4096);
+	struct exec_exit x;
+	uint32_t pid = 0;
+	int fd = begin_doubted("echo $$ >pid; kill -9 $$", &in);
+	FILE *f;
+
+	await_frame(fd, &in, FRAME_KILLED);
+	f = fopen("pid", "re");
+	CHECK(f && fscanf(f, "%u", &pid) == 1 && fclose(f) == 0);
+	usleep(100000);
+	CHECK_INT(state_of(pid), 'Z');
+	if (word)
+		send_buf(fd, word);
+	x = exec_end(fd)->exit;
+	CHECK_INT(state_of(pid), 0);
+	CHECK_INT(unlink("pid"), 0);
+	return x;
+}
+
+TEST(one_that_a_sigkill_ended_can_be_seen_until_the_host_has_looked)
+{
+	cleanup(buf_done) struct buf in = buf_make(4096), go = buf_make(64), kill9 = buf_make(64);
+	struct exec_exit x;
+	int fd;
+
+	frame_add(&go, FRAME_GO, NULL, 0);
+	frame_add_u32(&kill9, FRAME_SIGNAL, SIGKILL);
+	init_start();
+	x = end_doubted(&go);
+	CHECK(x.kind == EXEC_SIGNALLED && x.signum == SIGKILL);
+	x = end_doubted(NULL); /* the host does not answer */
+	CHECK(x.kind == EXEC_SIGNALLED && x.wall_us < 4000000);
+	x = end_doubted(&kill9); /* too late to have been that */
+	CHECK_INT(x.kind, EXEC_SIGNALLED);
+
+	fd = begin_doubted("sleep 60", &in); /* by us: there is no doubt */
+	send_buf(fd, &kill9);
+	CHECK_INT(exec_end(fd)->exit.kind, EXEC_KILLED);
+	init_stop();
+}
+
 TEST(what_an_ended_exec_left_is_killed_by_its_id_or_with_all)
 {
 	char script[256];

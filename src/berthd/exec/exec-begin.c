@@ -126,6 +126,7 @@ void exec_begin(const struct caller *by, struct exec_begin *b, struct tail *t)
 	memcpy(x->head.key, b->key, sizeof(b->key));
 	memcpy(x->head.body, b->body, sizeof(b->body));
 	x->head.ask = b->ask;
+	x->head.ask.flags |= EXEC_DOUBT;
 	b->ask = (struct exec_request){ 0 };
 	if (!x->head.key[0] ||
 	    journal_find(by->reactor->berthd->journals, b->sandbox, x->head.ask.id, &j, &e) < 0)

@@ -167,27 +167,16 @@ static void finish(struct exec *x)
 	take_leave(x);
 }
 
-/* Killed by a process we do not know, or gone without a word: was it the kernel, for memory? */
-static bool is_doubtful(const struct exec *x)
-{
-	return x->exit.kind == EXEC_LOST ||
-	       (x->exit.kind == EXEC_SIGNALLED && x->exit.signum == 9);
-}
-
 static void on_usage(void *data, const union node_any *record, int *fd, const struct err *why)
 {
 	struct exec *x = data;
-	struct berthd *b = x->reactor->berthd;
 
 	(void)fd;
 	if (exec_came_back(x) || x->phase != EXEC_MEASURING)
 		return;
 	exec_move(x, EXEC_RECORDING);
 	uv_timer_stop(&x->deadline);
-	if (!why && is_doubtful(x) &&
-	    sandbox_cache_oom(b->sandboxes, x->sandbox, exec_usage_oom_kills(x, &record->usage),
-			      x->oom_told))
-		x->exit.kind = EXEC_OOM;
+	exec_name_killer(x, why ? NULL : &record->usage);
 	if (!why)
 		exec_usage_end(x, &record->usage);
 	finish(x);
@@ -200,6 +189,7 @@ static void on_usage_late(uv_timer_t *timer)
 	struct exec *x = timer->data;
 
 	exec_move(x, EXEC_RECORDING);
+	exec_name_killer(x, NULL);
 	finish(x);
 }
 
@@ -472,6 +462,8 @@ static void on_frame(void *data, const struct frame *f)
 		x->alone = false;
 		return;
 	}
+	if (f->type == FRAME_KILLED && runs)
+		return exec_killed(x);
 	if (f->type == FRAME_SIGNALLED && runs && frame_u32(f, &n, &e) == 0)
 		return exec_signals_back(x, n < x->signals_sent ? n : x->signals_sent, NULL);
 	if (f->type != FRAME_EXITED || !runs ||

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include "berthd/control/sandbox-cache.h"
+#include "berthd/exec/usage.h"
+#include "berthd/runtime/berthd.h"
 #include "berthd/runtime/reactor.h"
 #include "lib/crash.h"
 
@@ -19,7 +22,7 @@ static void on_entered(void *data, const union node_any *record, int *fd, const 
 	line_send(x->line, FRAME_GO, NULL, 0);
 }
 
-static const struct node_call_events events = { .on_done = on_entered };
+static const struct node_call_events entered_events = { .on_done = on_entered };
 
 bool exec_may_be_held(const struct exec *x)
 {
@@ -35,5 +38,58 @@ void exec_held(struct exec *x, uint32_t pid)
 	memcpy(ask.request, x->request, sizeof(ask.request));
 	memcpy(ask.sandbox, x->sandbox, sizeof(x->sandbox));
 	memcpy(ask.name, x->journal->head.ask.id, sizeof(x->journal->head.ask.id));
-	node_call(&x->reactor->node, NODE_GROUP, &ask, -1, &events, x);
+	node_call(&x->reactor->node, NODE_GROUP, &ask, -1, &entered_events, x);
+}
+
+/* ---- after its end ---- */
+
+static void let_go(struct exec *x)
+{
+	if (x->line && x->phase == EXEC_RUNNING)
+		line_send(x->line, FRAME_GO, NULL, 0);
+}
+
+static void on_looked(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct exec *x = data;
+
+	(void)fd;
+	if (exec_came_back(x) || exec_is_over(x))
+		return; /* init does not wait for ever */
+	x->looked = true;
+	if (!why)
+		x->memory = (enum presence)record->killer.memory;
+	let_go(x);
+}
+
+static const struct node_call_events looked_events = { .on_done = on_looked };
+
+void exec_killed(struct exec *x)
+{
+	struct node_killed ask = { .generation = x->generation, .pid = x->journal->slot.pid };
+
+	if (x->looked)
+		return let_go(x); /* said again, on another connection */
+	if (x->looking)
+		return;
+	x->looking = true;
+	x->pending++;
+	memcpy(ask.request, x->request, sizeof(ask.request));
+	memcpy(ask.sandbox, x->sandbox, sizeof(x->sandbox));
+	node_call(&x->reactor->node, NODE_KILLED, &ask, -1, &looked_events, x);
+}
+
+void exec_name_killer(struct exec *x, const struct node_usage *now)
+{
+	struct sandbox_cache *cache = x->reactor->berthd->sandboxes;
+	bool sigkill = x->exit.kind == EXEC_SIGNALLED && x->exit.signum == 9, counted;
+
+	if ((!sigkill && x->exit.kind != EXEC_LOST) ||
+	    (sigkill && x->memory == PRESENCE_ABSENT))
+		return;
+	counted = now && sandbox_cache_oom(cache, x->sandbox, exec_usage_oom_kills(x, now),
+					   x->oom_told);
+	/* The kernel's own word about this process; without it, its count of the sandbox. */
+	if (counted || (sigkill && x->memory == PRESENCE_PRESENT))
+		x->exit.kind = EXEC_OOM;
 }

@@ -1,0 +1,41 @@
+/*
+ * What the host's kernel says about a process that it killed for memory: its log names it. The
+ * count of a cgroup does not say which one it was.
+ *
+ * The log holds what guests chose (the names of their programs) and what any user may write
+ * there. Only the kernel's own records count, and of these only what stands before a name.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "lib/err.h"
+#include "proto/node.h"
+
+#define KERNEL_LOG_KILLS 256 /* that are remembered */
+
+struct kernel_log {
+	int fd;        /* -1: it was not read yet, or cannot be */
+	bool begun;    /* at all */
+	uint64_t last; /* when its newest record was written, in its own time */
+	uint64_t from; /* from when on none is missing */
+	size_t count;  /* of kills, ever */
+	pid_t kills[KERNEL_LOG_KILLS];
+};
+
+void kernel_log_init(struct kernel_log *l);
+void kernel_log_close(struct kernel_log *l);
+
+/* One record, as /dev/kmsg gives it. */
+struct kernel_record {
+	uint64_t at_us;
+	pid_t killed; /* for memory; 0: it is about something else */
+};
+must_check bool kernel_record_parse(struct bytes text, struct kernel_record *ret);
+
+/*
+ * Was this process killed for memory, that ended just now and that its init keeps until we have
+ * looked? `pid` is what the namespace of `init` calls it. Unknown: the log cannot be read, or is
+ * overwritten too fast.
+ */
+enum presence kernel_log_killed(struct kernel_log *l, pid_t init, uint32_t pid);
