@@ -79,6 +79,8 @@ static const struct statement tombstone = { "tombstone-get",
 static const struct statement of_host = { "sandboxes-of-host",
 	"SELECT " SANDBOX_COLUMNS " FROM sandbox WHERE host = $1 AND id > $2 "
 	"ORDER BY id LIMIT $3::bigint" };
+static const struct statement count_due = { "sandboxes-overdue",
+	"SELECT count(*) AS count FROM sandbox WHERE host = $1 AND deadline_at <= now()" };
 static const struct statement due_now = { "sandboxes-due",
 	"WITH due AS (SELECT id FROM sandbox WHERE host = $1 AND deadline_at <= now() "
 	"ORDER BY deadline_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED) "
@@ -280,6 +282,24 @@ int store_sandboxes_of_host(struct store *s, const char *host, sandbox_fn *on_ro
 				 sweep_row, &page, e) < 0)
 			return -1;
 	} while (page.count == STORE_SWEEP_PAGE);
+	return 0;
+}
+
+struct count_row {
+	uint64_t count;
+};
+
+int store_sandboxes_overdue(struct store *s, const char *host, uint64_t *ret, struct err *e)
+{
+	static const struct column columns[] = {
+		COLUMN(COLUMN_U64, count_row, count),
+		COLUMNS_END,
+	};
+	struct count_row row = { 0 };
+
+	if (store_run_one(s, &count_due, ARGS(TEXT(host)), columns, &row, e) < 0)
+		return -1;
+	*ret = row.count;
 	return 0;
 }
 

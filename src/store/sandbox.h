@@ -191,3 +191,7 @@ struct sandbox_due {
 };
 must_check int store_sandboxes_due(struct store *s, const struct sandbox_due *due,
 				   sandbox_fn *on_row, void *arg, struct err *e);
+
+/* How many of the host are due now. */
+must_check int store_sandboxes_overdue(struct store *s, const char *host, uint64_t *ret,
+				       struct err *e);

@@ -49,6 +49,7 @@ Health = TypedDict('Health', {
     'state_disk_free': int,
     'loop_lag_ms': int,
     'clock_skew_ms': int,
+    'overdue': int,
     'engines': List[str],
 }, total=False)
 

@@ -68,6 +68,7 @@ export interface Health {
   loop_lag_ms?: number;
   /** So much is this host's clock ahead of the database's. Told to a request with a key. */
   clock_skew_ms?: number;
+  overdue?: number;
   engines?: string[];
 }
 

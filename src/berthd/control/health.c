@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 
 #include "berthd/control/reconcile.h"
+#include "berthd/control/sweep-watch.h"
 #include "lib/log.h"
 #include "lib/time.h"
 
@@ -152,6 +153,7 @@ void health_figures(struct berthd *b, struct health_figures *ret)
 	ret->clock = clock_word(h);
 	ret->clock_skew_ms = h->clock_skew_ms;
 	pthread_mutex_unlock(&h->lock);
+	ret->overdue = sweep_watch_overdue(b->sweep_watch);
 	if (!ret->unwritable) /* not before the next probe, but as soon as a job has seen it */
 		ret->unwritable = workers_unwritable(&b->workers, RECENT_MS, &ret->why);
 	for (size_t i = 0; i < b->reactor_count; i++) {

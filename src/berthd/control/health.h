@@ -43,6 +43,7 @@ struct health_figures {
 	uint64_t loop_lag_ms; /* of the slowest */
 	const char *clock;    /* "ok", "skewed", "unknown" */
 	int64_t clock_skew_ms;
+	uint64_t overdue; /* sandboxes for which something is due */
 };
 
 void health_begin(struct reactor *r);

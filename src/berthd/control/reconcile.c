@@ -51,9 +51,10 @@ struct reconcile {
 	bool follow;                  /* a new link: berth-node has to tell what ends from now on */
 	_Atomic bool wanted, looking; /* a caller asked for a look at everything; it is under way */
 	uint64_t sweep_ms;            /* when the next sweep is due; 0: none was planned yet */
-	struct strv known;            /* all records when they were read: KNOWN_FORMAT; sorted */
-	struct strv read;             /* the next `known`, only the worker's until it is done */
-	struct queue found;           /* by the job, on its worker */
+	struct reconcile_sweeps sweeps;
+	struct strv known;  /* all records when they were read: KNOWN_FORMAT; sorted */
+	struct strv read;   /* the next `known`, only the worker's until it is done */
+	struct queue found; /* by the job, on its worker */
 	struct queue todo;
 	struct queue later; /* news of who is being changed */
 	size_t at_work;
@@ -440,8 +441,11 @@ static void next(struct reconcile *rc)
 		rc->at_work++;
 		p->begin(p);
 	}
-	if (!rc->asking && !rc->listing && !rc->look_at_all && !rc->todo.first && !rc->at_work)
-		rc->looking = false;
+	if (!rc->looking || rc->asking || rc->listing || rc->look_at_all || rc->todo.first ||
+	    rc->at_work)
+		return;
+	rc->looking = false;
+	rc->sweeps.finished_ms = uv_now(&rc->reactor->loop);
 }
 
 static void take_row(const struct sandbox *sb, void *arg)
@@ -524,17 +528,18 @@ static void on_records(struct job *job)
 /* The backstop behind the alarms: everything is compared, even if nothing happened. */
 static void sweep(struct reconcile *rc)
 {
-	unsigned divisor = (unsigned)rc->reactor->berthd->settings.timer_divisor;
-	uint64_t every = constant_ms(CONSTANT_SWEEP, divisor), now = uv_now(&rc->reactor->loop);
+	uint64_t now = uv_now(&rc->reactor->loop);
 
 	if (now < rc->sweep_ms)
 		return;
-	if (rc->sweep_ms && reconcile_looks(rc))
+	if (rc->sweep_ms && reconcile_looks(rc)) {
+		rc->sweeps.skipped++;
 		log_event(LOG_ERROR, "the sweep before this one has not finished", "do",
 			  "see why berth-node or the database is slow", NULL);
-	else if (rc->sweep_ms)
+	} else if (rc->sweep_ms) {
 		reconcile_look(rc);
-	rc->sweep_ms = now + (every < SWEEP_LEAST_MS ? SWEEP_LEAST_MS : every);
+	}
+	rc->sweep_ms = now + rc->sweeps.every_ms;
 }
 
 /* What is taken twice is begun once: its deadline was moved, or its version was. */
@@ -585,14 +590,23 @@ bool reconcile_looks(const struct reconcile *rc)
 	return rc->wanted || rc->looking;
 }
 
+struct reconcile_sweeps reconcile_sweeps(const struct reconcile *rc)
+{
+	return rc->sweeps;
+}
+
 struct reconcile *reconcile_begin(struct reactor *r)
 {
+	unsigned divisor = (unsigned)r->berthd->settings.timer_divisor;
+	uint64_t sweep_every = constant_ms(CONSTANT_SWEEP, divisor);
 	struct reconcile *rc = xcalloc(1, sizeof(*rc));
 	uint64_t every = DUE_EVERY_MS / r->berthd->settings.timer_divisor;
 
 	if (every < DUE_LEAST_MS)
 		every = DUE_LEAST_MS;
 	rc->reactor = r;
+	rc->sweeps.every_ms = sweep_every < SWEEP_LEAST_MS ? SWEEP_LEAST_MS : sweep_every;
+	rc->sweeps.finished_ms = uv_now(&r->loop);
 	rc->found.last = &rc->found.first;
 	rc->todo.last = &rc->todo.first;
 	rc->later.last = &rc->later.first;

@@ -20,4 +20,12 @@ struct reconcile_counts {
 	uint64_t cleaned, skipped;
 };
 struct reconcile_counts reconcile_counts(const struct reconcile *rc);
+
+/* On the first reactor: when the last look at everything came to an end, by uv_now(). */
+struct reconcile_sweeps {
+	uint64_t every_ms, finished_ms; /* the latter when it began, before the first */
+	uint64_t skipped;               /* because the one before was still under way */
+};
+struct reconcile_sweeps reconcile_sweeps(const struct reconcile *rc);
+
 bool reconcile_looks(const struct reconcile *rc); /* that is still to come, or under way */

@@ -18,6 +18,7 @@
 #include "berthd/control/reconcile.h"
 #include "berthd/control/retention.h"
 #include "berthd/control/sandbox-cache.h"
+#include "berthd/control/sweep-watch.h"
 #include "berthd/control/takeover.h"
 #include "berthd/control/usage-sampler.h"
 #include "berthd/exec/recover.h"
@@ -138,6 +139,7 @@ struct daemon {
 	struct capacity capacity;
 	struct pool_level pool_level;
 	struct health health;
+	struct sweep_watch sweep_watch;
 	struct inflight inflight, inflight_keys;
 	struct usage_sampler sampler;
 	struct running_set running;
@@ -168,6 +170,7 @@ struct berthd *berthd_new(void)
 	b->capacity = &d->capacity;
 	b->pool_level = &d->pool_level;
 	b->health = &d->health;
+	b->sweep_watch = &d->sweep_watch;
 	b->inflight = &d->inflight;
 	b->inflight_keys = &d->inflight_keys;
 	b->sampler = &d->sampler;
@@ -352,6 +355,7 @@ int berthd_open(struct berthd *b, struct err *e)
 	capacity_begin(&b->reactors[0]);
 	pool_level_begin(&b->reactors[0]);
 	health_begin(&b->reactors[0]);
+	sweep_watch_begin(&b->reactors[0]);
 	usage_sampler_begin(b->sampler, &b->reactors[0]);
 	peers_begin(b->peers, &b->reactors[0]);
 	crash_point("api.serving");
@@ -406,6 +410,7 @@ void berthd_close(struct berthd *b)
 	capacity_end(&b->reactors[0]);
 	pool_level_end(&b->reactors[0]);
 	health_end(&b->reactors[0]);
+	sweep_watch_end(&b->reactors[0]);
 	lease_agent_end(b->lease_agent);
 	peers_end(b->peers);
 	for (size_t i = 0; i < b->reactor_count; i++)

@@ -72,6 +72,7 @@ struct berthd {
 	struct health *health;
 	struct inflight *inflight, *inflight_keys;
 	struct reconcile *reconcile;
+	struct sweep_watch *sweep_watch;
 	struct takeover *takeover; /* NULL: leases are off */
 	struct last_used *last_used;
 	struct usage_sampler *sampler;

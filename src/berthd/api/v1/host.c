@@ -93,6 +93,7 @@ static void figures_json(struct buf *out, const struct health_figures *now,
 	json_int(out, "state_disk_free", (int64_t)now->disk_free);
 	json_int(out, "loop_lag_ms", (int64_t)now->loop_lag_ms);
 	json_int(out, "clock_skew_ms", now->clock_skew_ms);
+	json_int(out, "overdue", (int64_t)now->overdue);
 }
 
 static void on_pinged(struct job *job)

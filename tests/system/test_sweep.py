@@ -1,0 +1,72 @@
+"""Sweeps that do not end, and more that is due than is cleaned up: a person is told, and it goes on until all is done."""
+import contextlib
+import re
+import signal
+import time
+
+from marks import limit
+from server import wait_until
+from test_check import sql
+
+RUNTIMES = ("crun",)  # no engine is involved
+DEV_ENV = {"BERTH_TIMER_DIVISOR": "25"}  # a sweep every 12 s
+
+
+def alerts(s, kind, query=""):
+    return [a for a in s.api.get("/v1/alerts" + query)["alerts"] if a["kind"] == kind]
+
+
+@contextlib.contextmanager
+def stopped_node(s):
+    s.signal("berth-node", signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        s.signal("berth-node", signal.SIGCONT)
+
+
+def overdue(s):
+    return s.api.request("GET", "/v1/health")[1]["overdue"]
+
+
+def add_due(s, like, first, count):
+    """Deletions of sandboxes that were never made, due at once."""
+    sql(s, f"""INSERT INTO sandbox SELECT (jsonb_populate_record(s, jsonb_build_object('id', 'sb_c1_' || lpad(n::text, 20, '0'),
+        'state', 'deleting', 'stop_state', 'needed', 'deadline_at', now(), 'name', '', 'identity_key', ''))).*
+        FROM sandbox s, generate_series({first}, {first + count - 1}) n WHERE s.id = '{like}'""")
+
+
+@limit(240)
+def test_a_sweep_that_does_not_end_is_an_alert_and_those_after_it_are_skipped_and_counted(s):
+    assert not alerts(s, "sweep_stalled")
+    with s.box(), stopped_node(s):
+        def told():
+            found = alerts(s, "sweep_stalled")
+            return found if found and int(re.search(r"(\d+) were skipped", found[0]["message"])[1]) > 0 else None
+        (alert,) = wait_until(told, 120, "an alert that counts")
+        assert alert["host"] == "h1" and not alert["sandbox"] and "no sweep has come to an end for" in alert["message"], alert
+    wait_until(lambda: not alerts(s, "sweep_stalled"), 60, "ended by the sweep that came to an end")
+    assert alerts(s, "sweep_stalled", "?ended=1")
+
+
+@limit(420)
+def test_a_thousand_that_are_due_are_drained_and_a_backlog_that_grows_is_an_alert(s):
+    with s.box() as b:
+        made = 0
+        with stopped_node(s):
+            def grown():
+                nonlocal made
+                add_due(s, b.id, made, 25)  # more than can time out meanwhile
+                made += 25
+                time.sleep(0.5)
+                return alerts(s, "cleanup_backlog")
+            (alert,) = wait_until(grown, 120, "an alert")
+            assert int(re.match(r"\d+", alert["message"])[0]) > 50 and overdue(s) > 50, alert
+        if made < 1000:
+            add_due(s, b.id, made, 1000 - made)
+            made = 1000
+        left = "SELECT count(*) FROM sandbox WHERE id LIKE 'sb_c1_00000%'"
+        wait_until(lambda: int(sql(s, left)) == 0, 240, "all of them gone")
+        assert int(sql(s, left.replace("FROM sandbox", "FROM tombstone"))) == made
+        wait_until(lambda: not alerts(s, "cleanup_backlog") and overdue(s) == 0, 60, "the alert ended")
+        assert b.sh("echo untouched") == "untouched\n"
