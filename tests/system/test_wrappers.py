@@ -1,5 +1,7 @@
 """Wrappers: an agent's process tree under a durable lease; at most one of a name alive, and its end proven."""
 import glob
+import json
+import pathlib
 import time
 
 from client import ApiError
@@ -163,6 +165,30 @@ def test_every_state_has_its_end(s):
     w = put(s, box)
     assert late(s, box) == ("startup-failed", "it was not ready after 6000 ms")  # 10 min
     assert stopped(s, box)["receipt"]["generation"] == 4
+    s.api.delete(box)
+
+
+def steps(s, box):
+    """What happened to its leases, by the log."""
+    lines = [json.loads(x) for x in pathlib.Path(s.dir, "log/berthd.log").read_text().splitlines() if x.startswith("{")]
+    return [(x["wrapper"], x["event"]) for x in lines if x["msg"] == "wrapper" and x["sandbox"] == box]
+
+
+@limit(120)
+def test_a_stop_ends_its_instance_and_another_one_only_when_that_was_seen(s):
+    """The attempt is at the instance that the lease names; one that it does not know is seen then, and the next is at all."""
+    box = make(s)
+    w, other = put(s, box), put(s, box, {"command": "while :; do echo here; sleep 0.1; done"}, "other")
+    s.api.call("POST", f"/v1/sandboxes/{box}/wrappers/other/accepted", {"instance": other["instance"]})  # so no deadline ends it
+    s.api.call("POST", f"/v1/sandboxes/{box}/exec", {"id": "wr.main.9.wi_foreign", "background": True, **SLEEPER})
+    say(s, box, "stop", None)
+    stopped(s, box)
+    story = steps(s, box)
+    assert story.count(("main", "begin")) >= 2 and ("other", "begin") not in story, story
+    first, second = exec_ended(s, box, w), exec_ended(s, box, {"exec": "wr.main.9.wi_foreign"})
+    assert first["ended_at"] < second["ended_at"], (first, second)
+    now = get(s, box, "other")
+    assert (now["instance"], now["alive"]) == (other["instance"], "present"), now
     s.api.delete(box)
 
 
