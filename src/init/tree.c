@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "lib/buf.h"
@@ -19,6 +20,20 @@
 #define CGROUP_ROOT      "/sys/fs/cgroup/cpu"
 #define CGROUP_PREFIX    "berth-exec-"
 #define CGROUPS_MAX      1000 /* of one process */
+
+/* musl's own headers may lack these; the numbers are the kernel's, on every architecture. */
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+/* Instead of a pidfd. */
+enum pin {
+	PIN_GONE = -1,
+	PIN_NONE = -2, /* none could be had: what was seen is believed */
+};
 
 struct pids {
 	pid_t *items;
@@ -474,12 +489,80 @@ void tree_widen(struct tree *t)
 	t->wide = true;
 }
 
+/* --- signals --- */
+
+static int pin(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (fd < 0)
+		return errno == ESRCH || errno == EINVAL ? PIN_GONE : PIN_NONE;
+	return fd;
+}
+
+static int pin_signal(int fd, int signum)
+{
+	return (int)syscall(SYS_pidfd_send_signal, fd, signum, NULL, 0);
+}
+
+/*
+ * Does it still descend from us? Its parent is one of those before it, and if that one is there
+ * after we looked, its number was its own when we did. If it is not, there is another parent now.
+ */
+static bool is_still_ours(int proc, const struct pids *found, const int *pins, size_t at)
+{
+	char name[16];
+	pid_t parent;
+
+	snprintf(name, sizeof(name), "%d", found->items[at]);
+	for (size_t i = 0; i <= at; i++) {
+		size_t k = 0;
+
+		parent = parent_of(proc, name);
+		if (parent == getpid())
+			return true;
+		while (k < at && found->items[k] != parent)
+			k++;
+		if (k == at || pins[k] == PIN_GONE)
+			return false;
+		if (pins[k] == PIN_NONE || pin_signal(pins[k], 0) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* To those that were found, and to none that has the number of one by now. */
+static void signal_found(const struct pids *found, int signum)
+{
+	cleanup(close_fd) int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup(free_ptr) int *pins = xcalloc(found->len + 1, sizeof(*pins));
+
+	for (size_t i = 0; i < found->len; i++) {
+		pins[i] = proc < 0 ? PIN_NONE : pin(found->items[i]);
+		if (pins[i] == PIN_NONE)
+			(void)kill(found->items[i], signum);
+		else if (pins[i] == PIN_GONE)
+			continue;
+		else if (is_still_ours(proc, found, pins, i))
+			(void)pin_signal(pins[i], signum); /* it may just have ended */
+		else {
+			close_fd(&pins[i]);
+			pins[i] = PIN_GONE;
+		}
+	}
+	for (size_t i = 0; i < found->len; i++)
+		if (pins[i] >= 0)
+			close_fd(&pins[i]);
+}
+
 static size_t signal_all(const struct tree *t, int signum)
 {
 	cleanup(pids_done) struct pids pids = { 0 };
 
 	t->kind->list(t, &pids);
-	for (size_t i = 0; i < pids.len; i++)
+	if (tree_on_linux(t) && signum != 0)
+		signal_found(&pids, signum);
+	for (size_t i = 0; !tree_on_linux(t) && i < pids.len; i++)
 		(void)kill(pids.items[i], signum); /* it may just have ended */
 	return pids.len;
 }
@@ -537,8 +620,7 @@ static size_t signal_orphans(const struct tree_ours *ours, int signum)
 	cleanup(pids_done) struct pids pids = { 0 };
 	bool whole = list_descendants(ours, &pids);
 
-	for (size_t i = 0; i < pids.len; i++)
-		(void)kill(pids.items[i], signum); /* it may just have ended */
+	signal_found(&pids, signum);
 	return pids.len + !whole;
 }
 

@@ -50,6 +50,7 @@ must_check int tree_ticks(pid_t pid, uint64_t ret[4]);
 
 bool tree_on_linux(const struct tree *t); /* and not on something that is only like it */
 
+/* On Linux by pidfd: none gets it that has the number of a member which has ended meanwhile. */
 void tree_signal(const struct tree *t, int signum);
 bool tree_is_empty(const struct tree *t);
 
