@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define REFUSED "The sandbox's own kernel refuses it; choose another path."
+#define FILES   "Name a part of the tree, or create a sandbox with more open_files."
 #define FULL    "Remove something in the sandbox, or create one with a larger disk."
 
 /* clang-format off */
@@ -39,10 +40,11 @@ static const struct fault {
 		"These are two filesystems: copy it, then remove the first one." },
 	{ EINVAL, ERR_INVALID, NULL, 0, "Check the path." },
 	{ EAGAIN, ERR_BUSY, NULL, 0, "Something in the sandbox holds it; try again." },
-	{ EBUSY, ERR_CONFLICT, NULL, 0, "Something in the sandbox uses it." },
-	{ ETXTBSY, ERR_CONFLICT, NULL, 0, "Something in the sandbox runs it." },
-	{ EMFILE, ERR_LIMIT, NULL, 0, "The sandbox has too many files open." },
-	{ ENFILE, ERR_LIMIT, NULL, 0, "The sandbox has too many files open." },
+	{ EBUSY, ERR_CONFLICT, "in_use", 0,
+		"Something in the sandbox uses it, or is mounted there." },
+	{ ETXTBSY, ERR_CONFLICT, "in_use", 0, "Something in the sandbox runs it." },
+	{ EMFILE, ERR_LIMIT, "too_many_files", 507, FILES },
+	{ ENFILE, ERR_LIMIT, "too_many_files", 507, FILES },
 };
 /* clang-format on */
 

@@ -153,6 +153,29 @@ def test_each_failure_has_its_reason(s):
         assert reason(Api(s.port, s.key).get, "/v1/sandboxes/sb_c1_00000000000000000000/files/stat?path=/")[0] == 404
 
 
+def test_what_the_sandbox_itself_refuses_has_its_reason(s):
+    with s.box(open_files=64) as b:
+        assert reason(mkdir, b, "/sys/x") == (403, "read_only")
+        assert reason(remove, b, "/dev/shm") == (409, "in_use")  # something is mounted there
+        assert reason(move, b, "/dev/shm", "/dev/shn") == (409, "in_use")
+        b.sh("cd /root; for i in $(seq 100); do mkdir d; cd d; done")  # a descriptor for each
+        assert reason(listing, b, "/root", recursive="true") == (507, "too_many_files")
+        assert [e["name"] for e in listing(b, "/root")] == ["d"]
+
+
+@only("crun")  # gVisor runs what is open for writing
+def test_a_program_that_is_being_written_is_not_run_and_one_that_runs_is_replaced(s):
+    with s.box() as b:
+        b.sh("cp /bin/busybox /root/sleep")
+        b.api.call("POST", f"/v1/sandboxes/{b.id}/exec", {"argv": ["/root/sleep", "1000"], "background": True})
+        put(b, "/root/sleep", b"new")  # takes the name, not the file that runs
+        assert read(b, "/root/sleep") == b"new"
+        b.sh("cp /bin/busybox /root/true")
+        b.api.call("POST", f"/v1/sandboxes/{b.id}/exec", {"command": "exec 3>>/root/true; : > /tmp/held; sleep 1000", "background": True})
+        wait_until(lambda: b.exec("test -e /tmp/held").exit_code == 0, 30, "it is open for writing")
+        assert reason(b.exec, ["/root/true"]) == (400, "cannot_run")
+
+
 def test_ranges_and_etags(s):
     with s.box() as b:
         data = noise(100_000)

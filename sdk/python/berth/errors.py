@@ -150,7 +150,7 @@ BY_CODE = {
 BY_REASON = {
     "no_such_file": FileNotFoundError, "exists": FileExistsError, "is_a_directory": IsDirectoryError,
     "not_a_directory": NotDirectoryError, "permission_denied": PermissionDeniedError, "no_space": NoSpaceError,
-    "too_many_links": FileError, "not_empty": FileError, "read_only": FileError, "not_a_file": FileError,
+    "too_many_links": FileError, "not_empty": FileError, "in_use": FileError, "too_many_files": FileError, "read_only": FileError, "not_a_file": FileError,
     "name_too_long": FileError, "auth_failed": GitAuthError, "no_such_repository": GitRepositoryNotFoundError,
     "no_such_ref": GitRefNotFoundError, "network": GitNetworkError, "target_exists": GitError, "no_git": GitError,
     "timed_out": GitError,
