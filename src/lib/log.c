@@ -10,6 +10,7 @@
 #include "lib/time.h"
 
 #define LINE_MAX_BYTES 4096
+#define KEY_LEAST      16 /* letters and digits behind "berth_": one that was cut is hidden, too */
 
 static const char *const level_names[] = {
 	[LOG_ERROR] = "error",
@@ -98,6 +99,20 @@ int log_configure(const char *level, const char *format, struct err *e)
 	return set_level(level, e) < 0 ? -1 : set_format(format, e);
 }
 
+/* A key of Berth's that a client put where it does not belong: a path, a name. */
+static void hide_keys(char *line)
+{
+	static const char prefix[] = "berth_", known[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+
+	for (char *at = line; (at = strstr(at, prefix));) {
+		size_t len = strspn(at += sizeof(prefix) - 1, known);
+
+		if (len >= KEY_LEAST)
+			memset(at, '*', len);
+		at += len;
+	}
+}
+
 void log_event(enum log_level level, const char *msg, ...)
 {
 	cleanup(buf_done) struct buf line = buf_make(LINE_MAX_BYTES);
@@ -122,6 +137,7 @@ void log_event(enum log_level level, const char *msg, ...)
 		log_format->begin(&line, now, level_names[level], "a line too long to log");
 	}
 	buf_adds(&line, log_format->end);
+	hide_keys(line.data);
 	/* One write a line, so that two threads' lines do not mix. */
 	(void)!write(STDERR_FILENO, line.data, line.len);
 }

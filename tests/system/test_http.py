@@ -271,6 +271,22 @@ def test_a_clients_trace_id_is_echoed_and_in_every_line_of_both_daemons(s):
     assert headers["X-Trace-Id"] == headers["X-Request-Id"] and headers["X-Request-Id"].startswith("rq_"), headers.items()
 
 
+def test_no_log_has_a_key_or_what_a_command_was_given(s):
+    def logged(text):
+        return any(text in log.read_bytes() for log in pathlib.Path(s.dir, "log").glob("*.log"))
+    told, word = "told-to-a-command-5c1e", s.key.removeprefix("berth_").encode()
+    with s.box() as b:
+        for path in ("/v1/sandboxes/" + s.key, "/" + s.key, f"/v1/sandboxes/{b.id}/wrappers/{s.key}", f"/v1/sandboxes?after={s.key}"):
+            s.api.request("GET", path)
+        r = b.exec(["sh", "-c", f"echo {told}; cat; echo $MINE; false"], stdin=told, env={"MINE": told})
+        assert r.out.count(told.encode()) == 3
+        last = "/v1/nothing-after-this"
+        s.api.request("GET", last)
+        wait_until(lambda: logged(last.encode()), 30, "logged")
+        seen = {text: logged(text) for text in (b"/berth_****", word, told.encode())}
+        assert list(seen.values()) == [True, False, False], seen
+
+
 def test_what_is_refused_is_counted_for_the_operator(s):
     """A key that is none, a role, a pass, a path and a port: one row each, however often, and with the sandbox that was meant."""
     def incidents():

@@ -1,6 +1,8 @@
 #include "lib/log.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "lib/json.h"
@@ -43,6 +45,19 @@ static void configure(const char *level, const char *format)
 	struct err e;
 
 	CHECK_OK(log_configure(level, format, &e), &e);
+}
+
+TEST(a_key_is_not_written)
+{
+	static const char key[] = "berth_n45bt89isos60lslf6f2hsec2ppa7j6saig6v2smjljak397k9kd";
+	char path[128];
+
+	snprintf(path, sizeof(path), "/v1/sandboxes/%s/exec", key);
+	LOGGED(LOG_INFO, "request", "path", path, "why", "berth_n45bt89isos60lsl, berth_init",
+	       NULL);
+	CHECK(strstr(line, "/v1/sandboxes/berth_***") && strstr(line, "*/exec\""));
+	CHECK(!strstr(line, "n45bt"));
+	CHECK(strstr(line, " berth_init\""));
 }
 
 TEST(a_line_is_a_json_object)
