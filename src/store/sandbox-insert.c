@@ -278,13 +278,27 @@ static int insert_admitted(struct store *s, const struct sandbox_intent *intent,
 	return store_commit(s, e) < 0 ? -1 : n;
 }
 
+/* What would not be read back is not written. */
+static int ids_check(const struct sandbox_intent *intent, struct err *e)
+{
+	const char *key = intent->spec->identity_key;
+	enum identity_kind kind;
+
+	if (sandbox_id_check(intent->id, e) < 0)
+		return -1;
+	return key[0] ? identity_key_check(key, &kind, e) : 0;
+}
+
 int store_sandbox_insert(struct store *s, const struct sandbox_intent *intent,
 			 struct sandbox *ret, struct err *e)
 {
 	bool several = intent->room || intent->spec->cap_subject[0] || intent->network;
 	struct sandbox got = { 0 };
-	int n = several ? insert_admitted(s, intent, &got, e) : insert_row(s, intent, &got, e);
+	int n;
 
+	if (ids_check(intent, e) < 0)
+		return -1;
+	n = several ? insert_admitted(s, intent, &got, e) : insert_row(s, intent, &got, e);
 	if (n < 0 && e->code == ERR_CONFLICT)
 		return err_set(e, ERR_CONFLICT, "sandbox %.60s exists already, or its name or "
 						"identity does",

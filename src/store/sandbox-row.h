@@ -50,7 +50,7 @@
 
 extern const struct column sandbox_columns[];
 
-/* Run it and hand over each row. */
+/* Run it and hand over each row. One that cannot be read is left out; then -1, and `e` names it. */
 must_check int sandbox_each(struct store *s, const struct statement *st, struct args args,
 			    sandbox_fn *on_row, void *arg, struct err *e);
 must_check int sandbox_limit_check(uint32_t limit, struct err *e);

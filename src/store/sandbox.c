@@ -112,17 +112,21 @@ int sandbox_each(struct store *s, const struct statement *st, struct args args,
 		 sandbox_fn *on_row, void *arg, struct err *e)
 {
 	cleanup(result_clear) PGresult *res = NULL;
+	int bad = 0;
 
 	if (store_run(s, st, args, &res, e) < 0)
 		return -1;
 	for (int i = 0; i < PQntuples(res); i++) {
 		struct sandbox got = { 0 };
 
-		if (row_read(res, i, sandbox_columns, &got, e) < 0)
-			return -1;
-		on_row(&got, arg);
+		if (row_read(res, i, sandbox_columns, &got, e) == 0) {
+			on_row(&got, arg);
+			continue;
+		}
+		err_wrap(e, "the record of %.60s", PQgetvalue(res, i, 0));
+		bad = -1;
 	}
-	return 0;
+	return bad;
 }
 
 int sandbox_limit_check(uint32_t limit, struct err *e)

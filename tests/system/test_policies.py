@@ -1,5 +1,6 @@
 """Policies: decided once, before the first use, and never again."""
 import glob
+import threading
 import uuid
 
 from client import Api
@@ -102,6 +103,45 @@ def test_rows_that_cannot_be_are_refused_and_the_rest_is_an_admins(s):
     fails(400, s.api.call, "DELETE", "/v1/policies/x")
     user = Api(s.port, s.api.call("POST", "/v1/keys", {"name": "no-admin"})["key"])
     fails(403, user.get, "/v1/policies")
+
+
+def resume_at_once(s, body):
+    """Ids of what eight clients got that resumed at the same moment."""
+    gate, got = threading.Barrier(8), []
+
+    def one():
+        api = Api(s.port, s.key)
+        gate.wait()
+        got.append(post(api, body))
+    threads = [threading.Thread(target=one) for _ in range(8)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert len(got) == 8 and {status for status, _ in got} <= {200, 201}, got
+    return {box["id"] for _, box in got}
+
+
+@limit(180)
+def test_sessions_from_before_ids_were_stored_are_decided_once_by_the_first(s):
+    chosen = "SELECT identity_key FROM agent_session WHERE session = '{}'"
+    try:
+        for i in range(5):  # of its own: the sandbox is there, what was decided is not
+            mine = who(org="acme", user="ann", session=f"own-{i}")
+            made = post(s.api, mine)[1]
+            sql(s, f"DELETE FROM agent_session WHERE session = 'own-{i}'")
+            assert resume_at_once(s, mine) == {made["id"]}
+            assert sql(s, chosen.format(f"own-{i}")).split() == [made["identity_key"]]
+            s.api.delete(made["id"])
+        add(s, scope="org", subject="acme", isolation="shared")
+        old = post(s.api, {**SMALL, "name": "older"})[1]["id"]
+        sql(s, f"UPDATE sandbox SET identity_key = 'acme__bob', isolation = 'shared', name = '' WHERE id = '{old}'")
+        for i in range(5):  # and one that is shared, under its old key
+            assert resume_at_once(s, who(org="acme", user="bob", session=f"shared-{i}")) == {old}
+            assert len(sql(s, chosen.format(f"shared-{i}")).split()) == 1
+        clear(s)  # per session from now on: what was decided stays
+        assert resume_at_once(s, who(org="acme", user="bob", session="shared-0")) == {old}
+    finally:
+        clear(s)
+        delete_all(s)
 
 
 def test_a_key_from_before_keys_were_hashed_still_finds_its_sandbox(s):

@@ -42,7 +42,7 @@ static int put(struct store *s, const char *id, const char *owner, const struct 
 TEST(an_owner_has_one_of_a_name_and_one_of_an_identity)
 {
 	cleanup(world_done) struct world w = world_make();
-	struct sandbox_spec named = spec_of("web", "", "{}"), known = spec_of("", "ses-1", "{}");
+	struct sandbox_spec named = spec_of("web", "", "{}"), known = spec_of("", "ann__1", "{}");
 	struct sandbox_search q = { .owner = "ann", .kind = ADDRESS_NAME, .text = "web" };
 	struct sandbox sb;
 	struct err e;
@@ -60,12 +60,12 @@ TEST(an_owner_has_one_of_a_name_and_one_of_an_identity)
 	q.self = "bob";
 	CHECK_OK(store_sandbox_find(w.s, &q, &sb, &e), &e);
 	CHECK_STR(sb.id, ID("2"));
-	q = (struct sandbox_search){ .owner = "ann", .kind = ADDRESS_KEY, .text = "ses-1" };
+	q = (struct sandbox_search){ .owner = "ann", .kind = ADDRESS_KEY, .text = "ann__1" };
 	CHECK_OK(store_sandbox_find(w.s, &q, &sb, &e), &e);
 	CHECK_STR(sb.id, ID("3"));
 	q.text = "ses-2";
 	CHECK_ERR(store_sandbox_find(w.s, &q, &sb, &e), &e, ERR_NOT_FOUND);
-	q.legacy = "ses-1";
+	q.legacy = "ann__1";
 	CHECK_OK(store_sandbox_find(w.s, &q, &sb, &e), &e);
 }
 
@@ -122,13 +122,13 @@ TEST(many_at_once_never_get_more_than_there_is)
 TEST(a_choice_is_stored_once)
 {
 	cleanup(world_done) struct world w = world_make();
-	struct agent_session mine = { .identity_key = "ses-1",
+	struct agent_session mine = { .identity_key = "ann__1",
 				      .org = "acme",
 				      .user = "ann",
 				      .bot = "b",
 				      .choice = { .isolation = POLICY_PER_SESSION,
 						  .profile = "small" } };
-	struct agent_session other = { .identity_key = "org-1",
+	struct agent_session other = { .identity_key = "org__1",
 				       .choice = { .isolation = POLICY_SHARED,
 						   .profile = "standard" } };
 	struct agent_session got;
@@ -137,14 +137,14 @@ TEST(a_choice_is_stored_once)
 	CHECK_ERR(store_session_get(w.s, "ann", "s", &got, &e), &e, ERR_NOT_FOUND);
 	CHECK_OK(store_session_put(w.s, "ann", "s", &mine, &got, &e), &e);
 	CHECK_OK(store_session_put(w.s, "ann", "s", &other, &got, &e), &e);
-	CHECK_STR(got.identity_key, "ses-1");
+	CHECK_STR(got.identity_key, "ann__1");
 	CHECK_INT(got.choice.isolation, POLICY_PER_SESSION);
 	CHECK(got.identified);
 	CHECK_STR(got.org, "acme");
 	CHECK_STR(got.user, "ann");
 	CHECK_STR(got.bot, "b");
 	CHECK_OK(store_session_put(w.s, "bob", "s", &other, &got, &e), &e);
-	CHECK_STR(got.identity_key, "org-1");
+	CHECK_STR(got.identity_key, "org__1");
 	CHECK_INT(raw(w.sql, "SELECT count(*) FROM agent_session"), 2);
 }
 
@@ -257,7 +257,7 @@ TEST(incidents_of_an_hour_are_one_row_and_the_oldest_rows_go)
 TEST(what_is_going_or_has_nothing_left_frees_its_name_and_identity)
 {
 	cleanup(world_done) struct world w = world_make();
-	struct sandbox_spec spec = spec_of("web", "ses-1", "{}");
+	struct sandbox_spec spec = spec_of("web", "ann__1", "{}");
 	struct sandbox_search q = { .owner = "ann", .kind = ADDRESS_NAME, .text = "web" };
 	struct sandbox sb;
 	struct err e;
@@ -284,7 +284,7 @@ TEST(what_is_going_or_has_nothing_left_frees_its_name_and_identity)
 	CHECK_OK(put(w.s, ID("3"), "ann", &spec, NULL, &e), &e);
 	CHECK_OK(store_sandbox_find(w.s, &q, &sb, &e), &e);
 	CHECK_STR(sb.id, ID("3"));
-	q = (struct sandbox_search){ .self = "eve", .kind = ADDRESS_KEY, .text = "ses-1" };
+	q = (struct sandbox_search){ .self = "eve", .kind = ADDRESS_KEY, .text = "ann__1" };
 	CHECK_OK(store_sandbox_find(w.s, &q, &sb, &e), &e); /* an admin, too: they are all ann's */
 	CHECK_STR(sb.id, ID("3"));
 }
@@ -484,16 +484,16 @@ static uint64_t remove_past(struct world *w, uint64_t age_ms)
 TEST(what_is_old_is_removed_and_only_what_is_over_and_proven)
 {
 	cleanup(world_done) struct world w = world_make();
-	struct sandbox_spec spec = spec_of("", "living", "{}");
+	struct sandbox_spec spec = spec_of("", "liv__ing", "{}");
 	struct err e;
 
-	snprintf(spec.cap_subject, sizeof(spec.cap_subject), "living");
+	snprintf(spec.cap_subject, sizeof(spec.cap_subject), "liv__ing");
 	spec.cap = 9;
 	CHECK_OK(put(w.s, ID("1"), "ann", &spec, NULL, &e), &e); /* it is still being made */
 	raw(w.sql, "DELETE FROM cap");
 	raw(w.sql, "INSERT INTO host (id, version) VALUES ('h1', '1'), ('lost', '1')");
 	raw(w.sql, "UPDATE host SET lost_at = now() WHERE id = 'lost'");
-	add_past(&w, ID("1"), "living");
+	add_past(&w, ID("1"), "liv__ing");
 	add_past(&w, ID("2"), "gone");
 	raw(w.sql, "INSERT INTO tombstone VALUES ('a', 'ann', 'h1', 1, " OLD ", '')");
 	raw(w.sql, "INSERT INTO tombstone VALUES ('b', 'ann', 'lost', 1, " OLD ", '')");
@@ -505,8 +505,8 @@ TEST(what_is_old_is_removed_and_only_what_is_over_and_proven)
 	CHECK_INT(raw(w.sql, "SELECT count(*) FROM usage WHERE sandbox_id = '" ID("1") "'"), 1);
 	CHECK_INT(raw(w.sql, "SELECT count(*) FROM idempotency WHERE key = '" ID("1") "'"), 1);
 	CHECK_INT(raw(w.sql, "SELECT count(*) FROM tombstone WHERE host = 'lost'"), 1);
-	CHECK_INT(raw(w.sql, "SELECT count(*) FROM agent_session WHERE session = 'living'"), 1);
-	CHECK_INT(raw(w.sql, "SELECT count(*) FROM cap WHERE subject = 'living'"), 1);
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM agent_session WHERE session = 'liv__ing'"), 1);
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM cap WHERE subject = 'liv__ing'"), 1);
 }
 
 TEST(what_is_old_is_removed_in_batches_by_one_host_at_a_time)

@@ -1,6 +1,8 @@
 #include "store/sandbox.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "store-world.h"
 #include "store/sandbox-event.h"
@@ -349,7 +351,7 @@ static void add_due(struct world *w)
 	raw(w->sql, "DELETE FROM sandbox");
 	raw(w->sql, "UPDATE copy SET id = 'sb_c1_x' || id");
 	for (int i = 0; i < 120; i++) {
-		raw(w->sql, "UPDATE copy SET id = 'sb_c1_' || md5(id)::uuid");
+		raw(w->sql, "UPDATE copy SET id = 'sb_c1_' || left(md5(id), 20)");
 		raw(w->sql, "INSERT INTO sandbox SELECT * FROM copy");
 	}
 }
@@ -403,13 +405,15 @@ TEST(strings_are_values_never_sql)
 	for (size_t i = 0; i < array_len(evil); i++) {
 		struct sandbox_page page = { .owner = evil[i], .after = evil[i], .limit = 8 };
 		struct seen seen = { 0 };
+		char id[SANDBOX_ID_SIZE];
 
+		snprintf(id, sizeof(id), "sb_c1_%020zu", i);
 		CHECK_ERR(store_sandbox_get(w.s, evil[i], evil[i], &sb, &e), &e, ERR_NOT_FOUND);
 		CHECK_ERR(try_insert(w.s, ID("1"), "ann", evil[i], &sb, &e), &e, ERR_NOT_FOUND);
-		CHECK_OK(try_insert(w.s, evil[i], evil[i], "base", &sb, &e), &e);
-		CHECK_STR(sb.id, evil[i]);
-		CHECK_OK(store_sandbox_get(w.s, evil[i], evil[i], &sb, &e), &e);
+		CHECK_OK(try_insert(w.s, id, evil[i], "base", &sb, &e), &e);
+		CHECK_OK(store_sandbox_get(w.s, evil[i], id, &sb, &e), &e);
 		CHECK_STR(sb.owner, evil[i]);
+		page.after = "zz"; /* behind all ids */
 		CHECK_OK(store_sandbox_list(w.s, &page, on_row, &seen, &e), &e);
 		CHECK_INT(seen.count, 0);
 		page.after = "";
@@ -417,6 +421,75 @@ TEST(strings_are_values_never_sql)
 		CHECK_INT(seen.count, 1);
 	}
 	CHECK_INT(raw(w.sql, "SELECT count(*) FROM sandbox"), array_len(evil));
+}
+
+/* --- ids that are none --- */
+
+/* Now and then a real one with one character changed, cut or added; otherwise anything. */
+static void random_id(unsigned *seed, char out[32])
+{
+	static const char any[] = "sb_c1_09azvwAZ-./ '\"\\%$;{}_";
+	size_t len = 1 + (size_t)rand_r(seed) % 30; /* the table itself refuses an empty one */
+
+	snprintf(out, 32, "sb_c1_0123456789abcdefghij");
+	if (rand_r(seed) % 2)
+		len = 26;
+	for (size_t i = 0; i < len; i++)
+		if (len != 26 || rand_r(seed) % 26 == 0)
+			out[i] = any[(size_t)rand_r(seed) % (sizeof(any) - 1)];
+	out[len] = '\0';
+}
+
+static void set_column(struct world *w, const char *column, const char *value)
+{
+	char *quoted = PQescapeLiteral(w->sql, value, strlen(value)), sql[200];
+
+	snprintf(sql, sizeof(sql), "UPDATE sandbox SET %s = %s WHERE owner = 'ann'",
+		 column, quoted);
+	PQfreemem(quoted);
+	raw(w->sql, sql);
+}
+
+TEST(a_record_whose_id_is_none_is_never_handed_out)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_page all = { .after = "", .limit = 8 };
+	struct sandbox sb = { 0 };
+	struct err e, ignored;
+	unsigned seed = 7;
+	int good = 0, bad = 0;
+
+	add(w.s, ID("1"), "ann");
+	add(w.s, ID("2"), "bob");
+	for (int i = 0; i < 1000; i++) {
+		struct seen seen = { 0 };
+		char id[32];
+		int listed;
+
+		random_id(&seed, id);
+		set_column(&w, "id", id);
+		listed = store_sandbox_list(w.s, &all, on_row, &seen, &e);
+		if (sandbox_id_check(id, &ignored) == 0) {
+			CHECK_OK(listed, &e);
+			CHECK_INT(seen.count, 2);
+			good++;
+			continue;
+		}
+		bad++;
+		CHECK_ERR(listed, &e, ERR_INTERNAL);
+		CHECK(strstr(e.msg, "cannot be a id"));
+		CHECK_INT(seen.count, 1); /* the others are */
+		CHECK_STR(seen.rows[0].owner, "bob");
+		CHECK_ERR(store_sandbox_get(w.s, NULL, id, &sb, &e), &e, ERR_INTERNAL);
+		CHECK_STR(sb.id, "");
+		CHECK_ERR(try_insert(w.s, id, "eve", "base", &sb, &e), &e, ERR_INVALID);
+	}
+	CHECK(good > 50 && bad > 500);
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM sandbox"), 2); /* none was written */
+	set_column(&w, "id", ID("1"));
+	set_column(&w, "identity_key", "no key");
+	CHECK_ERR(store_sandbox_get(w.s, NULL, ID("1"), &sb, &e), &e, ERR_INTERNAL);
+	CHECK(strstr(e.msg, "cannot be a identity_key"));
 }
 
 /* --- the ladder of a deletion, and the log --- */

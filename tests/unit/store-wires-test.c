@@ -19,7 +19,7 @@ struct room {
 
 static void id_of(int n, char out[SANDBOX_ID_SIZE])
 {
-	snprintf(out, SANDBOX_ID_SIZE, "sb_c1_%026d", n);
+	snprintf(out, SANDBOX_ID_SIZE, "sb_c1_%020d", n);
 }
 
 static void set_policy(struct room *r, int n, const char *owner, const char *policy)

@@ -509,7 +509,9 @@ static void on_records(struct job *job)
 	crash_point("life.records-read");
 	rc->asking = false;
 	move_all(&rc->todo, &rc->found);
-	if (job->failed) {
+	if (job->failed) { /* what could be read of it is done all the same */
+		if (job->e.code == ERR_INTERNAL)
+			log_event(LOG_ERROR, "records cannot be read", "why", job->e.msg, NULL);
 		strv_done(&rc->read);
 		rc->read = (struct strv){ 0 };
 	} else if (rc->reads_all) {
