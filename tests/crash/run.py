@@ -137,7 +137,7 @@ class Run:
             return daemons[pid]
         if parent in daemons:
             return "child"
-        return "berthd" if self.known[point].parts[1] == "api" else "node"  # one that died meanwhile
+        return "berthd" if self.known[point].parts[1] == "berthd" else "node"  # one that died meanwhile
 
     @staticmethod
     def victims(role):

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "berthd/image/image-work.h"
 #include "berthd/runtime/berthd.h"
 #include "berthd/runtime/file-writer.h"
 #include "lib/crash.h"
@@ -13,25 +14,19 @@
 #include "lib/json.h"
 #include "lib/str.h"
 #include "lib/time.h"
-#include "store/cell.h"
 #include "store/image.h"
 
 #define IMPORT_MAX (64ULL << 30) /* bytes of one upload */
 
-/* An image on its way in, or out. */
-struct image_work {
-	struct request *rq; /* NULL: the client is gone; the work goes on */
-	struct reactor *reactor;
-	struct job job;
-	char request[REQUEST_ID_SIZE];
-	struct image image;
-	int fd; /* of an upload, an unnamed file */
+/* A request for one image. */
+struct image_request {
+	struct request *rq;      /* NULL: the client is gone */
+	struct image_work *work; /* NULL: not begun */
+	int fd;                  /* of an upload, an unnamed file */
 	struct file_writer file;
 	uint64_t received;
 	bool ended;     /* the whole upload has come */
-	bool making;    /* it is counted in berthd->image_works */
 	bool streaming; /* the answer is a stream of events, and it has begun */
-	bool unused;    /* no other record needs the digest: the node may forget it */
 };
 
 static void image_json(struct buf *out, const struct image *i)
@@ -48,51 +43,48 @@ static void image_json(struct buf *out, const struct image *i)
 	buf_adds(out, "}");
 }
 
-/* While a thread writes to its file it goes on without a request; on_written() frees it then. */
-static void work_free(struct image_work *w)
+/* While a thread writes to its file it stays, without a request; on_written() frees it then. */
+static void done_with(struct image_request *q)
 {
-	if (w->file.busy) {
-		w->rq = NULL;
+	if (q->file.busy) {
+		q->rq = NULL;
 		return;
 	}
-	file_writer_close(&w->file);
-	if (w->making)
-		w->reactor->berthd->image_works--;
-	close_fd(&w->fd);
-	free(w);
+	file_writer_close(&q->file);
+	close_fd(&q->fd);
+	free(q);
 }
 
 static void on_gone(struct request *rq)
 {
-	struct image_work *w = rq->data;
+	struct image_request *q = rq->data;
 
-	w->rq = NULL;
+	/* Half an upload is of no use; what has begun goes on. */
+	if (q->work)
+		image_work_leave(q->work);
+	done_with(q);
 	request_end(rq, 499);
 }
 
-static struct image_work *work_new(struct request *rq)
+static struct image_request *request_new(struct request *rq)
 {
-	struct image_work *w = xcalloc(1, sizeof(*w));
+	struct image_request *q = xcalloc(1, sizeof(*q));
 
-	w->rq = rq;
-	w->reactor = rq->reactor;
-	w->fd = -1;
-	memcpy(w->request, rq->id, sizeof(w->request));
-	rq->data = w;
+	q->rq = rq;
+	q->fd = -1;
+	rq->data = q;
 	rq->on_gone = on_gone;
-	return w;
+	return q;
 }
 
-static void work_fail(struct image_work *w, const struct err *why)
+static void fail(struct image_request *q, const struct err *why)
 {
-	struct request *rq = w->rq;
+	struct request *rq = q->rq;
 	cleanup(buf_done) struct buf json = buf_make(4096);
 	struct err e = *why;
-	bool streaming = w->streaming;
+	bool streaming = q->streaming;
 
-	work_free(w);
-	if (!rq)
-		return;
+	done_with(q);
 	if (!streaming)
 		return request_fail(rq, &e);
 	request_error_json(rq, &e, &json);
@@ -101,19 +93,32 @@ static void work_fail(struct image_work *w, const struct err *why)
 	request_end(rq, err_http_status(e.code));
 }
 
-static void on_recorded(struct job *job)
+static void on_progress(void *data, const struct node_image *part)
 {
-	struct image_work *w = container_of(job, struct image_work, job);
-	struct request *rq = w->rq;
-	cleanup(buf_done) struct buf json = buf_make(4096);
-	bool streaming = w->streaming;
+	struct image_request *q = data;
+	cleanup(buf_done) struct buf json = buf_make(1024);
 
-	if (job->failed)
-		return work_fail(w, &job->e);
-	image_json(&json, &w->image);
-	work_free(w);
-	if (!rq)
+	if (!q->streaming)
 		return;
+	json_open(&json, '{');
+	json_str(&json, "phase", part->phase);
+	json_int(&json, "done", (int64_t)part->done);
+	json_int(&json, "total", (int64_t)part->total);
+	buf_adds(&json, "}");
+	(void)request_event(q->rq, "progress", &json);
+}
+
+static void on_made(void *data, const struct image *image, const struct err *why)
+{
+	struct image_request *q = data;
+	struct request *rq = q->rq;
+	cleanup(buf_done) struct buf json = buf_make(4096);
+	bool streaming = q->streaming;
+
+	if (why)
+		return fail(q, why);
+	image_json(&json, image);
+	done_with(q);
 	if (!streaming)
 		return request_reply(rq, 201, &json);
 	(void)request_event(rq, "image", &json);
@@ -121,74 +126,23 @@ static void on_recorded(struct job *job)
 	request_end(rq, 200);
 }
 
-static int record(struct job *job, struct store *s, struct err *e)
-{
-	struct image_work *w = container_of(job, struct image_work, job);
+static const struct image_work_sink made_sink = { .progress = on_progress, .done = on_made };
 
-	/* The copy first: what has a name can be started somewhere. */
-	if (store_image_copy(s, w->image.digest, w->reactor->berthd->settings.host, true, e) < 0)
-		return -1;
-	crash_point("image.copy-recorded");
-	if (store_image_put(s, &w->image, &w->image, e) < 0)
-		return -1;
-	crash_point("image.recorded");
-	return 0;
+static struct image_begin begin_of(struct image_request *q, const char *name,
+				   const struct image_work_sink *sink)
+{
+	return (struct image_begin){ .reactor = q->rq->reactor,
+				     .request = q->rq->id,
+				     .name = name,
+				     .sink = sink,
+				     .data = q };
 }
 
-static void on_progress(void *data, const union node_any *part)
+static void stream_if_asked(struct image_request *q)
 {
-	struct image_work *w = data;
-	cleanup(buf_done) struct buf json = buf_make(1024);
-
-	if (!w->rq || !w->streaming)
-		return;
-	json_open(&json, '{');
-	json_str(&json, "phase", part->image.phase);
-	json_int(&json, "done", (int64_t)part->image.done);
-	json_int(&json, "total", (int64_t)part->image.total);
-	buf_adds(&json, "}");
-	(void)request_event(w->rq, "progress", &json);
-}
-
-static void on_made(void *data, const union node_any *record_, int *fd, const struct err *why)
-{
-	struct image_work *w = data;
-
-	(void)fd;
-	crash_point("image.made");
-	if (why && why->code == ERR_LIMIT) { /* of berth-node: its pool has no room */
-		struct err full = *why;
-
-		err_reason(&full, "no_space", 507);
-		return work_fail(w, &full);
-	}
-	if (why)
-		return work_fail(w, why);
-	memcpy(w->image.digest, record_->image.digest, sizeof(w->image.digest));
-	w->image.bytes = (int64_t)record_->image.bytes;
-	job_submit(w->reactor, NULL, &w->job, record, on_recorded);
-}
-
-static const struct node_call_events make_events = { .on_part = on_progress, .on_done = on_made };
-
-static void make(struct image_work *w, enum image_op op)
-{
-	struct node_image_ask ask = { .op = op };
-	struct err e;
-
-	w->making = true;
-	w->reactor->berthd->image_works++; /* first: who tidies up looks at it last */
-	if (w->reactor->berthd->image_tidying) {
-		err_set(&e, ERR_BUSY, "images without a name are being removed: try again");
-		return work_fail(w, &e);
-	}
-	memcpy(ask.request, w->request, sizeof(w->request));
-	if (op == IMAGE_PULL)
-		memcpy(ask.source, w->image.source, sizeof(ask.source));
-	w->streaming = w->rq && w->rq->wants_events;
-	if (w->streaming)
-		request_stream(w->rq);
-	node_call(&w->reactor->node, NODE_IMAGE, &ask, w->fd, &make_events, w);
+	q->streaming = q->rq->wants_events;
+	if (q->streaming)
+		request_stream(q->rq);
 }
 
 struct pull_body {
@@ -205,7 +159,8 @@ static const struct json_field pull_fields[] = {
 void images_pull(struct request *rq)
 {
 	struct pull_body body = { 0 };
-	struct image_work *w;
+	struct image_request *q;
+	struct image_begin b;
 	struct err e;
 
 	if (json_read(buf_str(&rq->body), rq->body.len, pull_fields, &body, &e) < 0 ||
@@ -220,10 +175,11 @@ void images_pull(struct request *rq)
 		err_fix(&e, "Give the image a \"name\" of its own.");
 		return request_fail(rq, &e);
 	}
-	w = work_new(rq);
-	memcpy(w->image.source, body.reference, sizeof(w->image.source));
-	memcpy(w->image.name, body.name, sizeof(w->image.name));
-	make(w, IMAGE_PULL);
+	q = request_new(rq);
+	b = begin_of(q, body.name, &made_sink);
+	if (image_pull(&b, body.reference, &q->work, &e) < 0)
+		return fail(q, &e);
+	stream_if_asked(q);
 }
 
 /* ---- upload ---- */
@@ -231,74 +187,69 @@ void images_pull(struct request *rq)
 static void on_body(struct http_exchange *x, const char *data, size_t len)
 {
 	struct request *rq = x->data;
-	struct image_work *w = rq->data;
+	struct image_request *q = rq->data;
 	struct err e;
 
-	w->received += len;
-	if (w->received > IMPORT_MAX) {
+	q->received += len;
+	if (q->received > IMPORT_MAX) {
 		err_set(&e, ERR_TOO_LARGE, "the upload has more than %llu bytes", IMPORT_MAX);
-		return work_fail(w, &e);
+		return fail(q, &e);
 	}
-	if (file_writer_add(&w->file, data, len))
+	if (file_writer_add(&q->file, data, len))
 		http_body_pause(x);
 }
 
-static void uploaded(struct image_work *w)
+static void uploaded(struct image_request *q)
 {
+	struct image_begin b = begin_of(q, q->rq->param, &made_sink);
 	struct err e;
 
-	if (lseek(w->fd, 0, SEEK_SET) < 0) {
+	if (lseek(q->fd, 0, SEEK_SET) < 0) {
 		err_sys(&e, errno, "read the upload again");
-		return work_fail(w, &e);
+		return fail(q, &e);
 	}
-	w->rq->on_gone = on_gone;
 	crash_point("image.uploaded");
-	make(w, IMAGE_IMPORT);
+	if (image_import(&b, q->fd, &q->work, &e) < 0)
+		return fail(q, &e);
+	stream_if_asked(q);
 }
 
 static void on_written(struct file_writer *file, int error)
 {
-	struct image_work *w = container_of(file, struct image_work, file);
+	struct image_request *q = container_of(file, struct image_request, file);
 	struct err e;
 
-	if (!w->rq)
-		return work_free(w);
+	if (!q->rq)
+		return done_with(q);
 	if (error != 0) {
 		err_sys(&e, error, "keep the upload");
 		err_fix(&e, "Make room in berthd's state directory.");
-		return work_fail(w, &e);
+		return fail(q, &e);
 	}
-	if (!w->ended)
-		return http_body_resume(w->rq->x);
+	if (!q->ended)
+		return http_body_resume(q->rq->x);
 	if (!file->busy)
-		uploaded(w);
+		uploaded(q);
 }
 
 static void on_body_end(struct http_exchange *x)
 {
 	struct request *rq = x->data;
-	struct image_work *w = rq->data;
+	struct image_request *q = rq->data;
 	struct err e;
 
-	if (w->received == 0) {
+	if (q->received == 0) {
 		err_set(&e, ERR_INVALID, "the body is empty, not a tar of a root filesystem");
-		return work_fail(w, &e);
+		return fail(q, &e);
 	}
-	w->ended = true;
-	if (!w->file.busy)
-		uploaded(w);
-}
-
-/* Half an upload is of no use: the unnamed file goes with its descriptor. */
-static void on_upload_gone(struct request *rq)
-{
-	work_free(rq->data);
-	request_end(rq, 499);
+	q->ended = true;
+	if (!q->file.busy)
+		uploaded(q);
 }
 
 void images_import(struct request *rq)
 {
-	struct image_work *w;
+	struct image_request *q;
 	struct err e;
 	int fd;
 
@@ -309,12 +260,9 @@ void images_import(struct request *rq)
 		err_sys(&e, errno, "make a file for the upload");
 		return request_fail(rq, &e);
 	}
-	w = work_new(rq);
-	w->fd = fd;
-	file_writer_open(&w->file, &w->reactor->loop, fd, on_written);
-	memcpy(w->image.source, "import", 7);
-	memcpy(w->image.name, rq->param, sizeof(w->image.name));
-	rq->on_gone = on_upload_gone;
+	q = request_new(rq);
+	q->fd = fd;
+	file_writer_open(&q->file, &rq->reactor->loop, fd, on_written);
 	http_body_read(rq->x, on_body, on_body_end);
 }
 
@@ -337,68 +285,33 @@ int images_list(struct request *rq, struct store *s, struct buf *reply, struct e
 	return 0;
 }
 
-static void removed(struct image_work *w)
+static void on_removed(void *data, const struct image *image, const struct err *why)
 {
-	struct request *rq = w->rq;
+	struct image_request *q = data;
+	struct request *rq = q->rq;
 	cleanup(buf_done) struct buf json = buf_make(1024);
 
+	if (why)
+		return fail(q, why);
 	json_open(&json, '{');
-	json_str(&json, "name", w->image.name);
+	json_str(&json, "name", image->name);
 	json_str(&json, "state", "gone");
 	buf_adds(&json, "}");
-	work_free(w);
-	if (rq)
-		request_reply(rq, 200, &json);
+	done_with(q);
+	request_reply(rq, 200, &json);
 }
 
-static void on_node_removed(void *data, const union node_any *record_, int *fd,
-			    const struct err *why)
-{
-	(void)record_, (void)fd;
-	crash_point("image.files-removed");
-	if (why)
-		return work_fail(data, why);
-	removed(data);
-}
-
-static const struct node_call_events remove_events = { .on_done = on_node_removed };
-
-static int remove_record(struct job *job, struct store *s, struct err *e)
-{
-	struct image_work *w = container_of(job, struct image_work, job);
-
-	if (store_image_remove(s, w->image.name, &w->image, e) < 0)
-		return -1;
-	crash_point("image.removed");
-	if (store_digest_is_unused(s, w->image.digest, &w->unused, e) < 0)
-		return -1;
-	return w->unused ? store_image_copy(s, w->image.digest,
-					    w->reactor->berthd->settings.host, false, e)
-			 : 0;
-}
-
-static void on_record_removed(struct job *job)
-{
-	struct image_work *w = container_of(job, struct image_work, job);
-	struct node_image_ask ask = { .op = IMAGE_REMOVE };
-
-	if (job->failed)
-		return work_fail(w, &job->e);
-	if (!w->unused) /* another name means the same files */
-		return removed(w);
-	memcpy(ask.request, w->request, sizeof(w->request));
-	memcpy(ask.digest, w->image.digest, sizeof(ask.digest));
-	node_call(&w->reactor->node, NODE_IMAGE, &ask, -1, &remove_events, w);
-}
+static const struct image_work_sink removed_sink = { .done = on_removed };
 
 void images_remove(struct request *rq)
 {
-	struct image_work *w;
+	struct image_request *q;
+	struct image_begin b;
 	struct err e;
 
 	if (image_name_check(rq->param, &e) < 0)
 		return request_fail(rq, &e);
-	w = work_new(rq);
-	memcpy(w->image.name, rq->param, sizeof(w->image.name));
-	job_submit(w->reactor, NULL, &w->job, remove_record, on_record_removed);
+	q = request_new(rq);
+	b = begin_of(q, rq->param, &removed_sink);
+	q->work = image_remove(&b);
 }
