@@ -362,6 +362,16 @@ static void on_discarded(struct task *task, int status)
 		tidy(n);
 }
 
+/* With its link a call has lost the berthd that would record the image's name. */
+static bool is_awaited(const struct image_job *job)
+{
+	const struct call *c = job->waiters;
+
+	while (c && !c->link)
+		c = c->next_waiter;
+	return c != NULL;
+}
+
 static void on_helper_done(struct task *task, int status)
 {
 	struct image_job *job = task->data;
@@ -382,6 +392,10 @@ static void on_helper_done(struct task *task, int status)
 		proc_status_text(status, how, sizeof(how));
 		err_set(&job->why, task->timed_out ? ERR_TIMEOUT : ERR_INTERNAL,
 			"berth-image %s without an answer", how);
+	}
+	if (ok && !is_awaited(job)) {
+		err_set(&job->why, ERR_BUSY, "the berthd that asked for it is gone");
+		ok = false;
 	}
 	work = (struct task_work){
 		.run = ok ? publish : discard,

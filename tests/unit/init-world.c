@@ -57,7 +57,7 @@ int dial(void)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	memcpy(addr.sun_path, path, strlen(path) + 1);
-	for (int i = 0; i < 500; i++) {
+	for (int i = 0; i < 3000; i++) { /* half a minute, on a busy machine */
 		if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0)
 			return fd;
 		usleep(10000);
