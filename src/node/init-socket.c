@@ -105,10 +105,13 @@ int init_socket_connect(const struct allocation *a, int *ret, struct err *e)
 
 int init_socket_understands(const struct allocation *a, struct err *e)
 {
-	if (a->protocol == FRAME_VERSION)
+	uint32_t major = frame_major(a->protocol);
+
+	if (major == FRAME_MAJOR)
 		return 0;
-	err_set(e, ERR_UNSUPPORTED, "the init of %s speaks version %u of our protocol, and we %d",
-		a->spec.sandbox, a->protocol, FRAME_VERSION);
+	err_set(e, ERR_UNSUPPORTED,
+		"the init of %s speaks version %u.%u of our protocol, and we %d.%d",
+		a->spec.sandbox, major, frame_minor(a->protocol), FRAME_MAJOR, FRAME_MINOR);
 	return err_fix(e, "Put it to sleep and use it again: its files stay, and it wakes with "
 			  "an init of this version.");
 }

@@ -170,15 +170,37 @@ def test_w9_options_are_there_before_the_first_command_or_nothing_is(s):
     assert len(s.api.sandboxes()) == count
 
 
+def as_if_init_said(s, box, version):
+    """What berth-node remembers of its HELLO is the last in its record. It is read when it starts."""
+    with open(f"{s.dir}/node/alloc/{s.allocation(box.id)}/record", "r+b") as f:
+        f.seek(-4, os.SEEK_END)
+        f.write(version.to_bytes(4, "big"))
+
+
+@only("crun")
+@limit(120)
+def test_pr11_an_init_of_another_minor_version_works_and_is_logged(s):
+    with s.box() as b:
+        as_if_init_said(s, b, 999 << 16 | 2)
+        s.kill("berth-node")
+        s.wait_healthy()
+
+        def ran():
+            status, body, _ = s.api.request("POST", f"/v1/sandboxes/{b.id}/exec", {"command": "echo on"})
+            assert status != 501, body
+            return status == 200 and body["stdout"] == "on\n"
+        wait_until(ran, 60, "it works")
+        log = open(f"{s.dir}/log/berth-node.log").read()
+        assert any(b.id in line and "of another version" in line and "2.999" in line for line in log.splitlines()), log[-1500:]
+
+
 @only("crun")
 @limit(120)
 def test_w10_an_init_of_another_version_is_refused_and_can_be_replaced_and_deleted(s):
     with s.box() as b, s.box() as kept:
         put(b, "/root/f", b"kept")
         for box in (b, kept):
-            with open(f"{s.dir}/node/alloc/{s.allocation(box.id)}/record", "r+b") as f:  # the version is last
-                f.seek(-4, os.SEEK_END)
-                f.write((1).to_bytes(4, "big"))
+            as_if_init_said(s, box, 1)
         s.kill("berth-node")
         s.wait_healthy()
 
