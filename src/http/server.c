@@ -39,11 +39,11 @@ static void fill_limits(struct http_limits *l)
 
 /* ---- the listener ---- */
 
-static int open_socket(const char *address, int *ret, struct err *e)
+static int bind_socket(const char *address, bool shared, int *ret, struct err *e)
 {
+	const int on = 1, share = shared;
 	struct sockaddr_storage sa = { 0 };
 	cleanup(close_fd) int fd = -1;
-	const int on = 1;
 	socklen_t len;
 
 	if (http_address(address, &sa, e) < 0)
@@ -53,10 +53,32 @@ static int open_socket(const char *address, int *ret, struct err *e)
 	if (fd < 0)
 		return err_sys(e, errno, "make a socket");
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
-	    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &share, sizeof(share)) < 0 ||
 	    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0) /* is inherited */
 		return err_sys(e, errno, "set up a socket");
-	if (bind(fd, (struct sockaddr *)&sa, len) < 0 || listen(fd, BACKLOG) < 0)
+	if (bind(fd, (struct sockaddr *)&sa, len) < 0)
+		return err_sys(e, errno, "listen at %s", address);
+	*ret = take_fd(fd);
+	return 0;
+}
+
+int http_server_alone(const char *address, struct err *e)
+{
+	cleanup(close_fd) int fd = -1;
+
+	if (bind_socket(address, false, &fd, e) == 0)
+		return 0;
+	return err_fix(e, "Another program may listen there, another berthd for one: end it, or "
+			  "choose another port.");
+}
+
+static int open_socket(const char *address, int *ret, struct err *e)
+{
+	cleanup(close_fd) int fd = -1;
+
+	if (bind_socket(address, true, &fd, e) < 0)
+		return -1;
+	if (listen(fd, BACKLOG) < 0)
 		return err_sys(e, errno, "listen at %s", address);
 	*ret = take_fd(fd);
 	return 0;

@@ -73,6 +73,12 @@ struct http_server {
 };
 
 /*
+ * Whether no program listens at that address. The listeners of one program share it, and
+ * another program of the same user would be given a part of the connections in silence.
+ */
+must_check int http_server_alone(const char *address, struct err *e);
+
+/*
  * Listen at "127.0.0.1:7070" or "[::1]:0" (a number, not a name). On failure
  * nothing is left open. The struct must not move until on_closed(). From here on
  * the program ignores SIGPIPE.

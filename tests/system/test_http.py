@@ -1,16 +1,18 @@
 """berthd before strangers: malformed requests, slow ones, and ten thousand that only listen."""
 import json
 import pathlib
+import pwd
 import re
 import resource
 import select
 import socket
+import subprocess
 import threading
 import time
 
 from client import Api
-from marks import limit, only
-from server import TOP, wait_until
+from marks import SLOW, limit, only
+from server import TOP, die_with_parent, wait_until
 
 VECTORS = TOP / "tests/fuzz/corpus/http"
 GOOD = b"GET /v1/health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
@@ -269,6 +271,22 @@ def test_a_clients_trace_id_is_echoed_and_in_every_line_of_both_daemons(s):
         assert headers["X-Request-Id"] == headers["X-Trace-Id"] == said["request_id"], headers.items()
     _, _, headers = s.api.request("GET", "/v1/health")
     assert headers["X-Trace-Id"] == headers["X-Request-Id"] and headers["X-Request-Id"].startswith("rq_"), headers.items()
+
+
+def test_a_second_server_on_the_same_port_is_refused_with_words(s):
+    conf = pathlib.Path(s.dir, "berthd.conf")
+    user = conf.read_text().split(" user=")[1].split()[0]  # of one user listeners may share a port
+    p = subprocess.Popen(["setpriv", f"--reuid={user}", f"--regid={pwd.getpwnam(user).pw_gid}", "--clear-groups",
+                          s.build / "src/berthd/berthd", "--config", conf],
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
+    try:
+        said = p.communicate(timeout=60 * SLOW)[0].decode()
+    except subprocess.TimeoutExpired:
+        raise AssertionError("a second berthd serves the same port") from None
+    finally:
+        p.kill()
+    assert p.returncode == 1 and f"listen at 127.0.0.1:{s.port}" in said and "choose another port" in said, said
+    assert s.healthy()
 
 
 def test_no_log_has_a_key_or_what_a_command_was_given(s):

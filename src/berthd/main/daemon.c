@@ -309,10 +309,18 @@ static const struct host_lease_events lease_events = {
 	.held = on_lease_held,
 };
 
+/* Before anything of the host is touched: one berthd at a time. */
+static int check_alone(const struct berthd_settings *s, struct err *e)
+{
+	if (http_server_alone(s->listen, e) < 0)
+		return -1;
+	return s->peer_listen[0] ? http_server_alone(s->peer_listen, e) : 0;
+}
+
 int berthd_open(struct berthd *b, struct err *e)
 {
-	if (check_settings(&b->settings, e) < 0 || prepare_database(b, e) < 0 ||
-	    load_vault(b, e) < 0)
+	if (check_settings(&b->settings, e) < 0 || check_alone(&b->settings, e) < 0 ||
+	    prepare_database(b, e) < 0 || load_vault(b, e) < 0)
 		return -1;
 	crash_point("api.database-ready");
 	b->began_mono_ms = time_mono_ms();
