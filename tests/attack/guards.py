@@ -21,6 +21,7 @@ import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 ROW_LIMIT, END_LIMIT = 420, 120  # seconds: a row; what a row started, once it was told to end
+FIRST_ID = 1000000  # of sandboxes, as berth-node has it
 PROGRAMS = ["src/berthd/berthd", "src/node/berth-node", "src/egress/berth-egress", "src/cli/berth", "src/init/berth-init", "src/image/berth-image",
             "src/egress/berth-egress", "src/probe/berth-probe"]
 BUNDLE, SECCOMP, CREATE = "src/node/bundle.c", "src/node/seccomp.c", "src/node/verb-create.c"
@@ -230,12 +231,33 @@ def end(r):
         r.communicate()
 
 
+def owner_of(path):
+    try:
+        return os.lstat(path).st_uid
+    except FileNotFoundError:  # other programs come and go there
+        return 0
+
+
+def of_boxes():
+    """What belongs to ids of sandboxes in the host's /tmp: put there by a box that has it as its own."""
+    return {path for path in (os.path.join("/tmp", n) for n in os.listdir("/tmp")) if owner_of(path) >= FIRST_ID}
+
+
+def remove(paths):
+    for path in paths:
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+
+
 def one(tree, row, seen):
     names, runtime, want = row
-    began, before = time.monotonic(), take_away(tree, names)
+    there, began, before = of_boxes(), time.monotonic(), take_away(tree, names)
     try:
         told, why = attack(tree, runtime)
     finally:
+        remove(of_boxes() - there)
         for path, text in before.items():
             path.write_text(text)
     what = f"{runtime} without {', '.join(names)}"
