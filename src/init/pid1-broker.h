@@ -47,6 +47,7 @@ struct broker_packet {
 	enum hub_word word;
 	uint32_t number; /* of a question and its answer; 0: neither */
 	uint32_t asked;  /* in the answer to KILL_LEFT: so many processes will say a number */
+	uint32_t unused; /* no gap: what stood in the memory before must not be sent along */
 	struct exec_attach attach;
 };
 

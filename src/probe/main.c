@@ -21,8 +21,9 @@
 #include "probe/helper.h"
 #include "probe/probe.h"
 
-#define TRY_SECONDS 20
-#define PROBES_MAX  400
+#define TRY_SECONDS  20
+#define BOMB_SECONDS 50 /* one at a time, and an emulated machine is slow; its exec has 60 */
+#define PROBES_MAX   400
 
 /* What a try's process ends with. */
 enum {
@@ -139,7 +140,7 @@ static no_return void try(const struct probe *p, const struct target *t, int out
 	int verdict = HELD;
 
 	signal(SIGPIPE, SIG_IGN);
-	alarm(TRY_SECONDS);
+	alarm(p->bomb ? BOMB_SECONDS : TRY_SECONDS);
 	errno = 0;
 	r = p->run ? p->run(&a)
 		   : syscall(p->call, p->args[0], p->args[1], p->args[2], p->args[3], p->args[4],

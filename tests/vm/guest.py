@@ -250,9 +250,11 @@ def system_tests(*names):
 
 def full_attack():
     """By the installed server, on this kernel: nothing gets through on cgroup v2 either."""
-    out = must(berth("doctor", "--attack", "--runtime", "crun", limit=3600))
-    print(out[-400:], flush=True)
-    assert out.strip().split("\n")[-1].endswith(" 0 through"), out[-3000:]
+    must(run("sysctl", "-w", "net.core.tstamp_allow_data=0"))  # as SECURITY.md says: this kernel has one for all namespaces
+    out = berth("doctor", "--attack", "--runtime", "crun", limit=3600).stdout.decode()
+    lines = out.strip().split("\n")
+    print("\n".join(line for line in lines if not line.startswith("held")), flush=True)
+    assert lines[-1].endswith(" 0 through"), lines[-1]
 
 
 def services_stop():
@@ -279,7 +281,7 @@ def main():
     os.environ["BERTH_TEST_SLOW"] = "10"  # an emulated machine is
     os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     passed = failed = 0
-    for function in steps + (FULL if "--full" in sys.argv else []):
+    for function in steps + (FULL if "--full" in sys.argv else [full_attack] if "--attack" in sys.argv else []):
         name, began = function.__name__.replace("_", " "), time.monotonic()
         try:
             function()

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Berth on a machine of its own: Debian's cloud kernel, systemd, cgroup v2 and nothing else, in qemu.
 
-usage: run.py [--build DIR] [--crash DIR] [--full] [--work DIR]
+usage: run.py [--build DIR] [--crash DIR] [--full | --attack] [--work DIR]
 
 This kind of machine has hybrid cgroups, its users' have v2: so the tree is installed into a Debian 12 image
 and booted by emulation (minutes, not seconds). The image is made once and kept in WORK. Without --full it is
 the slice of the gate: what `berth init` installs, its limits in the kernel's files, kills, nothing left.
+With --attack that, and then every probe of `berth doctor --attack`.
 """
 import argparse
 import hashlib
@@ -102,7 +103,7 @@ def disk(work, args):
     guest = root / "opt/berth/tests/vm"
     sh("musl-gcc", "-static", "-O1", "-o", guest / "probe", TOP / "tests/system/probe.c")
     servers.build_rootfs(guest / "rootfs.tar", guest / "probe")
-    (root / "etc/systemd/system/vm-test.service").write_text(UNIT.format(options="--full" if args.full else ""))
+    (root / "etc/systemd/system/vm-test.service").write_text(UNIT.format(options="--full" if args.full else "--attack" if args.attack else ""))
     wants = root / "etc/systemd/system/multi-user.target.wants"
     wants.mkdir(parents=True, exist_ok=True)
     (wants / "vm-test.service").symlink_to("/etc/systemd/system/vm-test.service")
@@ -154,14 +155,15 @@ def main():
     parser.add_argument("--crash", default="build-crash")
     parser.add_argument("--work", default="build/vm")
     parser.add_argument("--full", action="store_true")
-    parser.add_argument("--limit", type=int, default=0, help="seconds; 1500, or 9000 with --full")
+    parser.add_argument("--attack", action="store_true")
+    parser.add_argument("--limit", type=int, default=0, help="seconds; 1500, 3600 with --attack, 9000 with --full")
     args = parser.parse_args()
     work = pathlib.Path(args.work).resolve()
     work.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     image = disk(work, args)
     print(f"booting after {time.monotonic() - began:.0f} s", flush=True)
-    said = boot(work, image, args.limit or (9000 if args.full else 1500))
+    said = boot(work, image, args.limit or (9000 if args.full else 3600 if args.attack else 1500))
     image.unlink(missing_ok=True)
     failed = [line for line in said if line.startswith("VM FAIL")]
     for line in said:
