@@ -255,3 +255,16 @@ def test_retries_around_a_killed_postgres_find_the_one_sandbox(s):
         assert exec_again(s, made, "echo ok").out == b"ok\n"
         delete_all(s)
         wait_until(lambda: host_is_empty(s), 10, "host is empty")
+
+
+def test_a_key_of_a_command_is_of_its_sandbox_and_its_id(s):
+    """As openapi.yaml says: it is looked for there, and nowhere else."""
+    with s.box() as one, s.box() as two:
+        def run(box, **body):
+            status, answer, _ = s.api.request("POST", f"/v1/sandboxes/{box.id}/exec", {"command": "echo x >> /root/runs", **body},
+                                              {"Idempotency-Key": "a command's"})
+            return status, answer.get("id")
+        first = run(one)
+        assert first[0] == 200 and run(one) == first and run(one, timeout_ms=50000)[0] == 409
+        assert run(two)[0] == 200 and run(one, id="mine")[0] == 200 and run(one, id="mine")[0] == 200
+        assert [b.sh("wc -l < /root/runs").strip() for b in (one, two)] == ["2", "1"]

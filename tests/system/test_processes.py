@@ -1,10 +1,12 @@
 """Background execs: signals that are delivered, trees that die, waits that tell the truth."""
+import os
+import pathlib
 import signal
 import time
 import urllib.parse
 
 import nodeproto
-from marks import only
+from marks import limit, only
 from server import signal_all, wait_until
 from test_journal import begin, follow, get, path, wait_end
 
@@ -324,3 +326,31 @@ def test_the_command_line_follows_lists_and_kills(s):
         assert code == 0 and b"now killed: 0" in err, (code, err)
         code, _, err = s.berth("logs", box.id, "nothing")
         assert code == 125 and b"no exec" in err, (code, err)
+
+
+@limit(120)
+@only("crun")  # there the host can stop one process of the guest
+def test_a_hung_wrapper_is_read_and_its_processes_are_seen(s):
+    """LG-5: nothing of it is asked: what it wrote is in its journal, and what it is doing another command tells."""
+    box = s.api.create()
+    url = f"/v1/sandboxes/{box}/wrappers/main"
+    w = s.api.call("PUT", url, {"command": "echo said before; exec sleep 1000"})
+    output = f"/v1/sandboxes/{box}/execs/{w['exec']}/output"
+    wait_until(lambda: "said before" in str(s.api.request("GET", output)[1]), 30, "its output")
+    (pid,) = wait_until(lambda: [p for p in s.cgroup_pids(box)
+                                 if pathlib.Path(f"/proc/{p}/cmdline").read_bytes() == b"sleep\x001000\x00"], 30, "it sleeps")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert "said before" in str(s.api.request("GET", output)[1])
+        told = s.api.get(f"/v1/sandboxes/{box}/execs/{w['exec']}")["pid"]
+        wait_until(lambda: [x for x in map(str.split, s.api.exec(box, "ps -o pid,stat,args").out.decode().splitlines())
+                            if x[2:] == ["sleep", "1000"] and x[0] == str(told) and x[1].startswith("T")], 30, "told as stopped")
+        assert s.api.get(url)["alive"] == "present"
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    s.api.delete(box)
+    # DL-8: what is said of it too late brings nothing back.
+    for verb, more in (("ready", {}), ("accepted", {}), ("settled", {"ok": True}), ("stop", {})):
+        assert s.api.request("POST", f"{url}/{verb}", {"instance": w["instance"], **more})[0] == 404
+    assert s.api.request("PUT", url, {"command": "true"})[0] == 404
+    assert s.api.get("/v1/sandboxes/" + box)["state"] == "gone"
