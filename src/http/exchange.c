@@ -330,21 +330,23 @@ bool http_stream_data(struct http_exchange *x, const void *data, size_t len)
 	static char end[] = "\r\n";
 	uv_buf_t body = { .base = (char *)data, .len = len };
 
-	if (c->state != CONN_EXCHANGE || len == 0 || c->head_only)
+	if (c->state != CONN_EXCHANGE)
+		return true;
+	if (len == 0 || c->head_only)
 		return c->full;
 	if (c->sized && len > c->stream_left) { /* more than was promised is no answer either */
 		conn_break(c);
-		return false;
+		return true;
 	}
 	c->stream_left -= c->sized ? len : 0;
 	if (!c->chunked)
-		return conn_write(c, &body, 1);
+		return conn_write(c, &body, 1) || c->state != CONN_EXCHANGE;
 	add_number(&t, len, 16);
 	add(&t, "\r\n");
 
 	uv_buf_t bufs[] = { text_buf(&t), body, uv_buf_init(end, 2) };
 
-	return conn_write(c, bufs, array_len(bufs));
+	return conn_write(c, bufs, array_len(bufs)) || c->state != CONN_EXCHANGE;
 }
 
 void http_stream_end(struct http_exchange *x)

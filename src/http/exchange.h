@@ -110,7 +110,7 @@ void http_stream_begin(struct http_exchange *x, int status, const char *type);
 /* The same, of a length that is known: an end before all of it was given breaks the connection. */
 void http_stream_begin_sized(struct http_exchange *x, int status, const char *type,
 			     uint64_t length);
-/* The bytes are written or copied. True: the queue is full, wait for on_drain(). */
+/* The bytes are written or copied. True: wait for on_drain(), or for on_gone() if it broke. */
 bool http_stream_data(struct http_exchange *x, const void *data, size_t len);
 void http_stream_end(struct http_exchange *x); /* ends the exchange */
 
