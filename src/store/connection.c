@@ -112,7 +112,9 @@ int connection_fail(struct store *s, const PGresult *res, struct err *e)
 		err_set(e, m->code, "database: %s (%s)", text, sqlstate);
 		return err_inner(e);
 	}
-	if (m->unwritable) {
+	if (m->unwritable && s->newer) {
+		schema_refuse(s->newer, e);
+	} else if (m->unwritable) {
 		unwritable(m->unwritable, e);
 	} else {
 		err_set(e, m->code, "the database is busy: %s (%s)", text, sqlstate);
@@ -122,6 +124,15 @@ int connection_fail(struct store *s, const PGresult *res, struct err *e)
 	/* It may be the wrong server by now, or a transaction left open: begin anew. */
 	connection_drop(s);
 	return -1;
+}
+
+/* That the schema was changed is the one thing it is told unasked. */
+static bool was_migrated(PGconn *conn)
+{
+	PGnotify *told = PQnotifies(conn);
+
+	PQfreemem(told);
+	return told;
 }
 
 /*
@@ -150,7 +161,10 @@ static int connect_now(struct store *s, struct err *e)
 		return -1;
 	}
 	PQsetNoticeReceiver(s->conn, on_notice, NULL);
-	return 0;
+	if (schema_look(s, e) == 0)
+		return 0;
+	connection_drop(s);
+	return -1;
 }
 
 int connection_ready(struct store *s, struct err *e)
@@ -160,7 +174,8 @@ int connection_ready(struct store *s, struct err *e)
 	if (s->open)
 		return err_set(e, ERR_BUSY, "the database was lost within a transaction");
 	if (s->conn && (PQstatus(s->conn) != CONNECTION_OK ||
-			PQtransactionStatus(s->conn) != PQTRANS_IDLE || said_goodbye(s->conn)))
+			PQtransactionStatus(s->conn) != PQTRANS_IDLE || said_goodbye(s->conn) ||
+			was_migrated(s->conn)))
 		connection_drop(s);
 	return s->conn ? 0 : connect_now(s, e);
 }

@@ -54,6 +54,15 @@ static int lock_and_list(struct store *s, PGresult **ret, struct err *e)
 	return script(s, "SELECT number FROM migration ORDER BY number", ret, e);
 }
 
+int schema_refuse(unsigned newer, struct err *e)
+{
+	err_set(e, ERR_BUSY, "the database has schema %u, this program knows only up to %u", newer,
+		migrations[migration_count - 1].number);
+	(void)err_reason(e, STORE_UNWRITABLE, 0);
+	return err_fix(e, "Install the berth version that made the database, or a newer one, and "
+			  "start it; an older program must not write to it.");
+}
+
 /* An integer column: nothing else can be in it. */
 static uint64_t number_at(const PGresult *res, int row)
 {
@@ -118,16 +127,43 @@ static int step(struct store *s, bool *done, struct err *e)
 	}
 	next = missing(have);
 	*done = !next;
-	if (next && apply(s, next, e) < 0)
+	if (next && (apply(s, next, e) < 0 || script(s, "NOTIFY " MIGRATED, NULL, e) < 0))
 		return -1;
 	return script(s, "COMMIT", NULL, e);
+}
+
+int schema_look(struct store *s, struct err *e)
+{
+	cleanup(result_clear) PGresult *res = NULL;
+	const char *state;
+
+	s->newer = 0;
+	if (script(s, "LISTEN " MIGRATED, NULL, e) < 0)
+		return -1;
+	res = PQexec(s->conn, "SELECT coalesce(max(number), 0) FROM migration");
+	state = PQresultErrorField(res, PG_DIAG_SQLSTATE);
+	if (state && strcmp(state, "42P01") == 0)
+		return 0; /* no such table: an empty database */
+	if (PQresultStatus(res) != PGRES_TUPLES_OK)
+		return connection_fail(s, res, e);
+	if (newest(res) <= migrations[migration_count - 1].number)
+		return 0;
+	s->newer = newest(res);
+	return s->renews ? 0 : script(s, "SET default_transaction_read_only = on", NULL, e);
 }
 
 int store_migrate(struct store *s, struct err *e)
 {
 	bool done = false;
 
-	if (connection_ready(s, e) < 0 || make_table(s, e) < 0)
+	if (connection_ready(s, e) < 0)
+		return -1;
+	if (s->newer) {
+		schema_refuse(s->newer, e);
+		e->code = ERR_CONFLICT; /* it does not pass by waiting */
+		return -1;
+	}
+	if (make_table(s, e) < 0)
 		return -1;
 	while (!done) {
 		if (step(s, &done, e) == 0)
@@ -135,5 +171,6 @@ int store_migrate(struct store *s, struct err *e)
 		connection_drop(s); /* and with it the open transaction */
 		return -1;
 	}
+	connection_drop(s); /* it was told of its own migrations, too */
 	return 0;
 }

@@ -41,6 +41,12 @@ void store_close(struct store *s)
 	free(s);
 }
 
+void store_renews(struct store *s)
+{
+	s->renews = true;
+	connection_drop(s); /* the next one is made for it */
+}
+
 int store_ping(struct store *s, struct err *e)
 {
 	static const struct statement ping = { "ping", "SELECT 1" };

@@ -37,6 +37,12 @@ static inline void store_closep(struct store **s)
  */
 must_check int store_migrate(struct store *s, struct err *e);
 
+/*
+ * An older program than the schema writes nothing: each write is ERR_BUSY with the reason
+ * STORE_UNWRITABLE. But for the lease, whose end would freeze what runs: this store is for that.
+ */
+void store_renews(struct store *s);
+
 must_check int store_ping(struct store *s, struct err *e); /* for health: a round trip */
 
 /* The same with a write, to the row of this host, that changes nothing; and its clock. */

@@ -350,6 +350,7 @@ int lease_agent_begin(struct reactor *r, const struct host_lease_events *events,
 	k->reactor = r;
 	k->divisor = (unsigned)s->timer_divisor;
 	conninfo(k, s->database, k->database, sizeof(k->database));
+	k->workers.renews = true;
 	if (read_boot_id(k, e) < 0 || workers_open(&k->workers, k->database, 1, e) < 0) {
 		free(k);
 		return -1;

@@ -120,8 +120,12 @@ static void end(struct workers *w, struct job_queue *q)
 /* A database that is away at start is tried again with every job. */
 static int run_job(struct job *job, struct workers *w, struct store **store)
 {
-	if (!*store && store_open(w->database, store, &job->e) < 0)
-		return -1;
+	if (!*store) {
+		if (store_open(w->database, store, &job->e) < 0)
+			return -1;
+		if (w->renews)
+			store_renews(*store);
+	}
 	return job->run(job, *store, &job->e);
 }
 

@@ -62,6 +62,7 @@ struct workers {
 	struct err unwritable;  /* of the last job for which the database took no writes */
 	uint64_t unwritable_ms; /* when that was, by time_mono_ms(); 0: never */
 	const char *database;
+	bool renews; /* for the lease alone: see store_renews(). Before workers_open() */
 	pthread_t threads[WORKERS_MAX];
 	size_t count;
 };
