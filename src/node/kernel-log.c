@@ -8,13 +8,17 @@
 #include <unistd.h>
 
 #include "lib/file.h"
+#include "lib/str.h"
+#include "lib/time.h"
 #include "node/group.h"
 
 #define LOG_PATH      "/dev/kmsg"
 #define RECORD_MAX    8192 /* a longer one the kernel does not give out */
 #define STATUS_SIZE   (16 * 1024)
 #define FIRST_PID_NS  4026531836UL /* the kernel's own number of it: the log counts pids there */
-#define LOG_LEAST_US  10000000     /* an ended process is not kept for so long */
+#define LOG_LEAST_US  30000000     /* an ended process is not kept for so long */
+#define START_FIELD   22           /* of /proc/PID/stat; in ticks since boot */
+#define SKEW_US       1000000      /* between the clocks, and a thousandth of the uptime */
 #define FACILITY_BITS 3
 
 /* All of them stand before anything that a guest chose. */
@@ -90,18 +94,29 @@ void kernel_log_close(struct kernel_log *l)
 	l->fd = -1;
 }
 
-static void take_record(struct kernel_log *l, const uint8_t *text, size_t len)
+void kernel_log_take(struct kernel_log *l, struct bytes text)
 {
 	struct kernel_record r;
 
-	if (!kernel_record_parse((struct bytes){ text, len }, &r))
+	if (!kernel_record_parse(text, &r))
 		return;
 	if (!l->begun)
 		l->from = r.at_us;
 	l->begun = true;
 	l->last = r.at_us;
 	if (r.killed > 0)
-		l->kills[l->count++ % KERNEL_LOG_KILLS] = r.killed;
+		l->kills[l->count++ % KERNEL_LOG_KILLS] =
+			(struct kernel_kill){ r.killed, r.at_us };
+}
+
+uint64_t kernel_log_age(const struct kernel_log *l, uint64_t at_us, uint64_t now_us)
+{
+	uint64_t said = l->last > at_us ? l->last - at_us : 0;
+	uint64_t skew = SKEW_US + now_us / 1000, passed = 0;
+
+	if (now_us > at_us && now_us - at_us > skew)
+		passed = now_us - at_us - skew;
+	return said > passed ? said : passed;
 }
 
 /* All that came since it was read last, or that is still there. */
@@ -117,7 +132,7 @@ static int read_on(struct kernel_log *l)
 	for (;;) {
 		n = read(l->fd, text, sizeof(text));
 		if (n > 0)
-			take_record(l, text, (size_t)n);
+			kernel_log_take(l, (struct bytes){ text, (size_t)n });
 		else if (n < 0 && errno == EPIPE)
 			l->begun = false; /* what came meanwhile is overwritten */
 		else if (n == 0 || errno != EINTR)
@@ -148,18 +163,53 @@ static bool is_that(pid_t host_pid, uint64_t namespace, uint32_t pid)
 	       group_pid_is(buf_str(&status), pid) && namespace_of(host_pid) == namespace;
 }
 
+/* So long it is there at most; UINT64_MAX: it cannot be told. */
+static uint64_t process_age_us(pid_t host_pid)
+{
+	cleanup(buf_done) struct buf stat = buf_make(STATUS_SIZE);
+	uint64_t ticks, began_ms, now_ms = time_boot_ms();
+	char path[64], number[24];
+	const char *at;
+	struct err gone;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", host_pid);
+	if (file_read(AT_FDCWD, path, &stat, &gone) < 0)
+		return UINT64_MAX;
+	at = strrchr(buf_str(&stat), ')'); /* its name is the guest's to choose */
+	for (int field = 2; at && field < START_FIELD; field++)
+		at = strchr(at + 1, ' ');
+	if (!at ||
+	    !str_copy_bytes(number, sizeof(number), at + 1, strcspn(at + 1, " ")) ||
+	    str_u64(number, &ticks, &gone) < 0)
+		return UINT64_MAX;
+	began_ms = ticks * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
+	return began_ms < now_ms ? (now_ms + 1 - began_ms) * 1000 : 1000;
+}
+
+/*
+ * A number alone is no process: of all that had it since, the one that was killed is the one
+ * that was there before the kernel said so.
+ */
+enum presence kernel_log_says(const struct kernel_log *l, pid_t init, uint32_t pid)
+{
+	size_t known = l->count < KERNEL_LOG_KILLS ? l->count : KERNEL_LOG_KILLS;
+	uint64_t namespace = namespace_of(init), now_us = time_mono_us();
+
+	if (namespace == 0)
+		return PRESENCE_UNKNOWN;
+	for (size_t i = 0; i < known; i++) {
+		uint64_t age = kernel_log_age(l, l->kills[i].at_us, now_us);
+
+		if (age < LOG_LEAST_US && is_that(l->kills[i].pid, namespace, pid) &&
+		    process_age_us(l->kills[i].pid) >= age)
+			return PRESENCE_PRESENT;
+	}
+	return l->last - l->from < LOG_LEAST_US ? PRESENCE_UNKNOWN : PRESENCE_ABSENT;
+}
+
 enum presence kernel_log_killed(struct kernel_log *l, pid_t init, uint32_t pid)
 {
-	uint64_t namespace = namespace_of(init);
-	size_t known;
-
-	if (namespace == 0 || namespace_of(getpid()) != FIRST_PID_NS || read_on(l) < 0)
+	if (namespace_of(getpid()) != FIRST_PID_NS || read_on(l) < 0)
 		return PRESENCE_UNKNOWN;
-	known = l->count < KERNEL_LOG_KILLS ? l->count : KERNEL_LOG_KILLS;
-	for (size_t i = 0; i < known; i++)
-		if (l->kills[i] > 0 && is_that(l->kills[i], namespace, pid)) {
-			l->kills[i] = 0; /* its number may be another's soon */
-			return PRESENCE_PRESENT;
-		}
-	return l->last - l->from < LOG_LEAST_US ? PRESENCE_UNKNOWN : PRESENCE_ABSENT;
+	return kernel_log_says(l, init, pid);
 }

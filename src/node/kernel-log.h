@@ -14,13 +14,18 @@
 
 #define KERNEL_LOG_KILLS 256 /* that are remembered */
 
+struct kernel_kill {
+	pid_t pid; /* of the host; later it may be another's */
+	uint64_t at_us;
+};
+
 struct kernel_log {
 	int fd;        /* -1: it was not read yet, or cannot be */
 	bool begun;    /* at all */
 	uint64_t last; /* when its newest record was written, in its own time */
 	uint64_t from; /* from when on none is missing */
 	size_t count;  /* of kills, ever */
-	pid_t kills[KERNEL_LOG_KILLS];
+	struct kernel_kill kills[KERNEL_LOG_KILLS];
 };
 
 void kernel_log_init(struct kernel_log *l);
@@ -33,9 +38,21 @@ struct kernel_record {
 };
 must_check bool kernel_record_parse(struct bytes text, struct kernel_record *ret);
 
+/* Remembers what a record says. */
+void kernel_log_take(struct kernel_log *l, struct bytes text);
+
+/*
+ * So long ago it was at least. The clock of the log is near the monotonic one (`now_us`), but
+ * nothing keeps them together; what the log has said since was said by the same clock.
+ */
+uint64_t kernel_log_age(const struct kernel_log *l, uint64_t at_us, uint64_t now_us);
+
 /*
  * Was this process killed for memory, that ended just now and that its init keeps until we have
  * looked? `pid` is what the namespace of `init` calls it. Unknown: the log cannot be read, or is
  * overwritten too fast.
  */
 enum presence kernel_log_killed(struct kernel_log *l, pid_t init, uint32_t pid);
+
+/* By what was read so far; `init` is its own number here. */
+enum presence kernel_log_says(const struct kernel_log *l, pid_t init, uint32_t pid);

@@ -3,6 +3,7 @@ import base64
 import glob
 import os
 import random
+import re
 import signal
 import socket
 import threading
@@ -308,6 +309,35 @@ def test_a_kill_9_beside_an_oom_kill_is_told_as_what_it_was(s):
         b.exec("touch /tmp/two")
         wait_until(lambda: look(hog)["state"] == "ended", 60, "the one that eats ended")
         assert look(hog)["kind"] == "oom", look(hog)
+
+
+@limit(240)
+@only("crun")
+def test_the_number_of_a_process_killed_for_memory_is_told_of_no_other(s):
+    """Numbers come again: here the next ones that the host gives out are chosen, so that it takes no hour."""
+    chooser = "/proc/sys/kernel/ns_last_pid"
+    if not kernel_log_can_be_read() or not os.access(chooser, os.W_OK):
+        return
+    log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+    os.lseek(log, 0, os.SEEK_END)
+    with s.box(memory_mb=64) as theirs, s.box(memory_mb=128) as ours:
+        r = theirs.exec("for i in 1 2 3 4 5 6 7 8; do probe eat 400; done; true")
+        assert r.exit_code == 0, r
+        text = b""
+        try:
+            while True:
+                text += os.read(log, 8192)
+        except BlockingIOError:
+            os.close(log)
+        victims = [int(p) for p in re.findall(rb": Killed process (\d+) \(probe\)", text)]
+        assert victims, text[-2000:]
+        for pid in victims * 4:
+            if os.path.exists(f"/proc/{pid}"):
+                continue
+            with open(chooser, "w", encoding="ascii") as f:
+                f.write(str(pid - 2))  # one is init's own
+            r = ours.exec("kill -9 $$")
+            assert (r.kind, r.signal) == ("signalled", 9), r
 
 
 @limit(90)

@@ -1,8 +1,15 @@
 #include "node/kernel-log.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "lib/time.h"
 #include "test.h"
+
+#define SECOND 1000000ULL
 
 /* -1: not a record at all. */
 static int killed(const char *text)
@@ -55,4 +62,83 @@ TEST(what_is_cut_or_too_large_is_no_process)
 	CHECK_INT(killed("3,99999999999999999999999,2,-;x\n"), -1);
 	CHECK_INT(killed(",1,2,-;x\n"), -1);
 	CHECK_INT(killed("3,1,2,- x\n"), -1);
+}
+
+/* ---- which process it was ---- */
+
+static void add(struct kernel_log *l, uint64_t at_us, const char *text)
+{
+	char record[256];
+
+	snprintf(record, sizeof(record), "3,1,%llu,-;%s\n", (unsigned long long)at_us, text);
+	kernel_log_take(l, (struct bytes){ (const uint8_t *)record, strlen(record) });
+}
+
+static void add_kill(struct kernel_log *l, uint64_t at_us, pid_t pid)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "Memory cgroup out of memory: Killed process %d (a) x", pid);
+	add(l, at_us, text);
+}
+
+/* A process that has ended and was not waited for. */
+static pid_t ended_child(void)
+{
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	CHECK(pid > 0);
+	CHECK_INT(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	return pid;
+}
+
+/* A log that goes back an hour, of a machine that runs for longer. */
+static struct kernel_log whole_log(uint64_t now_us)
+{
+	struct kernel_log l;
+
+	kernel_log_init(&l);
+	add(&l, now_us > 3600 * SECOND ? now_us - 3600 * SECOND : 0, "x");
+	return l;
+}
+
+TEST(a_process_that_began_after_its_number_was_killed_is_another)
+{
+	uint64_t now_us = time_mono_us();
+	struct kernel_log was = whole_log(now_us), is = whole_log(now_us), old = whole_log(now_us);
+	pid_t child;
+
+	if (now_us < 120 * SECOND)
+		return; /* the machine has just begun: there is no such past */
+	child = ended_child();
+
+	add_kill(&is, now_us, child);
+	CHECK_INT(kernel_log_says(&is, getpid(), (uint32_t)child), PRESENCE_PRESENT);
+	CHECK_INT(kernel_log_says(&is, getpid(), (uint32_t)child + 1), PRESENCE_ABSENT);
+	/* By the log's own clock: the number was killed, and 20 seconds later this is said. */
+	add_kill(&was, now_us - 20 * SECOND, child);
+	add(&was, now_us, "x");
+	CHECK_INT(kernel_log_says(&was, getpid(), (uint32_t)child), PRESENCE_ABSENT);
+	add_kill(&old, now_us - 60 * SECOND, child);
+	add(&old, now_us, "x");
+	CHECK_INT(kernel_log_says(&old, getpid(), (uint32_t)child), PRESENCE_ABSENT);
+	CHECK_INT(waitpid(child, NULL, 0), child);
+}
+
+TEST(the_age_of_a_kill_is_never_more_than_it_is)
+{
+	struct kernel_log l = { .last = 100 * SECOND };
+
+	CHECK(kernel_log_age(&l, 90 * SECOND, 100 * SECOND) == 10 * SECOND);
+	CHECK(kernel_log_age(&l, 100 * SECOND, 100 * SECOND) == 0);
+	/* The monotonic clock may be ahead of the log's, or behind. */
+	CHECK(kernel_log_age(&l, 100 * SECOND, 101 * SECOND) == 0);
+	CHECK(kernel_log_age(&l, 100 * SECOND, 99 * SECOND) == 0);
+	CHECK(kernel_log_age(&l, 101 * SECOND, 100 * SECOND) == 0);
+	/* A log that says nothing more: only that clock tells. */
+	CHECK(kernel_log_age(&l, 100 * SECOND, 200 * SECOND) > 98 * SECOND);
+	CHECK(kernel_log_age(&l, 100 * SECOND, 200 * SECOND) < 100 * SECOND);
 }

@@ -79,17 +79,21 @@ void exec_killed(struct exec *x)
 	node_call(&x->reactor->node, NODE_KILLED, &ask, -1, &looked_events, x);
 }
 
+/*
+ * Two must say it of a process that ended by SIGKILL: the kernel's log that it was this one, and
+ * the kernel's count that it was in this sandbox at all. Where the log is silent, the count is
+ * shared out among those that ended so.
+ */
 void exec_name_killer(struct exec *x, const struct node_usage *now)
 {
 	struct sandbox_cache *cache = x->reactor->berthd->sandboxes;
-	bool sigkill = x->exit.kind == EXEC_SIGNALLED && x->exit.signum == 9, counted;
+	bool sigkill = x->exit.kind == EXEC_SIGNALLED && x->exit.signum == 9, own;
+	uint64_t kills = now ? exec_usage_oom_kills(x, now) : 0;
 
-	if ((!sigkill && x->exit.kind != EXEC_LOST) ||
+	if (kills == 0 || (!sigkill && x->exit.kind != EXEC_LOST) ||
 	    (sigkill && x->memory == PRESENCE_ABSENT))
 		return;
-	counted = now && sandbox_cache_oom(cache, x->sandbox, exec_usage_oom_kills(x, now),
-					   x->oom_told);
-	/* The kernel's own word about this process; without it, its count of the sandbox. */
-	if (counted || (sigkill && x->memory == PRESENCE_PRESENT))
+	own = sandbox_cache_oom(cache, x->sandbox, kills, x->oom_told);
+	if (own || (sigkill && x->memory == PRESENCE_PRESENT))
 		x->exit.kind = EXEC_OOM;
 }
