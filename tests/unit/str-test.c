@@ -1,22 +1,37 @@
 #include "lib/str.h"
 
+#include <inttypes.h>
+
 #include "test.h"
 
 TEST(sizes_and_durations_have_units)
 {
-	uint64_t n;
-	struct err e;
+	static const struct {
+		int (*read)(const char *s, uint64_t *ret, struct err *e);
+		const char *text;
+		uint64_t value;
+	} rows[] = {
+		{ str_size, "512", 512 },
+		{ str_size, "3k", 3072 },
+		{ str_size, "3m", 3145728 },
+		{ str_size, "2g", 2147483648 },
+		{ str_size, "1t", 1099511627776 },
+		{ str_duration_ms, "250ms", 250 },
+		{ str_duration_ms, "7", 7000 },
+		{ str_duration_ms, "7s", 7000 },
+		{ str_duration_ms, "3m", 180000 },
+		{ str_duration_ms, "2h", 7200000 },
+		{ str_duration_ms, "2d", 172800000 },
+	};
 
-	CHECK_OK(str_size("512", &n, &e), &e);
-	CHECK_INT(n, 512);
-	CHECK_OK(str_size("2g", &n, &e), &e);
-	CHECK_INT(n, 2LL << 30);
-	CHECK_OK(str_duration_ms("250ms", &n, &e), &e);
-	CHECK_INT(n, 250);
-	CHECK_OK(str_duration_ms("3m", &n, &e), &e);
-	CHECK_INT(n, 180000);
-	CHECK_OK(str_duration_ms("7", &n, &e), &e);
-	CHECK_INT(n, 7000);
+	for (size_t i = 0; i < array_len(rows); i++) {
+		uint64_t n = 0;
+		struct err e;
+
+		CHECK_OK(rows[i].read(rows[i].text, &n, &e), &e);
+		if (n != rows[i].value)
+			test_fail(__FILE__, __LINE__, "%s is %" PRIu64, rows[i].text, n);
+	}
 }
 
 TEST(odd_numbers_are_refused)
@@ -76,6 +91,20 @@ TEST(base64_goes_there_and_back)
 		CHECK_OK(base64_decode(buf_str(&text), &back, &e), &e);
 		CHECK_INT(back.len, len);
 		CHECK(len == 0 || memcmp(back.data, data, len) == 0);
+	}
+}
+
+/* The test vectors of RFC 4648: of the bytes behind the end nothing is to be seen. */
+TEST(base64_is_as_the_rfc_says)
+{
+	static const char *const want[] = { "", "Zg==", "Zm8=", "Zm9v",
+					    "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy" };
+
+	for (size_t len = 0; len < array_len(want); len++) {
+		cleanup(buf_done) struct buf text = buf_make(64);
+
+		base64_add(&text, "foobar", len);
+		CHECK_STR(buf_str(&text), want[len]);
 	}
 }
 
@@ -156,4 +185,68 @@ TEST(ends_and_hex)
 	CHECK_STR(hex, "01aff0");
 	str_hex(hex, "", 0);
 	CHECK_STR(hex, "");
+}
+
+TEST(a_character_has_a_length_and_a_number)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+		uint32_t number;
+		bool control;
+	} rows[] = {
+		{ "a\xc3", 1, 'a', false },
+		{ "\xc3\xa9", 2, 0xe9, false },
+		{ "\xe2\x82\xac.", 3, 0x20ac, false },
+		{ "\xf0\x9f\x98\x80\x80", 4, 0x1f600, false },
+		{ "\xe2\x82", 1, 0xe2, true }, /* cut off */
+		{ "\xff", 1, 0xff, true },
+	};
+
+	for (size_t i = 0; i < array_len(rows); i++) {
+		struct str_char c = str_char_at(rows[i].text);
+
+		CHECK_INT(c.len, rows[i].len);
+		CHECK_INT(c.number, rows[i].number);
+		CHECK_INT(c.control, rows[i].control);
+	}
+}
+
+/* The first and the last of each range, and those beside them that may be shown. */
+TEST(what_drives_a_terminal_or_turns_the_text_is_a_control)
+{
+	static const struct {
+		const char *text;
+		bool control;
+	} rows[] = {
+		{ "\0", true },
+		{ "\x1f", true },
+		{ " ", false },
+		{ "~", false },
+		{ "\x7f", true },
+		{ "\xc2\x80", true },
+		{ "\xc2\x9f", true },
+		{ "\xc2\xa0", false },
+		{ "\xe2\x80\xa7", false }, /* U+2027 */
+		{ "\xe2\x80\xa8", true },
+		{ "\xe2\x80\xae", true },
+		{ "\xe2\x80\xaf", false }, /* U+202F */
+		{ "\xe2\x81\xa5", false }, /* U+2065 */
+		{ "\xe2\x81\xa6", true },
+		{ "\xe2\x81\xa9", true },
+		{ "\xe2\x81\xaa", false }, /* U+206A */
+	};
+
+	for (size_t i = 0; i < array_len(rows); i++)
+		if (str_char_at(rows[i].text).control != rows[i].control)
+			test_fail(__FILE__, __LINE__, "row %zu", i);
+}
+
+TEST(a_control_is_found_wherever_it_is)
+{
+	CHECK(!str_has_control("") && !str_has_control("plain, gr\xc3\xbcn, \xe2\x82\xac"));
+	CHECK(str_has_control("\x1b[2J") && str_has_control("a line\n"));
+	CHECK(str_has_control("\xe2\x82\xac\xe2\x80\xae"
+			      "txt.exe"));
+	CHECK(str_has_control("no utf8 \xff"));
 }
