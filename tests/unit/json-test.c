@@ -145,6 +145,15 @@ TEST(a_writer_puts_its_own_commas)
 	CHECK_STR(b.data, "{\"a\":\"x\\\"\\\\\\n\\u0001\",\"b\":-1,\"list\":[{},{\"c\":true}]}");
 }
 
+TEST(a_comma_comes_even_behind_a_value_of_one_byte)
+{
+	cleanup(buf_done) struct buf b = buf_make(100);
+
+	buf_adds(&b, "1");
+	json_open(&b, '[');
+	CHECK_STR(buf_str(&b), "1,[");
+}
+
 TEST(what_is_no_utf8_is_replaced_and_the_rest_stays)
 {
 	static const struct {
@@ -281,13 +290,14 @@ TEST(values_are_counted_before_they_are_made)
 
 	CHECK(!json_is_more_than(text, strlen(text), 5));
 	CHECK(json_is_more_than(text, strlen(text), 4));
+	CHECK(!json_is_more_than("[,", 1, 1)); /* what is behind the end is not of it */
 	buf_adds(&b, "{\"zz\":[");
 	for (int i = 0; i < JSON_VALUES_MAX - 2; i++)
 		buf_adds(&b, "[]");
 	CHECK_INT(json_read(b.data, b.len, fields, &s, &e), -1);
 	CHECK(strstr(e.msg, "not JSON"));
 	buf_adds(&b, "[");
-	CHECK_INT(json_read(b.data, b.len, fields, &s, &e), -1);
+	CHECK_ERR(json_read(b.data, b.len, fields, &s, &e), &e, ERR_INVALID);
 	CHECK(strstr(e.msg, "more than 65536 values"));
 }
 
