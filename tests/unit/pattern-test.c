@@ -88,6 +88,30 @@ TEST(letters_of_another_size_are_the_same_if_asked)
 	CHECK(!is_in(&p, "ready", 100));
 }
 
+TEST(only_letters_have_another_size)
+{
+	static const char *const beside[][2] = { { "@", "`" }, { "\\[", "{" } };
+	struct pattern p;
+	struct err e;
+
+	for (size_t i = 0; i < array_len(beside); i++) {
+		CHECK_OK(pattern_read(beside[i][0], true, &p, &e), &e);
+		CHECK(!is_in(&p, beside[i][1], 1));
+	}
+	CHECK_OK(pattern_read("az", true, &p, &e), &e);
+	CHECK(is_in(&p, "AZ", 1));
+}
+
+TEST(any_byte_is_also_a_nul)
+{
+	struct pattern_look l = { 0 };
+	struct pattern p;
+	struct err e;
+
+	CHECK_OK(pattern_read("a.[^b]c", false, &p, &e), &e);
+	CHECK(pattern_find(&p, &l, (const uint8_t *)"a\0\0c", 4));
+}
+
 TEST(what_could_cost_more_is_refused)
 {
 	static const char *const bad[] = {
