@@ -141,6 +141,31 @@ TEST(what_is_beyond_the_cap_is_counted_exactly)
 	journals_close(&js);
 }
 
+TEST(what_is_beyond_the_cap_is_counted_on_either_stream)
+{
+	for (int stream = 0; stream < 2; stream++) {
+		struct journal_view v;
+		struct journal *j;
+		struct err e;
+
+		open_all(JOURNAL_FRAME + 10);
+		j = make("one-stream");
+		CHECK(journal_append(j, stream, "0123456789", 10, false));
+		CHECK(!journal_append(j, stream, "gone", 4, false));
+		CHECK_OK(journal_save(j, &e), &e);
+		journal_unref(j);
+		j = find("one-stream");
+		CHECK_OK(journal_recover(j, &e), &e);
+		journal_look(j, &v);
+		CHECK_INT(v.slot.offset[stream], 14);
+		CHECK_INT(v.slot.offset[1 - stream], 0);
+		CHECK_INT(v.slot.recorded, 10);
+		journal_remove(j);
+		journal_unref(j);
+		journals_close(&js);
+	}
+}
+
 TEST(nothing_is_recorded_from_the_cap_on)
 {
 	struct journal *j;
@@ -297,7 +322,7 @@ TEST(a_journal_that_cannot_be_written_is_an_error_of_the_host)
 	CHECK_INT(setrlimit(RLIMIT_FSIZE, &none), 0);
 	CHECK(journal_create(&js, &h, &j, &e) < 0);
 	CHECK_STR(e.reason ? e.reason : "", "");
-	CHECK(strstr(e.msg, "never"));
+	CHECK(strstr(e.msg, "make the journal " SANDBOX "/never"));
 	journal_head_done(&h);
 	journals_close(&js);
 }
@@ -331,12 +356,41 @@ static int spares(void)
 	return n;
 }
 
+static void wait_for_spares(void)
+{
+	for (int i = 0; i < 30000 && spares() < SPARES_MAX; i++)
+		usleep(1000);
+	CHECK_INT(spares(), SPARES_MAX);
+}
+
+/* All files that were made ahead are on a disk without room. */
+TEST(that_a_disk_has_no_room_for_a_journal_is_said_so)
+{
+	struct journal_head h = { .sandbox = SANDBOX };
+	int full = open("/dev/full", O_RDWR | O_CLOEXEC);
+	struct err e = { 0 };
+	struct journal *j;
+
+	CHECK(full >= 0);
+	open_all(100);
+	wait_for_spares();
+	for (int i = 0; i < SPARES_MAX; i++)
+		CHECK(dup3(full, js.spares.fds[i], O_CLOEXEC) >= 0);
+	CHECK(str_copy(h.ask.id, sizeof(h.ask.id), "none"));
+	strv_add(&h.ask.argv, "true");
+	CHECK_ERR(journal_create(&js, &h, &j, &e), &e, ERR_LIMIT);
+	CHECK_STR(e.reason, "no_space");
+	CHECK_INT(e.status, 507);
+	CHECK_ERR(journal_find(&js, SANDBOX, "none", &j, &e), &e, ERR_NOT_FOUND);
+	journal_head_done(&h);
+	close(full);
+	journals_close(&js);
+}
+
 TEST(an_id_is_used_once)
 {
 	open_all(10);
-	for (int i = 0; i < 10000 && spares() < SPARES_MAX; i++)
-		usleep(1000);
-	CHECK_INT(spares(), SPARES_MAX);
+	wait_for_spares();
 	once();
 	tmpfile_pool_close(&js.spares); /* and the same without */
 	CHECK_INT(tmpfile_pool_take(&js.spares), -1);
@@ -440,6 +494,42 @@ TEST(a_journal_is_held_once)
 	journal_remove(b);
 	journal_unref(b);
 	journal_unref(NULL);
+	journals_close(&js);
+}
+
+TEST(a_journal_that_is_let_go_keeps_no_file_open)
+{
+	struct journal *j;
+	int fd;
+
+	open_all(100);
+	tmpfile_pool_close(&js.spares); /* else its thread might open the same number */
+	j = make("let-go");
+	fd = j->fd;
+	CHECK(fcntl(fd, F_GETFD) >= 0);
+	journal_unref(j);
+	CHECK(fcntl(fd, F_GETFD) < 0);
+	journals_close(&js);
+}
+
+static int count_until_two(void *data, const char *sandbox, const char *id)
+{
+	CHECK_STR(sandbox, SANDBOX);
+	CHECK(strlen(id) > 0);
+	return ++*(int *)data < 2 ? 0 : -1;
+}
+
+TEST(a_visit_that_fails_is_the_last_and_is_told)
+{
+	open_all(100);
+	for (int i = 0; i < 3; i++)
+		journal_unref(make((const char *[]){ "a", "b", "c" }[i]));
+	for (int all = 0; all < 2; all++) {
+		int seen = 0;
+
+		CHECK_INT(journals_each(&js, all ? NULL : SANDBOX, count_until_two, &seen), -1);
+		CHECK_INT(seen, 2);
+	}
 	journals_close(&js);
 }
 
