@@ -67,8 +67,8 @@ int store_sandbox_find(struct store *s, const struct sandbox_search *q, struct s
 	return 0;
 }
 
-int store_sandbox_list(struct store *s, const struct sandbox_page *page, sandbox_fn *on_row,
-		       void *arg, struct err *e)
+static int list_run(struct store *s, const struct sandbox_page *page, PGresult **ret,
+		    struct err *e)
 {
 	const struct selector *sel = page->selector;
 	struct args args = ARGS(TEXT(page->after), NUMBER(page->limit), TEXT(page->owner),
@@ -77,12 +77,37 @@ int store_sandbox_list(struct store *s, const struct sandbox_page *page, sandbox
 				TEXT(sel ? buf_str(&sel->equal) : NULL),
 				TEXT(sel ? buf_str(&sel->keys) : NULL));
 
-	if (sandbox_limit_check(page->limit, e) < 0)
-		return -1;
 	if (sel && sel->indexed)
-		return sandbox_each(s, &list_labelled, args, on_row, arg, e);
+		return store_run(s, &list_labelled, args, ret, e);
 	args.len = sel ? 5 : 4;
 	if (sel)
-		return sandbox_each(s, &list_unequal, args, on_row, arg, e);
-	return sandbox_each(s, page->owner ? &list_owned : &list_all, args, on_row, arg, e);
+		return store_run(s, &list_unequal, args, ret, e);
+	return store_run(s, page->owner ? &list_owned : &list_all, args, ret, e);
+}
+
+/* Rows that cannot be read are not of the limit: as many more are asked for. */
+int store_sandbox_list(struct store *s, const struct sandbox_page *page, sandbox_fn *on_row,
+		       void *arg, struct err *e)
+{
+	cleanup(result_clear) PGresult *res = NULL;
+	struct sandbox_page left = *page;
+	int bad = 0;
+
+	if (sandbox_limit_check(page->limit, e) < 0)
+		return -1;
+	for (;;) {
+		PGresult *next = NULL;
+		int n, before = bad;
+
+		if (list_run(s, &left, &next, e) < 0)
+			return -1;
+		PQclear(res);
+		res = next;
+		bad = sandbox_rows(res, bad, on_row, arg, e);
+		n = PQntuples(res);
+		if (bad == before || n < (int)left.limit)
+			return bad;
+		left.limit = (uint32_t)(bad - before);
+		left.after = PQgetvalue(res, n - 1, 0);
+	}
 }

@@ -50,9 +50,12 @@
 
 extern const struct column sandbox_columns[];
 
-/* Run it and hand over each row. One that cannot be read is left out; then -1, and `e` names it. */
-must_check int sandbox_each(struct store *s, const struct statement *st, struct args args,
-			    sandbox_fn *on_row, void *arg, struct err *e);
+/*
+ * Hand over each row. What cannot be read is left out: its count, on top of `before`, and if that
+ * is 0 `e` names the first.
+ */
+must_check int sandbox_rows(const PGresult *res, int before, sandbox_fn *on_row, void *arg,
+			    struct err *e);
 must_check int sandbox_limit_check(uint32_t limit, struct err *e);
 
 /* What one set of limits asks for beyond another. */

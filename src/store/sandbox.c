@@ -108,23 +108,21 @@ int store_sandbox_get(struct store *s, const char *owner, const char *id, struct
 	return 0;
 }
 
-int sandbox_each(struct store *s, const struct statement *st, struct args args,
-		 sandbox_fn *on_row, void *arg, struct err *e)
+int sandbox_rows(const PGresult *res, int before, sandbox_fn *on_row, void *arg, struct err *e)
 {
-	cleanup(result_clear) PGresult *res = NULL;
-	int bad = 0;
+	int bad = before;
 
-	if (store_run(s, st, args, &res, e) < 0)
-		return -1;
 	for (int i = 0; i < PQntuples(res); i++) {
 		struct sandbox got = { 0 };
+		struct err why;
 
-		if (row_read(res, i, sandbox_columns, &got, e) == 0) {
+		if (row_read(res, i, sandbox_columns, &got, &why) == 0) {
 			on_row(&got, arg);
 			continue;
 		}
-		err_wrap(e, "the record of %.60s", PQgetvalue(res, i, 0));
-		bad = -1;
+		err_wrap(&why, "the record of %.60s", PQgetvalue(res, i, 0));
+		if (bad++ == 0)
+			*e = why;
 	}
 	return bad;
 }
@@ -254,39 +252,26 @@ int store_sandbox_erase(struct store *s, const struct sandbox_end *end, struct t
 	return 0;
 }
 
-/* Where a page ended, and how much of it there was. */
-struct sweep_page {
-	sandbox_fn *on_row;
-	void *arg;
-	char last[SANDBOX_ID_SIZE];
-	uint32_t count;
-};
-
-static void sweep_row(const struct sandbox *sb, void *arg)
-{
-	struct sweep_page *page = arg;
-
-	memcpy(page->last, sb->id, sizeof(page->last));
-	page->count++;
-	page->on_row(sb, page->arg);
-}
-
 int store_sandboxes_of_host(struct store *s, const char *host, sandbox_fn *on_row, void *arg,
 			    struct err *e)
 {
-	struct sweep_page page = { .on_row = on_row, .arg = arg };
+	cleanup(result_clear) PGresult *page = NULL;
+	const char *after = "";
+	int n, bad = 0;
 
 	do {
-		char after[SANDBOX_ID_SIZE];
+		struct args args = ARGS(TEXT(host), TEXT(after), NUMBER(STORE_SWEEP_PAGE));
+		PGresult *next = NULL;
 
-		memcpy(after, page.last, sizeof(after));
-		page.count = 0;
-		if (sandbox_each(s, &of_host,
-				 ARGS(TEXT(host), TEXT(after), NUMBER(STORE_SWEEP_PAGE)),
-				 sweep_row, &page, e) < 0)
+		if (store_run(s, &of_host, args, &next, e) < 0)
 			return -1;
-	} while (page.count == STORE_SWEEP_PAGE);
-	return 0;
+		PQclear(page);
+		page = next;
+		bad = sandbox_rows(page, bad, on_row, arg, e);
+		n = PQntuples(page);
+		after = n > 0 ? PQgetvalue(page, n - 1, 0) : "";
+	} while (n == STORE_SWEEP_PAGE);
+	return bad;
 }
 
 struct count_row {
@@ -310,9 +295,12 @@ int store_sandboxes_overdue(struct store *s, const char *host, uint64_t *ret, st
 int store_sandboxes_due(struct store *s, const struct sandbox_due *due, sandbox_fn *on_row,
 			void *arg, struct err *e)
 {
-	if (sandbox_limit_check(due->limit, e) < 0)
+	cleanup(result_clear) PGresult *res = NULL;
+
+	if (sandbox_limit_check(due->limit, e) < 0 ||
+	    store_run(s, &due_now,
+		      ARGS(TEXT(due->host), NUMBER(due->limit), NUMBER(due->again_ms)), &res,
+		      e) < 0)
 		return -1;
-	return sandbox_each(s, &due_now,
-			    ARGS(TEXT(due->host), NUMBER(due->limit), NUMBER(due->again_ms)),
-			    on_row, arg, e);
+	return sandbox_rows(res, 0, on_row, arg, e);
 }

@@ -61,6 +61,10 @@ struct sandbox_search {
 must_check int store_sandbox_find(struct store *s, const struct sandbox_search *search,
 				  struct sandbox *ret, struct err *e);
 
+/*
+ * Those that follow hand over every record they find but what cannot be read: one that is damaged
+ * stops no other. They return how many were left out so, and `e` names the first of them; or -1.
+ */
 typedef void sandbox_fn(const struct sandbox *sb, void *arg);
 
 /* In order of id, those behind `after` ("": from the start), at most `limit`. */

@@ -1,5 +1,6 @@
 """Sweeps that do not end, and more that is due than is cleaned up: a person is told, and it goes on until all is done."""
 import contextlib
+import json
 import re
 import signal
 import time
@@ -70,3 +71,23 @@ def test_a_thousand_that_are_due_are_drained_and_a_backlog_that_grows_is_an_aler
         assert int(sql(s, left.replace("FROM sandbox", "FROM tombstone"))) == made
         wait_until(lambda: not alerts(s, "cleanup_backlog") and overdue(s) == 0, 60, "the alert ended")
         assert b.sh("echo untouched") == "untouched\n"
+
+
+@limit(360)
+def test_a_record_that_cannot_be_read_stops_neither_its_host_nor_a_list(s):
+    with s.box() as b:
+        key = "UPDATE sandbox SET identity_key = '{}' WHERE id = '%s'" % b.id
+        sql(s, key.format("no key"))
+        try:
+            (alert,) = wait_until(lambda: alerts(s, "record_unreadable"), 120, "an alert")
+            assert alert["host"] == "h1" and b.id in alert["message"] and "identity_key" in alert["message"], alert
+            with s.box(sleep_after_ms=1000) as other:  # what is due is still found, after a sweep that saw the row
+                wait_until(lambda: s.api.get(f"/v1/sandboxes/{other.id}")["state"] == "asleep", 120, "the other one to fall asleep")
+                page = s.api.get("/v1/sandboxes")
+                assert [x["id"] for x in page["sandboxes"]] == [other.id] and page["unreadable"] == 1, page
+                told = {f["what"]: f for f in json.loads(s.berth("check", "--json")[1])["findings"]}
+                assert told["h1"]["kind"] == told[b.id]["kind"] == "unknown" and b.id in told["h1"]["record"], told
+        finally:
+            sql(s, key.format(""))
+        wait_until(lambda: not alerts(s, "record_unreadable"), 120, "the alert ended")
+        assert s.api.get("/v1/sandboxes")["unreadable"] == 0 and b.sh("echo there") == "there\n"

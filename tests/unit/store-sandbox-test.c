@@ -476,7 +476,8 @@ TEST(a_record_whose_id_is_none_is_never_handed_out)
 			continue;
 		}
 		bad++;
-		CHECK_ERR(listed, &e, ERR_INTERNAL);
+		CHECK_INT(listed, 1);
+		CHECK_INT(e.code, ERR_INTERNAL);
 		CHECK(strstr(e.msg, "cannot be a id"));
 		CHECK_INT(seen.count, 1); /* the others are */
 		CHECK_STR(seen.rows[0].owner, "bob");
@@ -490,6 +491,53 @@ TEST(a_record_whose_id_is_none_is_never_handed_out)
 	set_column(&w, "identity_key", "no key");
 	CHECK_ERR(store_sandbox_get(w.s, NULL, ID("1"), &sb, &e), &e, ERR_INTERNAL);
 	CHECK(strstr(e.msg, "cannot be a identity_key"));
+}
+
+static void last_row(const struct sandbox *sb, void *arg)
+{
+	memcpy(arg, sb->id, sizeof(sb->id));
+}
+
+/* Of 120, every row of the second page, the last of the first and one of the third. */
+static void damage(struct world *w)
+{
+	raw(w->sql, "UPDATE sandbox SET identity_key = 'no key' || id WHERE id IN "
+		    "(SELECT id FROM sandbox ORDER BY id OFFSET 49 LIMIT 51)");
+	raw(w->sql, "UPDATE sandbox SET id = id || 'z' WHERE id = "
+		    "(SELECT id FROM sandbox ORDER BY id OFFSET 110 LIMIT 1)");
+}
+
+TEST(records_that_cannot_be_read_stop_no_other)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_due due = { .host = "h1", .limit = STORE_LIST_MAX, .again_ms = 60000 };
+	struct sandbox_page page = { .after = "", .limit = 50 };
+	char last[SANDBOX_ID_SIZE] = "";
+	int count = 0;
+	struct err e;
+
+	add_due(&w);
+	damage(&w);
+	CHECK_INT(store_sandboxes_of_host(w.s, "h1", count_row, &count, &e), 52);
+	CHECK_INT(count, 68);
+	CHECK(strstr(e.msg, "cannot be a identity_key")); /* the first of them */
+	count = 0;
+	CHECK_INT(store_sandbox_list(w.s, &page, count_row, &count, &e), 51);
+	CHECK_INT(count, 50); /* the limit is of those that are handed over */
+	count = 0;
+	page.limit = 49;
+	CHECK_OK(store_sandbox_list(w.s, &page, last_row, last, &e), &e);
+	page.limit = 1;
+	page.after = last;
+	CHECK_INT(store_sandbox_list(w.s, &page, count_row, &count, &e), 51);
+	CHECK_INT(count, 1);
+	count = 0;
+	page.limit = 100;
+	CHECK_INT(store_sandbox_list(w.s, &page, count_row, &count, &e), 52);
+	CHECK_INT(count, 19); /* all that are left */
+	count = 0;
+	CHECK_INT(store_sandboxes_due(w.s, &due, count_row, &count, &e), 52);
+	CHECK_INT(count, 68);
 }
 
 /* --- the ladder of a deletion, and the log --- */

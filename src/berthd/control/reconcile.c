@@ -52,8 +52,10 @@ struct reconcile {
 	_Atomic bool wanted, looking; /* a caller asked for a look at everything; it is under way */
 	uint64_t sweep_ms;            /* when the next sweep is due; 0: none was planned yet */
 	struct reconcile_sweeps sweeps;
-	struct strv known;  /* all records when they were read: KNOWN_FORMAT; sorted */
-	struct strv read;   /* the next `known`, only the worker's until it is done */
+	struct strv known; /* all records when they were read: KNOWN_FORMAT; sorted */
+	struct strv read;  /* the next `known`, only the worker's until it is done */
+	int unreadable;    /* the worker's too: how many are not in it; -1: not all were read */
+	struct err unreadable_why;
 	struct queue found; /* by the job, on its worker */
 	struct queue todo;
 	struct queue later; /* news of who is being changed */
@@ -323,7 +325,7 @@ static void on_record_read(struct job *job)
 	if (failed) {
 		log_event(LOG_WARN, "berth-node has a sandbox no record names: left alone",
 			  "sandbox", p->sb.id, "why", e.msg, NULL);
-		p->news = p->news && e.code != ERR_NOT_FOUND;
+		p->news = p->news && e.code != ERR_NOT_FOUND && e.code != ERR_INTERNAL;
 		p->rc->skipped++;
 		return not_now(p);
 	}
@@ -488,9 +490,16 @@ static int read_records(struct job *job, struct store *s, struct err *e)
 				   .limit = STORE_SWEEP_PAGE,
 				   .again_ms = DUE_AGAIN_MS };
 
-	if (rc->reads_all && store_sandboxes_of_host(s, host, take_row, rc, e) < 0)
+	rc->unreadable = -1;
+	if (rc->reads_all)
+		rc->unreadable =
+			store_sandboxes_of_host(s, host, take_row, rc, &rc->unreadable_why);
+	if (store_sandboxes_due(s, &due, take_due, rc, e) < 0)
 		return -1;
-	return store_sandboxes_due(s, &due, take_due, rc, e);
+	if (!rc->reads_all || rc->unreadable >= 0) /* what is damaged the look at all tells */
+		return 0;
+	*e = rc->unreadable_why;
+	return -1;
 }
 
 /* On the loop, which alone looks into `known`: a list may be arriving meanwhile. */
@@ -499,6 +508,11 @@ static void take_known(struct reconcile *rc)
 	strv_done(&rc->known);
 	rc->known = rc->read;
 	rc->read = (struct strv){ 0 };
+	rc->sweeps.unreadable = rc->unreadable;
+	rc->sweeps.unreadable_why = rc->unreadable_why;
+	if (rc->unreadable > 0)
+		log_event(LOG_ERROR, "a record cannot be read: its sandbox is left alone", "why",
+			  rc->unreadable_why.msg, NULL);
 }
 
 static void on_records(struct job *job)
@@ -509,12 +523,12 @@ static void on_records(struct job *job)
 	crash_point("life.records-read");
 	rc->asking = false;
 	move_all(&rc->todo, &rc->found);
-	if (job->failed) { /* what could be read of it is done all the same */
-		if (job->e.code == ERR_INTERNAL)
-			log_event(LOG_ERROR, "records cannot be read", "why", job->e.msg, NULL);
+	if (job->failed && job->e.code == ERR_INTERNAL)
+		log_event(LOG_ERROR, "records cannot be read", "why", job->e.msg, NULL);
+	if (rc->unreadable < 0) { /* what could be read of it is done all the same */
 		strv_done(&rc->read);
 		rc->read = (struct strv){ 0 };
-	} else if (rc->reads_all) {
+	} else { /* also if nothing could be taken as due: that is asked for every time */
 		take_known(rc);
 		rc->look_at_all = false;
 		rc->listing = true;

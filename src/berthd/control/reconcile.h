@@ -25,6 +25,8 @@ struct reconcile_counts reconcile_counts(const struct reconcile *rc);
 struct reconcile_sweeps {
 	uint64_t every_ms, finished_ms; /* the latter when it began, before the first */
 	uint64_t skipped;               /* because the one before was still under way */
+	int unreadable;                 /* records that the last one had to leave out */
+	struct err unreadable_why;      /* of the first of them */
 };
 struct reconcile_sweeps reconcile_sweeps(const struct reconcile *rc);
 

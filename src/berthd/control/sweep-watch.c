@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "berthd/control/reconcile.h"
 #include "berthd/control/transition.h"
@@ -22,6 +23,8 @@ static const struct {
 		"sweeps come to an end again" },
 	[SWEEP_BACKLOG] = { "cleanup_backlog", "see why berth-node or the database is slow",
 		"what is due is cleaned up again" },
+	[SWEEP_UNREADABLE] = { "record_unreadable", "mend the row, or restore it from a backup",
+		"all records can be read again" },
 };
 /* clang-format on */
 
@@ -118,6 +121,18 @@ static void look_at_backlog(struct sweep_watch *w, const struct reactor *r, uint
 	set(w, r, SWEEP_BACKLOG, grows, message);
 }
 
+static void look_at_records(struct sweep_watch *w, const struct reactor *r)
+{
+	struct reconcile_sweeps sweeps = reconcile_sweeps(r->berthd->reconcile);
+	char message[SANDBOX_REASON_SIZE];
+
+	snprintf(message, sizeof(message),
+		 "%d records cannot be read, and nothing is done for their sandboxes: %.160s",
+		 sweeps.unreadable, sweeps.unreadable_why.msg);
+	message[utf8_valid_prefix(message, strlen(message))] = '\0'; /* it quotes the row */
+	set(w, r, SWEEP_UNREADABLE, sweeps.unreadable > 0, message);
+}
+
 static void on_time(uv_timer_t *timer)
 {
 	struct reactor *r = timer->data;
@@ -129,6 +144,7 @@ static void on_time(uv_timer_t *timer)
 	w->asking = true;
 	look_at_sweep(w, r, now);
 	look_at_backlog(w, r, now);
+	look_at_records(w, r);
 	w->job = (struct job){ .reactor = r, .run = write_alerts, .done = on_written };
 	w->job.background = true;
 	worker_submit(&r->berthd->workers, &w->job);

@@ -2,7 +2,8 @@
  * Whether the sweeps of this host come to an end (control/reconcile.h), and whether what is due is
  * cleaned up faster than more becomes due. If not, a person is told by an alert: `sweep_stalled`
  * after two intervals without the end of one, `cleanup_backlog` if more than one page was due an
- * interval ago and no less is now. Each ends by itself.
+ * interval ago and no less is now, `record_unreadable` if a sweep had to leave a record out. Each
+ * ends by itself.
  */
 #pragma once
 
@@ -16,6 +17,7 @@ struct reactor;
 enum sweep_alert {
 	SWEEP_STALLED,
 	SWEEP_BACKLOG,
+	SWEEP_UNREADABLE,
 	SWEEP_ALERT_COUNT
 };
 

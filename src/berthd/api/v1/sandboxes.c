@@ -221,6 +221,7 @@ int sandboxes_list(struct request *rq, struct store *s, struct buf *reply, struc
 	struct sandbox_page page = { .owner = request_owner(rq), .after = after, .state = state };
 	enum sandbox_state wanted;
 	bool found;
+	int unreadable;
 
 	if (http_query(rq->query, "after", after, sizeof(after), &found, e) < 0)
 		return err_wrap(e, "after");
@@ -241,10 +242,12 @@ int sandboxes_list(struct request *rq, struct store *s, struct buf *reply, struc
 	json_open(reply, '{');
 	json_key(reply, "sandboxes");
 	json_open(reply, '[');
-	if (store_sandbox_list(s, &page, list_row, &l, e) < 0)
+	unreadable = store_sandbox_list(s, &page, list_row, &l, e);
+	if (unreadable < 0)
 		return -1;
 	buf_adds(reply, "]");
 	json_str(reply, "next", l.next);
+	json_int(reply, "unreadable", unreadable); /* an alert of its host names it */
 	buf_adds(reply, "}");
 	return 0;
 }

@@ -201,6 +201,12 @@ static int compare_facts(struct look_world *w, struct store *s, struct err *e)
 		if (w->facts[i].has_row)
 			continue;
 		known = store_sandbox_get(s, NULL, o->sandbox, &sb, &why) == 0;
+		if (!known && why.code == ERR_INTERNAL) {
+			f = add(w->look, CHECK_UNKNOWN, o->sandbox);
+			snprintf(f->record, sizeof(f->record), "%.199s", why.msg);
+			check_fact_text(o, f->fact, sizeof(f->fact));
+			continue;
+		}
 		if (!known && why.code != ERR_NOT_FOUND) {
 			*e = why;
 			return -1;
@@ -214,14 +220,27 @@ static int compare_facts(struct look_world *w, struct store *s, struct err *e)
 	return 0;
 }
 
+/* What a damaged record asks for is not known; those beside it are checked. */
+static int compare_rows(struct look_world *w, struct store *s, const char *host, struct err *e)
+{
+	int bad = store_sandboxes_of_host(s, host, compare_row, w, e);
+	struct check_finding *f;
+
+	if (bad <= 0)
+		return bad;
+	f = add(w->look, CHECK_UNKNOWN, host);
+	snprintf(f->record, sizeof(f->record), "not to be read: %d; %.150s", bad, e->msg);
+	return 0;
+}
+
 static int read_records(struct job *job, struct store *s, struct err *e)
 {
 	struct look_world *w = container_of(job, struct look_world, job);
 	const struct berthd_settings *set = &w->look->reactor->berthd->settings;
 
 	w->store = s;
-	if (store_sandboxes_of_host(s, set->host, compare_row, w, e) < 0 ||
-	    compare_facts(w, s, e) < 0 || compare_images(w, s, e) < 0)
+	if (compare_rows(w, s, set->host, e) < 0 || compare_facts(w, s, e) < 0 ||
+	    compare_images(w, s, e) < 0)
 		return -1;
 	return store_check(s, set->host, LATE_MS, add_record, w, e);
 }

@@ -44,7 +44,7 @@ static const struct check_kind_row kinds[CHECK_KIND_COUNT] = {
 		"database may be older than the host." },
 	[CHECK_UNKNOWN]		= { "unknown", 2, REPAIR_NOTHING,
 		"cannot be seen whole: what could not be read is unknown, not absent. Look at the "
-		"log of berth-node." },
+		"record that is told with it, or at the log of berth-node." },
 	[CHECK_OVERDUE]		= { "overdue", 4, REPAIR_LOOK,
 		"waits for something whose time is long over. Is a berthd running on its host?" },
 	[CHECK_NO_DEADLINE]	= { "no_deadline", 4, REPAIR_NOTHING,

@@ -48,7 +48,7 @@ enum check_repair {
 
 struct check_finding {
 	enum check_kind kind;
-	char what[NODE_DIGEST_SIZE]; /* a sandbox's id, an image's digest */
+	char what[NODE_DIGEST_SIZE]; /* a sandbox's id, an image's digest, a host */
 	uint64_t version;            /* of the record; 0: there is none */
 	uint64_t generation;         /* that is here without a record; 0: none */
 	char record[200];
