@@ -505,11 +505,17 @@ static int pin_signal(int fd, int signum)
 	return (int)syscall(SYS_pidfd_send_signal, fd, signum, NULL, 0);
 }
 
+enum kin {
+	KIN_OURS,
+	KIN_OTHER,
+	KIN_UNSEEN, /* there was nothing to look with */
+};
+
 /*
  * Does it still descend from us? Its parent is one of those before it, and if that one is there
  * after we looked, its number was its own when we did. If it is not, there is another parent now.
  */
-static bool is_still_ours(int proc, const struct pids *found, const int *pins, size_t at)
+static enum kin kin_now(int proc, const struct pids *found, const int *pins, size_t at)
 {
 	char name[16];
 	pid_t parent;
@@ -518,41 +524,73 @@ static bool is_still_ours(int proc, const struct pids *found, const int *pins, s
 	for (size_t i = 0; i <= at; i++) {
 		size_t k = 0;
 
+		errno = 0;
 		parent = parent_of(proc, name);
+		if (parent == 0 && is_short(errno))
+			return KIN_UNSEEN;
 		if (parent == getpid())
-			return true;
+			return KIN_OURS;
 		while (k < at && found->items[k] != parent)
 			k++;
 		if (k == at || pins[k] == PIN_GONE)
-			return false;
+			return KIN_OTHER;
 		if (pins[k] == PIN_NONE || pin_signal(pins[k], 0) == 0)
-			return true;
+			return KIN_OURS;
 	}
-	return false;
+	return KIN_OTHER;
 }
 
-/* To those that were found, and to none that has the number of one by now. */
+static enum kin pin_and_look(int proc, const struct pids *found, int *pins, size_t at)
+{
+	pins[at] = proc < 0 ? PIN_NONE : pin(found->items[at]);
+	if (pins[at] < 0)
+		return pins[at] == PIN_GONE ? KIN_OTHER : KIN_UNSEEN;
+	return kin_now(proc, found, pins, at);
+}
+
+/* From then on their numbers are believed. */
+static bool let_go(int *pins, size_t from, size_t to)
+{
+	bool any = false;
+
+	for (size_t i = from; i < to; i++) {
+		if (pins[i] < 0)
+			continue;
+		close_fd(&pins[i]);
+		pins[i] = PIN_NONE;
+		any = true;
+	}
+	return any;
+}
+
+/*
+ * To those that were found, and to none that has the number of one by now. Each is held for the
+ * sake of its children; where descriptors are too few for that, those before it are let go.
+ */
 static void signal_found(const struct pids *found, int signum)
 {
 	cleanup(close_fd) int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup(free_ptr) int *pins = xcalloc(found->len + 1, sizeof(*pins));
+	size_t held = 0;
 
 	for (size_t i = 0; i < found->len; i++) {
-		pins[i] = proc < 0 ? PIN_NONE : pin(found->items[i]);
-		if (pins[i] == PIN_NONE)
-			(void)kill(found->items[i], signum);
-		else if (pins[i] == PIN_GONE)
-			continue;
-		else if (is_still_ours(proc, found, pins, i))
-			(void)pin_signal(pins[i], signum); /* it may just have ended */
-		else {
+		enum kin kin = pin_and_look(proc, found, pins, i);
+
+		if (kin == KIN_UNSEEN) {
+			if (let_go(pins, held, i + 1))
+				kin = pin_and_look(proc, found, pins, i);
+			held = i;
+		}
+		if (kin == KIN_OTHER && pins[i] >= 0) {
 			close_fd(&pins[i]);
 			pins[i] = PIN_GONE;
+		} else if (pins[i] >= 0) {
+			(void)pin_signal(pins[i], signum); /* it may just have ended */
+		} else if (pins[i] == PIN_NONE) {
+			(void)kill(found->items[i], signum);
 		}
 	}
-	for (size_t i = 0; i < found->len; i++)
-		if (pins[i] >= 0)
-			close_fd(&pins[i]);
+	(void)let_go(pins, held, found->len);
 }
 
 static size_t signal_all(const struct tree *t, int signum)

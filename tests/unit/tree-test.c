@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -166,4 +167,52 @@ TEST(a_signal_reaches_no_process_that_has_the_number_of_one_that_ended)
 	CHECK(shared->heard > 1);
 	CHECK(shared->same[1] >= TURNS);
 	CHECK_INT(shared->hits, 0);
+}
+
+#define PAIRS     40
+#define FEW_FILES 16
+#define WAIT_MS   60000
+
+/* Is a tree of pairs, a parent and its child each: how many does a signal leave there? */
+static int signal_with_few_files(void)
+{
+	const struct rlimit few = { FEW_FILES, FEW_FILES };
+	int ready[2], left = 2 * PAIRS;
+	struct tree t;
+	char byte;
+
+	tree_open(&t);
+	(void)!pipe2(ready, O_CLOEXEC);
+	for (int i = 0; i < PAIRS; i++)
+		if (fork() == 0) {
+			(void)fork();
+			(void)!write(ready[1], "", 1);
+			for (;;)
+				pause();
+		}
+	for (int i = 0; i < 2 * PAIRS; i++)
+		if (read(ready[0], &byte, 1) != 1)
+			return -1;
+	if (setrlimit(RLIMIT_NOFILE, &few) < 0)
+		return -1;
+	tree_signal(&t, SIGTERM);
+	for (int ms = 0; left > 0 && ms < WAIT_MS; ms++) {
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			left--;
+		usleep(1000);
+	}
+	(void)!tree_kill(&t);
+	return left;
+}
+
+TEST(a_signal_reaches_all_with_fewer_descriptors_than_processes)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0)
+		_exit(signal_with_few_files());
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	CHECK(WIFEXITED(status));
+	CHECK_INT(WEXITSTATUS(status), 0);
 }
