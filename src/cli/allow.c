@@ -29,7 +29,13 @@ static int add_rule(struct buf *out, const char *text, struct err *e)
 int allow_policy(struct buf *out, const char *mode, const struct strv *hosts, size_t first,
 		 struct err *e)
 {
-	if (mode && hosts->len > first) {
+	bool list = mode && strcmp(mode, "allow") == 0;
+
+	if (list && hosts->len == first) {
+		err_set(e, ERR_INVALID, "allow needs the names of what may be reached");
+		return err_fix(e, "Give them with --allow NAME, or say none to reach nothing.");
+	}
+	if (mode && !list && hosts->len > first) {
 		err_set(e, ERR_INVALID, "%.40s and names of hosts cannot both be given", mode);
 		return err_fix(e, "Name hosts to reach only those, or say open and name none.");
 	}

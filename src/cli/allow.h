@@ -7,7 +7,8 @@
 
 /*
  * As JSON: the hosts from the `first` on are allowed; if there is none, nothing is. `mode` is
- * NULL, or a mode without hosts ("open", "none"): the server knows which there are.
+ * NULL, a mode without hosts ("open", "none"), or "allow", which needs some: the server knows
+ * which there are.
  */
 must_check int allow_policy(struct buf *out, const char *mode, const struct strv *hosts,
 			    size_t first, struct err *e);

@@ -94,7 +94,7 @@ static void add_abandoned(struct buf *out, const struct json *tree)
 	else
 		buf_addf(out, " is being deleted: %s. Next attempt at %s.\n",
 			 json_get_str(sb, "reason"), json_get_str(sb, "next_attempt_at"));
-	add_line(out, "fact", json_get_str(tree, "found"));
+	add_line(out, receipt ? "was" : "fact", json_get_str(tree, "found"));
 }
 
 static int abandon(const struct context *c, const char *id, struct err *e)

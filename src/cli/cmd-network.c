@@ -71,8 +71,13 @@ static void summary_text(struct buf *out, const struct json *tree)
 {
 	bool locked = strcmp(json_get_str(tree, "phase"), "locked") == 0;
 	bool on = json_get_bool(tree, "in_force");
+	const char *mode = json_get_str(tree, "mode");
+	bool empty = json_len(json_get(tree, "rules")) == 0 &&
+		     (locked || json_len(json_get(tree, "bootstrap")) == 0);
 
-	buf_addf(out, "%-10s %s\n", "reaches", allow_text(json_get_str(tree, "mode")));
+	buf_addf(out, "%-10s %s\n", "reaches",
+		 empty && strcmp(mode, "allow") == 0 ? "nothing: the list is empty"
+						     : allow_text(mode));
 	buf_addf(out, "%-10s %s\n", "locked",
 		 locked ? "yes: only an admin can change this" : "no: this can be changed");
 	buf_addf(out, "%-10s %s%s\n", "in force", on ? "yes" : "no: ",

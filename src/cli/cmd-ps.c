@@ -122,6 +122,9 @@ static int remove_one(const struct context *c, const char *id, int so_far, struc
 
 	if (sandbox_delete(c, id, &receipt, &why) == 0 && print_receipt(c, &receipt, &why) == 0)
 		return so_far;
+	if (why.code == ERR_NOT_FOUND)
+		err_fix(&why, "Check the name; `berth ps` lists what there is, and `berth check` "
+			      "what is on the host without a record.");
 	err_wrap(&why, "%s", id);
 	return say_failure(so_far, &why, c->json, e);
 }

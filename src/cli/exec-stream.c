@@ -298,12 +298,20 @@ static int pump_run(struct pump *p, const struct context *c, const char *sandbox
 	return rc > 0 ? -1 : rc;
 }
 
+/* Did the signal that ended it come from the keys or the kill of our own user? */
+static bool is_own(const struct pump *p)
+{
+	return p->exit.kind == EXEC_SIGNALLED &&
+	       (p->stop->count || (p->tty && p->exit.signum == SIGINT));
+}
+
 static int pump_on(const struct context *c, const char *sandbox, struct exec_request *request,
 		   struct interrupt *stop, struct terminal *tty, struct err *e)
 {
 	cleanup(pump_done) struct pump p = { .stop = stop,
 					     .tty = tty,
 					     .input = request->flags & EXEC_STDIN };
+	char reason[EXIT_REASON_SIZE];
 
 	p.in = buf_make(IN_MAX);
 	p.out = buf_make(OUT_MAX);
@@ -315,8 +323,8 @@ static int pump_on(const struct context *c, const char *sandbox, struct exec_req
 		return p.leave ? p.leave : exit_refused(e, c->json);
 	if (tty)
 		terminal_close(tty); /* so that what follows is a line of its own */
-	if (exit_reason(&p.exit))
-		say("%s", exit_reason(&p.exit));
+	if (exit_reason(&p.exit, reason) && !is_own(&p))
+		say("%s", reason);
 	return exit_code(&p.exit);
 }
 

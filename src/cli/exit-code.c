@@ -1,5 +1,6 @@
 #include "cli/exit-code.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/say.h"
@@ -30,9 +31,20 @@ int exit_code(const struct exec_exit *x)
 	return kinds[x->kind].code;
 }
 
-const char *exit_reason(const struct exec_exit *x)
+bool exit_reason(const struct exec_exit *x, char out[EXIT_REASON_SIZE])
 {
-	return x->kind < EXEC_KIND_COUNT ? kinds[x->kind].reason : kinds[EXEC_NONE].reason;
+	const char *text = kinds[x->kind < EXEC_KIND_COUNT ? x->kind : EXEC_NONE].reason;
+	const char *name = sigabbrev_np((int)x->signum);
+
+	if (x->kind == EXEC_SIGNALLED && name)
+		snprintf(out, EXIT_REASON_SIZE, "the command was ended by signal %u (%s)",
+			 (unsigned)x->signum, name);
+	else if (x->kind == EXEC_SIGNALLED)
+		snprintf(out, EXIT_REASON_SIZE, "the command was ended by signal %u",
+			 (unsigned)x->signum);
+	else if (text)
+		snprintf(out, EXIT_REASON_SIZE, "%s", text);
+	return text || x->kind == EXEC_SIGNALLED;
 }
 
 int exit_refused(const struct err *why, bool json)

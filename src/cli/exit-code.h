@@ -17,5 +17,6 @@ int exit_code(const struct exec_exit *x);
 /* Of a command that was not started: says why and gives the status, or -1 if berth failed. */
 int exit_refused(const struct err *why, bool json);
 
-/* A sentence for the ends a bare number does not explain, or NULL. */
-const char *exit_reason(const struct exec_exit *x);
+/* A sentence for the ends a bare number does not explain; false: it does. */
+#define EXIT_REASON_SIZE 80
+bool exit_reason(const struct exec_exit *x, char out[EXIT_REASON_SIZE]);

@@ -24,6 +24,19 @@ const char *const limit_names[] = {
 	NULL
 };
 
+static int check_name(const char *name, struct err *e)
+{
+	cleanup(buf_done) struct buf names = buf_make(256);
+
+	for (size_t i = 0; limit_names[i]; i++) {
+		if (strcmp(name, limit_names[i]) == 0)
+			return 0;
+		buf_addf(&names, "%s%s", i ? ", " : "", limit_names[i]);
+	}
+	err_set(e, ERR_INVALID, "there is no limit %s", name);
+	return err_fix(e, "The limits: %s.", buf_str(&names));
+}
+
 int limits_body(struct buf *out, const struct strv *args, size_t from, struct err *e)
 {
 	for (size_t i = from; i < args->len; i++) {
@@ -39,6 +52,8 @@ int limits_body(struct buf *out, const struct strv *args, size_t from, struct er
 			json_str(out, name, equals + 1);
 			continue;
 		}
+		if (check_name(name, e) < 0)
+			return -1;
 		if (str_u64(equals + 1, &n, e) < 0 || n > INT64_MAX)
 			return err_set(e, ERR_INVALID, "%s is a number, not \"%.40s\"", name,
 				       equals + 1);

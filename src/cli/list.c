@@ -1,6 +1,7 @@
 #include "cli/list.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/say.h"
 
@@ -66,7 +67,7 @@ int list_show(const struct context *c, const char *path, const struct list *l, s
 	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
 	cleanup(show_done) struct show s = { c, l, &t, { 0 } };
 
-	t.fit = l->fit;
+	t.fit = isatty(STDOUT_FILENO) ? l->fit : 0; /* a program wants whole names */
 	if (list_pages(c, path, show_page, &s, e) < 0)
 		return -1;
 	if (c->json)

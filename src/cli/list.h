@@ -11,7 +11,7 @@ struct list {
 	void (*add)(struct table *t, const struct json *item);
 
 	const char *time; /* rows stand in the order of this member; NULL: as they come */
-	size_t fit;       /* see struct table */
+	size_t fit;       /* see struct table; on a terminal only */
 };
 
 /* With --json the server's own words instead, in its order, a page a line. */

@@ -75,7 +75,7 @@ const struct option_row command_options[] = {
 	OPTION(OPTION_TEXT, global_options, url, "url", 0, "URL", "the server (BERTH_URL)"),
 	OPTION(OPTION_TEXT, global_options, key, "key", 0, "KEY", "the API key (BERTH_API_KEY)"),
 	OPTION(OPTION_FLAG, global_options, json, "json", 0, NULL,
-	       "print JSON, for programs; errors, too"),
+	       "print JSON, for programs; of run and exec, errors only"),
 	OPTION(OPTION_FLAG, global_options, help, "help", 'h', NULL, "print this help"),
 	OPTION_ROWS_END
 };
@@ -100,12 +100,30 @@ static int set_url(struct context *c, const char *given, char *url, struct err *
 	return 0;
 }
 
+/* The word of the usage for that argument, the first is 0; what may be left out is in brackets. */
+static const char *argument_name(const char *usage, size_t at, size_t *len)
+{
+	for (;; usage += strcspn(usage, " ")) {
+		usage += strspn(usage, " ");
+		if (*usage && (*usage == '[' || at-- > 0))
+			continue;
+		*len = strcspn(usage, " .|");
+		return usage;
+	}
+}
+
 static int check_args(const struct command *cmd, const struct strv *args, struct err *e)
 {
+	const char *name;
+	size_t len;
+
 	if (args->len >= cmd->min && args->len <= cmd->max)
 		return 0;
-	err_set(e, ERR_INVALID, "%s: %s", cmd->name,
-		args->len < cmd->min ? "something is missing" : "too many arguments");
+	name = argument_name(cmd->usage, args->len, &len);
+	if (args->len < cmd->min)
+		err_set(e, ERR_INVALID, "%s: %.*s is missing", cmd->name, (int)len, name);
+	else
+		err_set(e, ERR_INVALID, "%s: too many arguments", cmd->name);
 	return err_fix(e, "Usage: berth %s %s", cmd->name, cmd->usage);
 }
 

@@ -17,7 +17,7 @@ struct sandbox_options {
 	struct strv labels;  /* NAME=VALUE */
 	struct strv env;     /* NAME=VALUE: of every command in it */
 	struct strv allow;   /* HOST or HOST:PORT,PORT */
-	const char *network; /* a mode: open, none */
+	const char *network; /* a mode: open, none, allow */
 };
 
 /* clang-format off */
@@ -41,7 +41,7 @@ struct sandbox_options {
 	OPTION(OPTION_LIST, record, sandbox.allow, "allow", 0, "HOST[:PORT,...]", \
 	       "let it reach this name; may be repeated, and without it nothing is reached"), \
 	OPTION(OPTION_TEXT, record, sandbox.network, "network", 0, "MODE", \
-	       "open: let it reach everything that is public; none: nothing")
+	       "open: all that is public; none: nothing; allow: what --allow names")
 /* clang-format on */
 
 /*

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/plain.h"
+#include "lib/errno-map.h"
 #include "lib/file.h"
 #include "lib/json.h"
 
@@ -48,10 +49,12 @@ static void put_json(const struct err *e, const char *fix)
 {
 	cleanup(buf_done) struct buf line = buf_make(8UL * LINE_MAX_BYTES);
 	cleanup(buf_done) struct buf plain = buf_make(64UL * LINE_MAX_BYTES);
+	/* The SDKs have that code of their own for it, too. */
+	bool away = e->reason && strcmp(e->reason, REASON_CONNECTION) == 0;
 
 	json_open(&line, '{');
-	json_str(&line, "code", err_name(e->code));
-	if (e->reason)
+	json_str(&line, "code", away ? e->reason : err_name(e->code));
+	if (e->reason && !away)
 		json_str(&line, "reason", e->reason);
 	json_str(&line, "message", e->msg);
 	json_str(&line, "remediation", fix);

@@ -91,7 +91,7 @@ static void add_clean(struct buf *out, const char *s, size_t room)
 	buf_adds(out, whole ? "" : "..");
 }
 
-/* Take from the widest column, again and again, until a line fits. */
+/* The last column is a remark and gives first; then the widest, until a line fits. */
 static void narrow(const struct table *t, size_t widest[])
 {
 	size_t line = 2 * (t->columns - 1);
@@ -99,9 +99,9 @@ static void narrow(const struct table *t, size_t widest[])
 	for (size_t i = 0; i < t->columns; i++)
 		line += widest[i];
 	for (; t->fit && line > t->fit; line--) {
-		size_t most = 0;
+		size_t last = t->columns - 1, most = widest[last] > COLUMN_MIN ? last : 0;
 
-		for (size_t i = 1; i < t->columns; i++)
+		for (size_t i = 1; most != last && i < last; i++)
 			if (widest[i] > COLUMN_MIN && (!most || widest[i] > widest[most]))
 				most = i;
 		if (!most)

@@ -14,7 +14,7 @@
 struct table {
 	size_t columns;
 	struct strv cells; /* row by row, the titles first */
-	size_t fit;        /* widest line: long cells are cut, the first of a row never; 0: any */
+	size_t fit;        /* widest line: last cells are cut first, first ones never; 0: any */
 };
 
 struct table table_make(const char *const titles[]); /* ended by NULL */

@@ -24,6 +24,7 @@ void err_file_reason(struct err *e, const char *name);
 #define REASON_HOST_DRAINING  "host_draining"     /* it takes nothing new */
 #define REASON_ENGINE_MISSING "engine_missing"    /* no host has what its runtime needs */
 #define REASON_LEFT_UNKNOWN   "leftovers_unknown" /* something may run that is not found */
+#define REASON_CONNECTION     "connection"        /* no server answers: a client's, not the API's */
 void err_word_reason(struct err *e, const char *name);
 
 /* Why a request was refused, where an operator wants to know of it: core/incident.h. */

@@ -7,6 +7,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "lib/errno-map.h"
 #include "lib/reply-head.h"
 #include "lib/str.h"
 #include "lib/time.h"
@@ -96,6 +97,7 @@ static int to_err(CURLcode code, const char *detail, const char *url, struct err
 		return err_set(e, ERR_TIMEOUT, "%.100s: %s", url, says);
 	if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST) {
 		err_set(e, ERR_BUSY, "no server answers at %.100s: %s", url, says);
+		err_reason(e, REASON_CONNECTION, 0);
 		return err_fix(e, "Start one (`sudo berth dev --dir DIR`), or set BERTH_URL.");
 	}
 	if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)

@@ -103,8 +103,8 @@ int store_room_retry(struct store *s, const char *host, struct err *why)
 static int no_image(const char *name, struct err *e)
 {
 	err_set(e, ERR_NOT_FOUND, "no image \"%.100s\"", name);
-	return err_fix(e, "'berth image ls' lists the images there are; 'berth image pull' gets "
-			  "another.");
+	return err_fix(e, "'berth image ls' lists the images there are; 'berth image pull' or "
+			  "'berth image import' gets another.");
 }
 
 /* Nothing was written: because of the key, or because of the image? */

@@ -44,7 +44,10 @@ def test_an_orphan_is_removed_with_proof_and_a_record_of_who_asked(s):
     assert abandon(s, ident, Api(s.port, user["key"]))[0] == 403 and s.cgroup_pids(ident) == pids
     s.api.call("DELETE", "/v1/keys/" + user["id"])
     code, out, err = s.berth("check", "--abandon", ident)
-    assert code == 0 and b"is gone from" in out and b"process present" in out, (code, out, err)
+    assert code == 0 and b"is gone from" in out, (code, out, err)
+    assert out.splitlines()[1].split()[:1] == [b"was"] and b"process present" in out, out
+    code, out, err = s.berth("check", "--abandon", ident)
+    assert code == 125 and b"is gone already" in err and f"'berth show {ident}' has the receipt".encode() in err, (code, out, err)
     assert not [f for f in s.leftovers() if ident in f["what"]]
     receipt = s.api.get(f"/v1/sandboxes/{ident}/receipt")["receipt"]
     assert {receipt[k] for k in ("process", "cgroup", "disk", "runtime", "link")} == {"absent"}, receipt

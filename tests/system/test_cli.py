@@ -3,6 +3,8 @@ import calendar
 import json
 import os
 import pathlib
+import pty
+import select
 import signal
 import subprocess
 import time
@@ -215,24 +217,31 @@ def test_run_deletes_its_sandbox_although_berthd_was_killed_at_work(s):
     wait_until(lambda: no_box(s), 60, "deleted")
 
 
+def on_terminal(s, *args):
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execve(s.cli, [s.cli, *args], {**os.environ, **s.env})
+    said = b""
+    while select.select([fd], [], [], 60)[0]:
+        try:
+            more = os.read(fd, 4096)
+        except OSError:
+            break
+        if not more:
+            break
+        said += more
+    os.close(fd)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said
+
+
 def test_it_gives_a_terminal(s):
-    import pty
-    import select
     with s.box() as b:
-        pid, fd = pty.fork()
-        if pid == 0:
-            os.execve(s.cli, [s.cli, "exec", "-it", b.id, "--", "sh", "-c", "tty && exit 6"], {**os.environ, **s.env})
-        said = b""
-        while select.select([fd], [], [], 60)[0]:
-            try:
-                more = os.read(fd, 4096)
-            except OSError:
-                break
-            if not more:
-                break
-            said += more
-        os.close(fd)
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 6 and b"/dev/pts" in said, said
+        code, said = on_terminal(s, "exec", "-it", b.id, "--", "sh", "-c", "tty && exit 6")
+        assert code == 6 and b"/dev/pts" in said, (code, said)
+        code, said = on_terminal(s, "exec", "-it", b.id, "--", "sh", "-c", "kill -SEGV $$")
+        assert code == 139 and b"ended by signal 11 (SEGV)" in said, (code, said)
+        code, said = on_terminal(s, "exec", "-it", b.id, "--", "sh", "-c", "kill -INT $$")
+        assert code == 130 and b"ended by" not in said, "as Ctrl-C at it does"
 
 
 def test_lists_are_in_the_order_of_time_the_newest_last(s):
@@ -299,6 +308,8 @@ def test_ps_is_narrow_tells_age_and_end_and_takes_filters(s):
         return [line.split()[0] for line in ps(*args)[1:]]
 
     title, *rows = ps()
+    assert name in rows[0], "a program is given whole names"
+    title, *rows = on_terminal(s, "ps")[1].decode().splitlines()
     assert title.split() == ["ID", "NAME", "STATE", "IMAGE", "RUNTIME", "AGE", "ENDS", "NOTE"], title
     assert all(len(line) <= 90 for line in [title, *rows]), rows
     ends = [row[title.index("ENDS"):].split()[0] for row in rows]
@@ -326,6 +337,8 @@ def test_errors_are_one_json_object_with_json(s):
             said = json.loads(err)
             assert status == want and out == b"" and err.count(b"\n") == 1, (args, status, out, err)
             assert said["code"] == code and said["message"] and said["remediation"], (args, said)
+        status, out, err = s.berth("--json", "ps", env={"BERTH_URL": "http://127.0.0.1:1"})
+        assert (status, out, json.loads(err)["code"]) == (125, b"", "connection"), (status, out, err)
         status, out, err = s.berth("exec", b.id, "--json", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
         assert (status, out, err) == (3, b"out\n", b"err\n")
         status, _, err = s.berth("exec", "--json", b.id, "--", "no-such-program")

@@ -219,7 +219,12 @@ def test_open_is_asked_for_by_that_word(s):
     status, out, err = s.berth("run", "--network", "open", images.have(s, "curl"), "--", *wget)
     assert status == 0 and json.loads(out)["path"] == "/run", (out, err)
     assert s.berth("run", images.have(s, "curl"), "--", *wget)[0] != 0, "never by default"
-    for wrong, says in ((("--network", "all"), b"mode must be"), (("--network", "open", "--allow", "a.example.com"), b"cannot both")):
+    box = s.berth("create", "--network", "allow", "--allow", "api.example.com:80", images.have(s, "curl"))[1].decode().strip()
+    assert s.api.get(f"/v1/sandboxes/{box}/network")["rules"] == [{"host": "api.example.com", "ports": [80]}]
+    s.api.call("PUT", f"/v1/sandboxes/{box}/network", {"mode": "allow"})
+    assert b"reaches    nothing: the list is empty\n" in s.berth("network", "show", box)[1]
+    s.api.delete(box)
+    for wrong, says in ((("--network", "allow"), b"--allow NAME"), (("--network", "all"), b"mode must be"), (("--network", "open", "--allow", "a.example.com"), b"cannot both")):
         status, out, err = s.berth("run", *wrong, images.have(s, "curl"), "--", "true")
         assert status != 0 and says in err, (wrong, err)
     try:

@@ -46,6 +46,15 @@ def test_a_signal_is_not_an_exit_code(s):
             assert (r.kind, r.exit_code, r.signal) == ("signalled", None, number), r
 
 
+def test_what_to_run_is_given_in_one_way(s):
+    with s.box() as b:
+        for verb, path in (("POST", "exec"), ("PUT", "wrappers/main")):
+            for body, said in (({}, "argv or command is missing"), ({"argv": []}, "argv or command is missing"),
+                               ({"argv": ["true"], "command": "true"}, "and not both")):
+                status, got, *_ = s.api.request(verb, f"/v1/sandboxes/{b.id}/{path}", body)
+                assert status == 400 and said in got["message"], (path, body, got)
+
+
 def test_a_command_that_does_not_exist_is_an_error_not_an_exit(s):
     with s.box() as b:
         try:

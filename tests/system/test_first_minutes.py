@@ -22,7 +22,10 @@ def test_run_deletes_its_sandbox(s):
 
 
 def test_a_command_that_dies_of_a_signal_gives_128_and_the_signal(s):
-    assert s.berth("run", "base", "--", "sh", "-c", "kill -9 $$")[0] == 137
+    for name, number in (("KILL", 9), ("SEGV", 11), ("TERM", 15)):
+        code, out, err = s.berth("run", "base", "--", "sh", "-c", f"kill -{number} $$")
+        said = f"berth: the command was ended by signal {number} ({name})\n".encode()
+        assert (code, out, err) == (128 + number, b"", said), (code, out, err)
 
 
 @limit(90)
@@ -81,7 +84,14 @@ def test_errors_say_what_is_wrong_and_what_to_do(s):
                           (("policy", "rm", "999999"), b"berth policy ls"), (("profile", "rm", "none"), b"berth profile ls"),
                           (("limits", b.id, "--nothing"), b"berth help limits"), (("exec", "--nothing", b.id), b"Put --"),
                           (("create", "base", "--memory", "5x"), b"berth help create"), (("rm", "."), b"nothing at /v1/sandboxes/."),
-                          (("create", "base", "--name", ".."), b"are no names")):
+                          (("create", "base", "--name", ".."), b"are no names"),
+                          (("create", "nosuch"), b"'berth image pull' or 'berth image import'"), (("exec",), b"exec: ID is missing"),
+                          (("exec", b.id), b"exec: COMMAND is missing"), (("image", "import"), b"NAME is missing"),
+                          (("kill", b.id), b"kill: EXEC is missing"), (("host", "rm"), b"host rm: ID is missing"),
+                          (("limits", b.id, "memory=1g"), b"no limit memory\n       The limits: memory_mb, "),
+                          (("limits", b.id, "memory_mb=1g"), b'memory_mb is a number, not "1g"'),
+                          (("run", "base", "--network", "allow", "--", "true"), b"--allow NAME"),
+                          (("create", "base", "--network", "allow"), b"--allow NAME")):
             code, out, err = s.berth(*args)
             assert code == 125 and fix in err, (args, code, out, err)
 
@@ -95,10 +105,11 @@ def test_a_timeout_is_told_by_exit_code_124(s):
 @limit(60)
 def test_interrupt_kills_the_command_and_deletes_the_sandbox(s):
     p = subprocess.Popen([s.cli, "run", "base", "--", "sh", "-c", "echo up; sleep 300"], stdout=subprocess.PIPE,
-                         stdin=subprocess.DEVNULL, env={**os.environ, **s.env})
+                         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, **s.env})
     assert p.stdout.readline() == b"up\n"
     p.send_signal(signal.SIGINT)
-    assert p.wait(30) == 130  # as in every shell
+    assert b"ended by signal" not in p.communicate(timeout=30)[1], "that is no news to its user"
+    assert p.returncode == 130  # as in every shell
     assert s.api.sandboxes() == []
 
 
@@ -107,7 +118,7 @@ def test_what_cannot_be_meant_is_refused(s):
         code, _, err = s.berth("run", *given, "base", "--", "true")
         assert code == 125 and b"more than nothing" in err, (given, code, err)
     code, _, err = s.berth("rm", "sb_c1_00000000000000000000")
-    assert code == 125 and b"no sandbox" in err and b"berth ps" in err, (code, err)
+    assert code == 125 and b"no sandbox" in err and b"berth ps" in err and b"berth check" in err, (code, err)
     code, _, err = s.berth("exec", "sb_c1_00000000000000000000", "--", "true")
     assert code == 125 and b"no sandbox" in err and b"berth ps" in err, (code, err)
     code, _, err = s.berth("image", "import", "x", "/tmp")

@@ -92,7 +92,7 @@ TEST(rows_stand_in_the_order_of_their_keys)
 				 "late    0\n");
 }
 
-TEST(what_is_too_wide_is_cut_where_it_is_widest)
+TEST(what_is_too_wide_is_cut_at_its_end_and_then_where_it_is_widest)
 {
 	cleanup(table_done) struct table t =
 		table_make((const char *[]){ "ID", "NAME", "STATE", "NOTE", NULL });
@@ -104,8 +104,8 @@ TEST(what_is_too_wide_is_cut_where_it_is_widest)
 	table_add(&t, "ready");
 	table_add(&t, "it was killed, and everybody should know why");
 	table_print(&t, &out);
-	CHECK_STR(buf_str(&out), "ID          NAME       STATE  NOTE\n"
-				 "sb_c1_long  \xc3\xa4\xc3\xb6\xc3\xbc-and..  ready  it was k..\n");
+	CHECK_STR(buf_str(&out), "ID          NAME             STATE  NOTE\n"
+				 "sb_c1_long  \xc3\xa4\xc3\xb6\xc3\xbc-and-some-..  ready  it..\n");
 	buf_clear(&out);
 	t.fit = 10; /* less than there can be: the first column stays whole */
 	table_print(&t, &out);
@@ -183,6 +183,28 @@ TEST(every_end_has_its_exit_status)
 		/* Never 0 unless the command said so itself. */
 		CHECK(exit_code(&rows[i].end) != 0 || rows[i].end.kind == EXEC_EXITED);
 	}
-	CHECK(!exit_reason(&rows[0].end));
-	CHECK(exit_reason(&rows[3].end));
+}
+
+TEST(an_end_that_a_number_does_not_explain_has_a_sentence)
+{
+	static const struct {
+		struct exec_exit end;
+		const char *text; /* NULL: none */
+	} rows[] = {
+		{ { .kind = EXEC_EXITED, .code = 3 }, NULL },
+		{ { .kind = EXEC_SIGNALLED, .signum = 11 },
+		  "the command was ended by signal 11 (SEGV)" },
+		{ { .kind = EXEC_SIGNALLED, .signum = 40 }, "the command was ended by signal 40" },
+		{ { .kind = EXEC_TIMED_OUT, .signum = 9 },
+		  "the command ran out of time and was killed" },
+		{ { .kind = EXEC_KIND_COUNT }, "the server did not say how the command ended" },
+	};
+
+	for (size_t i = 0; i < array_len(rows); i++) {
+		char text[EXIT_REASON_SIZE];
+
+		CHECK(exit_reason(&rows[i].end, text) == (rows[i].text != NULL));
+		if (rows[i].text)
+			CHECK_STR(text, rows[i].text);
+	}
 }

@@ -144,7 +144,11 @@ static int check_unrecorded(const struct transition *c, struct store *s, struct 
 	const char *host = c->reactor->berthd->settings.host;
 	struct sandbox sb = { 0 };
 
-	if (store_sandbox_get(s, NULL, c->sb.id, &sb, e) == 0) {
+	if (store_sandbox_get(s, NULL, c->sb.id, &sb, e) == 0 && sb.state == SANDBOX_GONE) {
+		err_set(e, ERR_CONFLICT, "%s is gone already", sb.id);
+		return err_fix(e, "'berth show %s' has the receipt.", sb.id);
+	}
+	if (sb.id[0]) {
 		err_set(e, ERR_CONFLICT, "%s has a record, by which it is %s", sb.id,
 			sandbox_state_name(sb.state));
 		return err_fix(e, "'berth rm' deletes what has a record.");

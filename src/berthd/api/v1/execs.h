@@ -28,5 +28,8 @@ void exec_route(struct request *rq); /* POST /v1/sandboxes/{}/exec */
 /* An id that a request chose: those of wrappers say what runs under a lease, and are an admin's. */
 must_check int exec_id_allow(const struct request *rq, const char *id, struct err *e);
 
+/* What to run is given in one way, of two: as an argv, or as a command for a shell. */
+must_check int exec_words_check(bool argv, bool command, struct err *e);
+
 /* exec_begin() on behalf of a request. */
 void exec_begin_for(struct request *rq, struct exec_begin *b, struct tail *t);

@@ -53,8 +53,8 @@ static int read_body(const struct request *rq, struct exec_body *b, struct exec_
 {
 	if (json_read(buf_str(&rq->body), rq->body.len, body_fields, b, e) < 0)
 		return -1;
-	if (!b->command == !b->argv.len)
-		return err_set(e, ERR_INVALID, "give either argv or command, and not both");
+	if (exec_words_check(b->argv.len > 0, b->command != NULL, e) < 0)
+		return -1;
 	if (b->timeout_ms < 0)
 		return err_set(e, ERR_INVALID, "timeout_ms must not be negative");
 	if (b->shell[0] && !b->command)
@@ -131,6 +131,15 @@ static void begin(struct request *rq, bool ready)
 		exec_events(rq, &ask);
 	else
 		exec_json(rq, &ask);
+}
+
+int exec_words_check(bool argv, bool command, struct err *e)
+{
+	if (argv && command)
+		return err_set(e, ERR_INVALID, "give either argv or command, and not both");
+	if (!argv && !command)
+		return err_set(e, ERR_INVALID, "argv or command is missing: what is to be run?");
+	return 0;
 }
 
 int exec_id_allow(const struct request *rq, const char *id, struct err *e)

@@ -56,8 +56,8 @@ static int read_body(const struct request *rq, struct exec_request *ask, struct 
 
 	if (json_read(buf_str(&rq->body), rq->body.len, body_fields, &b, e) < 0)
 		return -1;
-	if (!b.command == !b.argv.len)
-		return err_set(e, ERR_INVALID, "give either argv or command, and not both");
+	if (exec_words_check(b.argv.len > 0, b.command != NULL, e) < 0)
+		return -1;
 	if (b.command) {
 		strv_add(&b.argv, "/bin/sh");
 		strv_add(&b.argv, "-c");
