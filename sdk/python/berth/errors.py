@@ -12,6 +12,9 @@ class BerthError(Exception):
         self.remediation, self.request_id, self.reason = remediation, request_id, reason
         self.retry_after = retry_after  # of a 503: not before so many seconds; None if the server does not say
 
+    def __str__(self):
+        return f"{self.message} ({self.remediation})" if self.remediation else self.message
+
 
 class InvalidError(BerthError):
     pass

@@ -20,6 +20,13 @@ class Errors(unittest.TestCase):
                                 ("not_a_directory", builtins.NotADirectoryError), ("permission_denied", builtins.PermissionError)):
             self.assertIsInstance(errors.error_from({"message": "m", "reason": reason}, 400), builtin)
 
+    def test_its_text_says_what_to_do(self):
+        body = {"code": "not_found", "message": 'no image "x"', "remediation": "Pull it."}
+        self.assertEqual(str(errors.error_from(body, 404)), 'no image "x" (Pull it.)')
+        self.assertEqual(errors.error_from(body, 404).message, 'no image "x"')
+        self.assertEqual(str(errors.error_from({**body, "reason": "no_such_file"}, 404)), 'no image "x" (Pull it.)')
+        self.assertEqual(str(errors.BerthError("broke off")), "broke off")
+
     def test_a_timeout_is_a_number_of_seconds(self):
         self.assertEqual(ask_of("true", timeout=1.5)["timeout_ms"], 1500)
         for wrong in ("abc", b"1", None.__class__, True):

@@ -10,6 +10,7 @@ export interface ErrorBody {
   retry_after?: number;
 }
 
+/** Its `message` is what went wrong and, in brackets, what to do about it. */
 export class BerthError extends Error {
   /** The server's word: `not_found`, `conflict`, ... */
   readonly code: string;
@@ -25,7 +26,7 @@ export class BerthError extends Error {
   readonly retryAfter: number | undefined;
 
   constructor(body: ErrorBody, status = 0, options?: { cause?: unknown }) {
-    super(body.message, options as ErrorOptions);
+    super(body.remediation ? `${body.message} (${body.remediation})` : body.message, options as ErrorOptions);
     this.name = new.target.name;
     this.code = body.code;
     this.status = status;

@@ -69,7 +69,8 @@ test('W-9: options for one that is there are carried out, or refused by name', a
   assert.deepEqual([changed.id, changed.labels, changed.keep_alive, changed.sleep_after_ms], [made.id, { b: '2' }, true, 3_600_000]);
   for (const [options, says] of [[{ limits: { pids: 98 } }, 'pids is 99, not 98'], [{ image: 'another' }, 'not another'],
     [{ network: ['a.example.com'], labels: {} }, 'network differs']]) {
-    await assert.rejects(again(options), (e) => e instanceof berth.ConflictError && e.reason === 'options_differ' && e.message.includes(says));
+    await assert.rejects(again(options), (e) => e instanceof berth.ConflictError && e.reason === 'options_differ' && e.message.includes(says)
+      && e.remediation !== '' && e.message.endsWith(` (${e.remediation})`));
   }
   assert.deepEqual((await again({})).labels, { b: '2' });
 });
