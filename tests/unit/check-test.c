@@ -177,6 +177,8 @@ TEST(a_record_is_told_with_its_next_attempt)
 	      0);
 	check_record_text(&sb, text, 20); /* it does not fit: what does is told */
 	CHECK_STR(text, "deleting, generatio");
+	check_record_text(&sb, text, 40); /* nor does what follows */
+	CHECK_STR(text, "deleting, generation 1 on h1; attempt 3");
 }
 
 TEST(a_finding_is_told_whole)
@@ -245,5 +247,6 @@ TEST(an_invariant_is_checked_by_a_finding_or_says_why_not)
 		for (int k = 0; k < CHECK_KIND_COUNT; k++)
 			found = found || check_kind_row((enum check_kind)k)->invariant == i;
 		CHECK_INT(found, check_invariant_unchecked(i) == NULL);
+		CHECK(check_invariant_name(i) && strlen(check_invariant_name(i)) > 10);
 	}
 }

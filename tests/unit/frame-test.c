@@ -51,6 +51,18 @@ TEST(a_lying_length_or_type_is_refused_at_once)
 	CHECK(frame_next((struct bytes){ new_type, 5 }, &f, &e) < 0);
 }
 
+TEST(every_type_that_has_a_name_is_taken)
+{
+	for (int type = FRAME_HELLO; type < FRAME_TYPE_END; type++) {
+		const uint8_t wire[] = { (uint8_t)type, 0, 0, 0, 0 };
+		struct frame f;
+		struct err e;
+
+		CHECK_INT(frame_next((struct bytes){ wire, 5 }, &f, &e), FRAME_HEAD);
+		CHECK_INT(f.type, type);
+	}
+}
+
 TEST(an_error_keeps_its_code_and_words)
 {
 	cleanup(buf_done) struct buf b = buf_make(1024);

@@ -89,6 +89,7 @@ TEST(a_full_host_is_asked_again_when_something_may_have_ended)
 {
 	CHECK_INT(placement_retry_s(0), 1);
 	CHECK_INT(placement_retry_s(1), 1);
+	CHECK_INT(placement_retry_s(6999), 7);
 	CHECK_INT(placement_retry_s(7000), 7);
 	CHECK_INT(placement_retry_s(7001), 8);
 	CHECK_INT(placement_retry_s(86400000), 300); /* somebody may delete something before */

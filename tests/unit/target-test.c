@@ -39,6 +39,20 @@ TEST(a_segment_is_decoded_and_the_path_moves_on)
 	}
 }
 
+TEST(every_byte_but_nul_can_be_encoded)
+{
+	for (unsigned c = 1; c < 256; c++) {
+		char path[8], to[4];
+		const char *rest;
+		struct err e;
+
+		snprintf(path, sizeof(path), "%%%02Xx", c);
+		CHECK_OK(segment(path, sizeof(to), to, &rest, &e), &e);
+		CHECK_INT((unsigned char)to[0], c);
+		CHECK_STR(to + 1, "x");
+	}
+}
+
 TEST(what_is_no_encoding_is_refused)
 {
 	static const char *const bad[] = { "%", "%4", "a%4", "%4g", "%g4", "%4/4",
