@@ -97,10 +97,10 @@ static void play_node(void)
 	CHECK_OK(node_head_decode((struct bytes){ data, (size_t)n }, &h, &e), &e);
 	if (h.verb == NODE_CONNECT)
 		connect_init(&h);
-	else if (h.verb == NODE_USAGE)
+	else if (h.verb == NODE_USAGE || h.verb == NODE_KILLED)
 		answer(&h, -1);
 	else
-		CHECK_STR(node_verb_row(h.verb)->name, "connect or usage");
+		CHECK_STR(node_verb_row(h.verb)->name, "connect, usage or killed");
 }
 
 static void turn(void)
@@ -304,6 +304,27 @@ TEST(an_error_instead_of_its_start_is_its_end)
 	while (j->exec)
 		turn();
 	CHECK_INT(j->slot.state, JOURNAL_SETTLED);
+	CHECK_INT(j->slot.exit.kind, EXEC_LOST);
+	journal_unref(j);
+}
+
+/* What a guest says again and again must not be answered each time: it may read none of it. */
+TEST(a_killed_command_is_let_go_once_on_a_line)
+{
+	cleanup(buf_done) struct buf killed = buf_make(64);
+	struct journal *j = begin("ex_killed", 0);
+
+	frame_add(&killed, FRAME_KILLED, NULL, 0);
+	say(&killed);
+	(void)expect(FRAME_GO);
+	say_error(ERR_INVALID);
+	(void)expect(FRAME_ATTACH);
+	say_started();
+	say(&killed); /* on another line it is said, and answered, again */
+	(void)expect(FRAME_GO);
+	say(&killed);
+	while (j->exec)
+		turn();
 	CHECK_INT(j->slot.exit.kind, EXEC_LOST);
 	journal_unref(j);
 }

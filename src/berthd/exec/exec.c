@@ -462,7 +462,7 @@ static void on_frame(void *data, const struct frame *f)
 		x->alone = false;
 		return;
 	}
-	if (f->type == FRAME_KILLED && runs)
+	if (f->type == FRAME_KILLED && runs && !x->let_go)
 		return exec_killed(x);
 	if (f->type == FRAME_SIGNALLED && runs && frame_u32(f, &n, &e) == 0)
 		return exec_signals_back(x, n < x->signals_sent ? n : x->signals_sent, NULL);
@@ -543,6 +543,7 @@ static void on_way_again(void *data, struct init_dial *way, const struct err *wh
 		x->absent = true; /* with its sandbox's processes */
 		return lost(x);
 	}
+	x->let_go = false;
 	if (!why)
 		x->line = line_open(x->reactor, take_fd(way->fd), &line_events, x);
 	if (!x->line)

@@ -55,6 +55,7 @@ struct exec {
 	struct limits limits; /* as they were last */
 	uint64_t oom_told;    /* see sandbox_cache_oom(); as it began */
 	bool looking, looked; /* what killed it; see hold.h */
+	bool let_go;          /* init was told so, on this line */
 	enum presence memory; /* did the kernel, for memory? */
 	bool alone;           /* nothing ran beside it, so far, */
 	uint64_t begun;       /* when this was how many had begun */

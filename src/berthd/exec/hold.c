@@ -43,10 +43,13 @@ void exec_held(struct exec *x, uint32_t pid)
 
 /* ---- after its end ---- */
 
+/* Once on a line: an answer to each of its frames would be memory that a guest decides about. */
 static void let_go(struct exec *x)
 {
-	if (x->line && x->phase == EXEC_RUNNING)
-		line_send(x->line, FRAME_GO, NULL, 0);
+	if (!x->line || x->phase != EXEC_RUNNING)
+		return;
+	x->let_go = true;
+	line_send(x->line, FRAME_GO, NULL, 0);
 }
 
 static void on_looked(void *data, const union node_any *record, int *fd, const struct err *why)
