@@ -317,6 +317,21 @@ static int on_resize(struct exec *x, const struct frame *f, struct err *e)
 	return 0;
 }
 
+static void end_whole(struct exec *x)
+{
+	if (!x->whole || x->phase != PHASE_ENDED)
+		return;
+	x->whole = false; /* once: no process is left that could start another */
+	(void)kill_all(x, EXEC_KILLED);
+}
+
+/* Its end need not be seen any longer: it is told, and what a whole one left goes with it. */
+static void end_seen(struct exec *x)
+{
+	end_doubt(x);
+	end_whole(x);
+}
+
 static int on_signal(struct exec *x, const struct frame *f, struct err *e)
 {
 	uint32_t signum;
@@ -326,7 +341,7 @@ static int on_signal(struct exec *x, const struct frame *f, struct err *e)
 	if (signum == 0 || signum > EXEC_SIGNUM_MAX)
 		return err_set(e, ERR_INVALID, "there is no signal %u", signum);
 	x->signalled++;
-	end_doubt(x);
+	end_seen(x);
 	if (x->phase != PHASE_RUNNING)
 		return 0;
 	x->asked = (int)signum;
@@ -350,20 +365,11 @@ static int on_ack(struct exec *x, const struct frame *f, struct err *e)
 	return 0;
 }
 
-static void end_whole(struct exec *x)
-{
-	if (!x->whole || x->phase != PHASE_ENDED)
-		return;
-	x->whole = false; /* once: no process is left that could start another */
-	(void)kill_all(x, EXEC_KILLED);
-}
-
 /* It may come when we waited no longer. */
 static int on_go(struct exec *x, const struct frame *f, struct err *e)
 {
 	(void)f, (void)e;
-	end_doubt(x);
-	end_whole(x);
+	end_seen(x);
 	return 0;
 }
 
@@ -540,7 +546,9 @@ static void on_quiet(struct exec *x)
 
 static void on_deadline(struct exec *x)
 {
-	if (x->phase == PHASE_RUNNING)
+	if (x->doubt.until_us != 0) /* it ended before its deadline */
+		end_seen(x);
+	else if (x->phase == PHASE_RUNNING)
 		(void)kill_all(x, EXEC_TIMED_OUT);
 	else if (x->phase == PHASE_ENDED && x->pty)
 		on_quiet(x);
@@ -670,10 +678,8 @@ static void turn(struct exec *x)
 		on_hub(x);
 	if (fds[SLOT_SIGNALS].revents)
 		on_signals(x);
-	if (x->doubt.until_us != 0 && now_us() >= x->doubt.until_us) {
-		end_doubt(x);
-		end_whole(x);
-	}
+	if (x->doubt.until_us != 0 && now_us() >= x->doubt.until_us)
+		end_seen(x);
 	if (x->deadline_us != 0 && now_us() >= x->deadline_us)
 		on_deadline(x);
 	step(x);
