@@ -182,6 +182,12 @@ void conn_disown(struct http_conn *c)
 	*x = (struct http_exchange){ 0 };
 }
 
+static void await_head(struct http_conn *c, uint64_t ms)
+{
+	c->head_since = uv_now(c->server->loop);
+	conn_set_deadline(c, ms);
+}
+
 void conn_finish(struct http_conn *c)
 {
 	if (c->state != CONN_EXCHANGE)
@@ -193,7 +199,7 @@ void conn_finish(struct http_conn *c)
 	if (!conn_move(c, CONN_HEAD))
 		return conn_break(c);
 	http_parser_next(&c->parser);
-	conn_set_deadline(c, c->server->limits.idle_ms);
+	await_head(c, c->counted ? c->server->limits.idle_ms : c->server->limits.head_ms);
 	if (c->ahead.len || !c->reading)
 		conn_make_ready(c);
 }
@@ -464,7 +470,7 @@ void conn_accept(struct http_server *server)
 		return;
 	}
 	(void)uv_tcp_keepalive(&c->tcp, 1, HTTP_QUIET_S); /* without it a stream is only older */
-	conn_set_deadline(c, server->limits.head_ms);
+	await_head(c, server->limits.head_ms);
 	adjust_reading(c);
 	/* Saying so takes a moment, and must not become a flood of its own. */
 	if (server->connection_count > server->limits.connections + HTTP_REFUSING_MAX)
@@ -497,6 +503,17 @@ static bool has_left_unseen(const struct http_conn *c)
 	return info.tcpi_state == TCP_CLOSE_WAIT || info.tcpi_state == TCP_CLOSE;
 }
 
+/* Clients that show no key must not keep all connections: owners have room in three quarters. */
+static bool is_crowding(const struct http_conn *c, uint64_t now)
+{
+	const struct http_server *server = c->server;
+	size_t quarter = server->limits.connections / 4;
+
+	return c->counted == 0 && c->state == CONN_HEAD && server->conn_shares[0] > quarter &&
+	       server->connection_count > server->limits.connections - quarter &&
+	       now - c->head_since >= HTTP_UNOWNED_MS;
+}
+
 void conn_check(struct http_conn *c)
 {
 	uint64_t now = uv_now(c->server->loop);
@@ -505,7 +522,7 @@ void conn_check(struct http_conn *c)
 
 	if (c->state == CONN_CLOSED)
 		return;
-	if (is_stalled(c, now) || has_left_unseen(c) ||
+	if (is_stalled(c, now) || has_left_unseen(c) || is_crowding(c, now) ||
 	    (late && (conn_is_idle(c) || c->state == CONN_LAST)))
 		conn_break(c);
 	else if (late && c->held.len)

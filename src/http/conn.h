@@ -44,12 +44,13 @@ struct http_conn {
 	struct http_parser parser;
 	struct http_exchange x;
 	struct http_tunnel tunnel;
-	struct buf ahead;  /* read, but not yet wanted */
-	struct buf held;   /* a reply that waits for the end of its request */
-	uint64_t deadline; /* 0: none */
-	size_t writes;     /* that wait in the socket's queue */
-	uint64_t queued;   /* bytes ever given to the socket */
-	uint64_t moved;    /* of these sent, at `moved_at` */
+	struct buf ahead;    /* read, but not yet wanted */
+	struct buf held;     /* a reply that waits for the end of its request */
+	uint64_t deadline;   /* 0: none */
+	uint64_t head_since; /* it waits for a request */
+	size_t writes;       /* that wait in the socket's queue */
+	uint64_t queued;     /* bytes ever given to the socket */
+	uint64_t moved;      /* of these sent, at `moved_at` */
 	uint64_t moved_at;
 	uint64_t stream_left; /* of a sized reply */
 	size_t drained;

@@ -17,6 +17,7 @@
 #define HTTP_TURN_MAX     4     /* requests of one connection, then the others have theirs */
 #define HTTP_SHARES       256   /* values of an exchange's `share` */
 #define HTTP_REFUSING_MAX 64    /* connections past the limit that are told so at once */
+#define HTTP_UNOWNED_MS   1000  /* for the next request, if many connections have no owner */
 #define HTTP_DRAIN_MAX    65536 /* of a body no handler read */
 #define HTTP_QUIET_S      30    /* without a byte: the kernel asks whether the client is there */
 #define HTTP_LINGER_MS    2000  /* for the client to close after our last byte */

@@ -137,3 +137,36 @@ TEST(one_owners_connections_leave_others_theirs)
 	for (size_t i = 0; i < HTTP_SHARES; i++)
 		CHECK_INT(s.server.conn_shares[i], 0);
 }
+
+TEST(connections_without_an_owner_leave_owners_theirs)
+{
+	static const char small[] = GET("/json");
+	const struct http_limits limits = { .connections = 8, .head_ms = 120000 };
+	int unowned[8], owner = -1;
+	struct site s;
+
+	site_open(&s, &limits);
+	for (size_t i = 0; i < array_len(unowned); i++) {
+		unowned[i] = dial(&s);
+		if (i % 2) /* half of them say nothing at all */
+			ask(unowned[i], small);
+	}
+	for (int i = 0; i < 300 && owner < 0; i++) { /* as a client that tries again */
+		cleanup(buf_done) struct buf in = buf_make(1 << 20);
+		int fd = dial(&s);
+
+		SAY(fd, SMALL("7"));
+		if (hear(fd, &in, "\r\n") && strstr(buf_str(&in), "HTTP/1.1 200"))
+			owner = fd;
+		else
+			close(fd);
+		usleep(100000);
+	}
+	CHECK(owner >= 0);
+	usleep(1500000);
+	ask(owner, SMALL("7")); /* an owner's stays */
+	close(owner);
+	for (size_t i = 0; i < array_len(unowned); i++)
+		close(unowned[i]);
+	site_close(&s);
+}
