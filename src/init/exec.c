@@ -43,7 +43,8 @@ struct exec {
 	struct tree tree;
 	struct shell_link link; /* if it runs in a shell: instead of a process and a tree of ours */
 	bool pty;
-	bool whole; /* what is left of it when it ends is killed */
+	bool whole;    /* what is left of it when it ends is killed */
+	bool stopping; /* pid 1 ends the sandbox, and has said so to the command, too */
 	struct output_stream out;
 	struct buf feed; /* bytes for its standard input */
 	uint32_t taken;  /* of it, since we last said so */
@@ -99,6 +100,8 @@ static enum exec_kind kind_of(const struct exec *x, int status)
 		return EXEC_EXITED; /* also if it did so just before our signal */
 	if (x->killed_as != EXEC_NONE)
 		return x->killed_as;
+	if (x->stopping && WTERMSIG(status) == SIGTERM)
+		return EXEC_KILLED;
 	return x->asked == WTERMSIG(status) ? EXEC_KILLED : EXEC_SIGNALLED;
 }
 
@@ -639,7 +642,10 @@ static void on_signals(struct exec *x)
 {
 	struct signalfd_siginfo info;
 
-	(void)!read(x->sigfd, &info, sizeof(info)); /* many may be one: reap() asks the kernel */
+	/* Many ends may be one signal: reap() asks the kernel. */
+	while (read(x->sigfd, &info, sizeof(info)) == sizeof(info))
+		if (info.ssi_signo == SIGTERM && info.ssi_pid == 1)
+			x->stopping = true;
 	reap(x);
 	end_whole(x);
 }
@@ -731,24 +737,24 @@ static int start(struct exec *x, struct frame_conn *peer, const struct frame *re
 		 struct err *e)
 {
 	cleanup(exec_request_done) struct exec_request q = { 0 };
-	sigset_t child;
+	sigset_t heard;
 
 	if (exec_request_decode(request->payload, &q, e) < 0)
 		return -1;
 	frame_conn_took(peer, request);
 	if (q.id[0] && take_id(x, q.id, e) < 0)
 		return -1;
-	sigemptyset(&child);
-	sigaddset(&child, SIGCHLD);
-	sigprocmask(SIG_SETMASK, &child, NULL);
-	x->sigfd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	sigemptyset(&heard);
+	sigaddset(&heard, SIGCHLD);
+	/* When the sandbox is told to end, the command hears it too: we stay to say how it did. */
+	sigaddset(&heard, SIGTERM);
+	sigprocmask(SIG_SETMASK, &heard, NULL);
+	x->sigfd = signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (x->sigfd < 0)
 		return err_sys(e, errno, "signalfd");
 	x->started_us = now_us();
 	if (start_command(x, &q, peer, e) < 0)
 		return -1;
-	/* When the sandbox is told to end, the command hears it too: we stay to say how it did. */
-	(void)sigaction(SIGTERM, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	x->pid = (uint32_t)x->cmd.pid;
 	x->pty = q.flags & EXEC_PTY;
 	x->whole = q.flags & EXEC_WHOLE && !in_shell(x);

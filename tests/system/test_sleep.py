@@ -60,6 +60,19 @@ def test_cf_it_sleeps_keeps_its_files_and_wakes_when_used(s):
 
 
 @limit(120)
+def test_a_command_that_a_sleep_ends_was_killed_and_its_own_signal_is_its_own(s):
+    box = s.api.call("POST", "/v1/sandboxes", SMALL)["id"]
+    works = [s.api.exec(box, "exec sleep 1000", background=True)["id"] for _ in range(2)]
+    assert s.api.exec(box, "kill -15 $$").kind == "signalled"
+    s.api.call("POST", f"/v1/sandboxes/{box}/sleep")
+    for work in works:
+        wait_until(lambda work=work: s.api.get(f"/v1/sandboxes/{box}/execs/{work}")["state"] == "ended", 30, "ended")
+        r = s.api.get(f"/v1/sandboxes/{box}/execs/{work}")
+        seen = [("killed", 15)] + [("lost", 0)] * (s.runtime == "runsc")  # there the sandbox may be gone before it is told
+        assert (r["kind"], r["signal"]) in seen and r["exit_code"] is None, r
+    s.api.delete(box)
+
+
 def test_both_daemons_may_be_killed_while_it_sleeps(s):
     box = make(s)
     s.api.exec(box, "echo kept > /root/f")
