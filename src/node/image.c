@@ -35,6 +35,7 @@ struct image_job {
 	struct node *node;
 	struct task *task;
 	struct call *waiters;
+	bool failed;                     /* it is being removed: no call may join it */
 	char source[NODE_REFERENCE_MAX]; /* "": an import */
 	char partial[48];                /* its directory below images/ */
 	int dir;                         /* that directory */
@@ -397,6 +398,7 @@ static void on_helper_done(struct task *task, int status)
 		err_set(&job->why, ERR_BUSY, "the berthd that asked for it is gone");
 		ok = false;
 	}
+	job->failed = !ok;
 	work = (struct task_work){
 		.run = ok ? publish : discard,
 		.log = STDERR_FILENO,
@@ -479,7 +481,7 @@ static struct image_job *job_of(struct node *n, const char *source)
 {
 	struct image_job *job = n->image_jobs;
 
-	while (job && (!source[0] || strcmp(job->source, source) != 0))
+	while (job && (job->failed || !source[0] || strcmp(job->source, source) != 0))
 		job = job->next;
 	return job;
 }

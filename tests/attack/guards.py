@@ -22,6 +22,7 @@ import time
 TOP = pathlib.Path(__file__).resolve().parents[2]
 ROW_LIMIT, END_LIMIT = 420, 120  # seconds: a row; what a row started, once it was told to end
 FIRST_ID = 1000000  # of sandboxes, as berth-node has it
+IDS = 64 * 65536  # of the first of them: a row has fewer
 PROGRAMS = ["src/berthd/berthd", "src/node/berth-node", "src/egress/berth-egress", "src/cli/berth", "src/init/berth-init", "src/image/berth-image",
             "src/egress/berth-egress", "src/probe/berth-probe"]
 BUNDLE, SECCOMP, CREATE = "src/node/bundle.c", "src/node/seccomp.c", "src/node/verb-create.c"
@@ -240,15 +241,15 @@ def owner_of(path):
 
 def of_boxes():
     """What belongs to ids of sandboxes in the host's /tmp: put there by a box that has it as its own."""
-    return {path for path in (os.path.join("/tmp", n) for n in os.listdir("/tmp")) if owner_of(path) >= FIRST_ID}
+    return {path for path in (os.path.join("/tmp", n) for n in os.listdir("/tmp")) if FIRST_ID <= owner_of(path) < FIRST_ID + IDS}
 
 
 def remove(paths):
     for path in paths:
         if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path)
+            shutil.rmtree(path, ignore_errors=True)
         else:
-            os.unlink(path)
+            pathlib.Path(path).unlink(missing_ok=True)
 
 
 def one(tree, row, seen):
