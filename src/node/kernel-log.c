@@ -58,6 +58,42 @@ static bool take_start(struct bytes *text, const char *start)
 	return true;
 }
 
+/* "[  13514] 2245184 13514    16201    15872 ... probe": pid, user, process, pages. */
+static bool take_task(struct bytes text, struct kernel_task *ret)
+{
+	uint64_t n[4];
+
+	if (!take_start(&text, "["))
+		return false;
+	for (size_t i = 0; i < array_len(n); i++) {
+		while (take_start(&text, " "))
+			;
+		if (!take_number(&text, i == 0 ? ']' : ' ', UINT32_MAX, &n[i]))
+			return false;
+	}
+	*ret = (struct kernel_task){ (pid_t)n[0], (pid_t)n[2], n[3] };
+	return true;
+}
+
+/* "oom-kill:constraint=...,task_memcg=/a/b,task=NAME,...": all before the name is the host's. */
+static bool take_group(struct bytes text, struct bytes *ret)
+{
+	static const char before[] = ",task_memcg=", behind[] = ",task=";
+	const uint8_t *at, *end;
+
+	if (!take_start(&text, "oom-kill:constraint="))
+		return false;
+	at = memmem(text.data, text.len, before, sizeof(before) - 1);
+	if (!at)
+		return false;
+	at += sizeof(before) - 1;
+	end = memmem(at, (size_t)(text.data + text.len - at), behind, sizeof(behind) - 1);
+	if (!end)
+		return false;
+	*ret = (struct bytes){ at, (size_t)(end - at) };
+	return true;
+}
+
 /* "3,78682,12430200681,-;Memory cgroup out of memory: Killed process 1826 (python3) ..." */
 bool kernel_record_parse(struct bytes text, struct kernel_record *ret)
 {
@@ -74,8 +110,13 @@ bool kernel_record_parse(struct bytes text, struct kernel_record *ret)
 		return false;
 	text.len -= (size_t)(head + 1 - text.data);
 	text.data = head + 1;
+	*ret = r;
 	/* Of any other facility it is not the kernel's word: users write there, too. */
-	for (size_t i = 0; level >> FACILITY_BITS == 0 && i < array_len(killed); i++)
+	if (level >> FACILITY_BITS != 0 || take_task(text, &ret->task) ||
+	    take_group(text, &ret->group))
+		return true;
+	r.list = take_start(&text, "Tasks state ");
+	for (size_t i = 0; i < array_len(killed); i++)
 		if (take_start(&text, killed[i]) && take_number(&text, ' ', INT32_MAX, &pid) &&
 		    take_start(&text, "("))
 			r.killed = (pid_t)pid;
@@ -94,6 +135,37 @@ void kernel_log_close(struct kernel_log *l)
 	l->fd = -1;
 }
 
+static void forget_list(struct kernel_log *l)
+{
+	l->tasks = 0;
+	l->group[0] = '\0';
+}
+
+/* Did it end that process, and can it have ended no other? */
+static bool is_alone(const struct kernel_log *l, pid_t pid)
+{
+	const struct kernel_task *own = NULL;
+	size_t same = 0;
+
+	if (l->group[0] == '\0' || l->tasks > KERNEL_LOG_TASKS)
+		return false; /* the list is of another one, or not whole */
+	for (size_t i = 0; i < l->tasks && !own; i++)
+		if (l->task[i].pid == pid && l->task[i].process == pid)
+			own = &l->task[i];
+	for (size_t i = 0; own && i < l->tasks; i++)
+		same += l->task[i].pages == own->pages;
+	return same == 1;
+}
+
+static void take_kill(struct kernel_log *l, const struct kernel_record *r)
+{
+	struct kernel_kill *k = &l->kills[l->count++ % KERNEL_LOG_KILLS];
+
+	*k = (struct kernel_kill){ r->killed, r->at_us, is_alone(l, r->killed), "" };
+	memcpy(k->group, l->group, sizeof(k->group));
+	forget_list(l);
+}
+
 void kernel_log_take(struct kernel_log *l, struct bytes text)
 {
 	struct kernel_record r;
@@ -104,9 +176,17 @@ void kernel_log_take(struct kernel_log *l, struct bytes text)
 		l->from = r.at_us;
 	l->begun = true;
 	l->last = r.at_us;
+	if (r.list)
+		forget_list(l);
+	if (r.task.pid > 0 && l->tasks < KERNEL_LOG_TASKS)
+		l->task[l->tasks++] = r.task;
+	else if (r.task.pid > 0)
+		l->tasks = KERNEL_LOG_TASKS + 1;
+	if (r.group.len > 0 && !str_copy_bytes(l->group, sizeof(l->group),
+					       (const char *)r.group.data, r.group.len))
+		l->group[0] = '\0';
 	if (r.killed > 0)
-		l->kills[l->count++ % KERNEL_LOG_KILLS] =
-			(struct kernel_kill){ r.killed, r.at_us };
+		take_kill(l, &r);
 }
 
 uint64_t kernel_log_age(const struct kernel_log *l, uint64_t at_us, uint64_t now_us)
@@ -119,12 +199,22 @@ uint64_t kernel_log_age(const struct kernel_log *l, uint64_t at_us, uint64_t now
 	return said > passed ? said : passed;
 }
 
-/* All that came since it was read last, or that is still there. */
-static int read_on(struct kernel_log *l)
+static uint64_t namespace_of(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
+	return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+int kernel_log_read(struct kernel_log *l)
 {
 	uint8_t text[RECORD_MAX];
 	ssize_t n;
 
+	if (namespace_of(getpid()) != FIRST_PID_NS)
+		return -1;
 	if (l->fd < 0)
 		l->fd = open(LOG_PATH, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (l->fd < 0)
@@ -133,21 +223,14 @@ static int read_on(struct kernel_log *l)
 		n = read(l->fd, text, sizeof(text));
 		if (n > 0)
 			kernel_log_take(l, (struct bytes){ text, (size_t)n });
-		else if (n < 0 && errno == EPIPE)
-			l->begun = false; /* what came meanwhile is overwritten */
-		else if (n == 0 || errno != EINTR)
+		else if (n == 0 || (errno != EINTR && errno != EPIPE))
 			break;
+		else if (errno == EPIPE) { /* what came meanwhile is overwritten */
+			l->begun = false;
+			forget_list(l);
+		}
 	}
 	return n < 0 && errno == EAGAIN ? 0 : -1;
-}
-
-static uint64_t namespace_of(pid_t pid)
-{
-	char path[64];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
-	return stat(path, &st) == 0 ? st.st_ino : 0;
 }
 
 /* Has it ended, and is this what the namespace calls it? */
@@ -186,30 +269,40 @@ static uint64_t process_age_us(pid_t host_pid)
 	return began_ms < now_ms ? (now_ms + 1 - began_ms) * 1000 : 1000;
 }
 
+static bool is_of(const char *group, const char *sandbox)
+{
+	size_t len = strlen(sandbox);
+
+	for (const char *at = group; (at = strstr(at, sandbox)); at += len)
+		if (at > group && at[-1] == '/' && (at[len] == '/' || at[len] == '\0'))
+			return true;
+	return false;
+}
+
 /*
  * A number alone is no process: of all that had it since, the one that was killed is the one
  * that was there before the kernel said so.
  */
-enum presence kernel_log_says(const struct kernel_log *l, pid_t init, uint32_t pid)
+enum presence kernel_log_killed(const struct kernel_log *l, const struct kernel_suspect *s)
 {
 	size_t known = l->count < KERNEL_LOG_KILLS ? l->count : KERNEL_LOG_KILLS;
-	uint64_t namespace = namespace_of(init), now_us = time_mono_us();
+	uint64_t namespace = namespace_of(s->init), now_us = time_mono_us(), alone = 0;
+	bool doubt = l->last - l->from < LOG_LEAST_US;
 
 	if (namespace == 0)
 		return PRESENCE_UNKNOWN;
 	for (size_t i = 0; i < known; i++) {
-		uint64_t age = kernel_log_age(l, l->kills[i].at_us, now_us);
+		const struct kernel_kill *k = &l->kills[i];
+		uint64_t age = kernel_log_age(l, k->at_us, now_us);
+		bool here = is_of(k->group, s->sandbox);
 
-		if (age < LOG_LEAST_US && is_that(l->kills[i].pid, namespace, pid) &&
-		    process_age_us(l->kills[i].pid) >= age)
+		alone += here && k->alone;
+		if (age >= LOG_LEAST_US)
+			continue;
+		if (is_that(k->pid, namespace, s->pid) && process_age_us(k->pid) >= age)
 			return PRESENCE_PRESENT;
+		if (!k->alone && (here || k->group[0] == '\0'))
+			doubt = true;
 	}
-	return l->last - l->from < LOG_LEAST_US ? PRESENCE_UNKNOWN : PRESENCE_ABSENT;
-}
-
-enum presence kernel_log_killed(struct kernel_log *l, pid_t init, uint32_t pid)
-{
-	if (namespace_of(getpid()) != FIRST_PID_NS || read_on(l) < 0)
-		return PRESENCE_UNKNOWN;
-	return kernel_log_says(l, init, pid);
+	return doubt && alone < s->kills ? PRESENCE_UNKNOWN : PRESENCE_ABSENT;
 }

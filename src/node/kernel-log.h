@@ -14,9 +14,20 @@
 
 #define KERNEL_LOG_KILLS 256 /* that are remembered */
 
+#define KERNEL_LOG_TASKS 1024
+#define KERNEL_LOG_GROUP 192
+
+/* A line of the list that the kernel writes before it kills. */
+struct kernel_task {
+	pid_t pid, process; /* two numbers: a thread, whose process has another */
+	uint64_t pages;
+};
+
 struct kernel_kill {
 	pid_t pid; /* of the host; later it may be another's */
 	uint64_t at_us;
+	bool alone;                   /* it ended this process, and no other */
+	char group[KERNEL_LOG_GROUP]; /* the path of its cgroup; "": not known */
 };
 
 struct kernel_log {
@@ -24,7 +35,10 @@ struct kernel_log {
 	bool begun;    /* at all */
 	uint64_t last; /* when its newest record was written, in its own time */
 	uint64_t from; /* from when on none is missing */
-	size_t count;  /* of kills, ever */
+	size_t tasks;  /* of the kill that comes; more than there is place for: not all are here */
+	struct kernel_task task[KERNEL_LOG_TASKS];
+	char group[KERNEL_LOG_GROUP];
+	size_t count; /* of kills, ever */
 	struct kernel_kill kills[KERNEL_LOG_KILLS];
 };
 
@@ -34,7 +48,10 @@ void kernel_log_close(struct kernel_log *l);
 /* One record, as /dev/kmsg gives it. */
 struct kernel_record {
 	uint64_t at_us;
-	pid_t killed; /* for memory; 0: it is about something else */
+	pid_t killed;            /* for memory; 0: it is about something else */
+	bool list;               /* of tasks begins: one of these comes before most kills */
+	struct kernel_task task; /* of it; 0: it is about something else */
+	struct bytes group;      /* behind the list, of the process that is killed next */
 };
 must_check bool kernel_record_parse(struct bytes text, struct kernel_record *ret);
 
@@ -47,12 +64,25 @@ void kernel_log_take(struct kernel_log *l, struct bytes text);
  */
 uint64_t kernel_log_age(const struct kernel_log *l, uint64_t at_us, uint64_t now_us);
 
-/*
- * Was this process killed for memory, that ended just now and that its init keeps until we have
- * looked? `pid` is what the namespace of `init` calls it. Unknown: the log cannot be read, or is
- * overwritten too fast.
- */
-enum presence kernel_log_killed(struct kernel_log *l, pid_t init, uint32_t pid);
+/* All that came since it was read last. -1: it cannot be read, or counts other pids than we do. */
+must_check int kernel_log_read(struct kernel_log *l);
 
-/* By what was read so far; `init` is its own number here. */
-enum presence kernel_log_says(const struct kernel_log *l, pid_t init, uint32_t pid);
+/* One that ended just now, and that its init keeps until we have looked. */
+struct kernel_suspect {
+	const char *sandbox; /* its cgroup */
+	uint64_t kills;      /* that the kernel counted there, asked after the log was read */
+	pid_t init;          /* of the sandbox */
+	uint32_t pid;        /* as the namespace of `init` calls it */
+};
+
+/*
+ * Was it killed for memory, by what was read so far?
+ *
+ * Not every process that a kill ends is named: one that shares the memory of the named one is
+ * not, and a process whose first thread has ended is named by another thread. A kill is known to
+ * have ended one process alone if the list before it has that as a process, and no second one of
+ * its size; the kernel writes few lists per second. So it was another one only if all kills that
+ * are counted for the sandbox ended others alone, or if those of the last 30 s did, each of them,
+ * or were in another sandbox. Otherwise that is unknown.
+ */
+enum presence kernel_log_killed(const struct kernel_log *l, const struct kernel_suspect *s);

@@ -286,13 +286,20 @@ static void verb_usage(struct call *c)
 static void verb_killed(struct call *c)
 {
 	struct node_killer r = { .memory = PRESENCE_UNKNOWN };
+	struct kernel_log *log = &c->node->kernel_log;
 	struct allocation *a;
+	struct node_usage u;
 	struct err e;
 
 	if (allocation_target(c->node->all, &c->ask.target, &a, &e) < 0)
 		return call_fail(c, &e);
-	if (a->runtime->shows_guest && a->pid > 0)
-		r.memory = kernel_log_killed(&c->node->kernel_log, a->pid, c->ask.killed.pid);
+	if (a->runtime->shows_guest && a->pid > 0 && kernel_log_read(log) == 0) {
+		struct kernel_suspect one = { a->name, 0, a->pid, c->ask.killed.pid };
+
+		meter_read_some(a, &u);
+		one.kills = u.oom_kills;
+		r.memory = kernel_log_killed(log, &one);
+	}
 	call_reply(c, &r, -1);
 }
 

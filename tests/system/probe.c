@@ -1,11 +1,13 @@
 /*
- * Runs inside a sandbox. `probe eat MB` takes memory until somebody stops it. `probe liar HEX`
+ * Runs inside a sandbox. `probe eat MB` takes memory until somebody stops it; `eat-shared`
+ * in a process that shares its own, `eat-thread` when its first thread has ended. `probe liar HEX`
  * (runsc) takes init's place on its socket, and says HEX to everybody. `probe terminals SECONDS`
  * opens as many as it gets. `probe trace` holds a child. As berth-init or as an engine it is up,
  * and says nothing; as an init with a file /dead it ends. What must not work is src/probe's.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,6 +35,24 @@ static int eat(long megabytes)
 		memset(p, 'x', 1 << 20);
 	}
 	puts("ate it all");
+	return 0;
+}
+
+static int eat_there(void *megabytes)
+{
+	usleep(200000); /* what started it has come to its end */
+	return eat(*(long *)megabytes);
+}
+
+static int eat_beside(long megabytes, int flags)
+{
+	static char stack[1 << 16];
+
+	if (clone(eat_there, stack + sizeof(stack), CLONE_VM | flags, &megabytes) < 0)
+		return 1;
+	while (!(flags & CLONE_THREAD))
+		pause();
+	syscall(SYS_exit, 0); /* this thread alone: its stack stays */
 	return 0;
 }
 
@@ -114,5 +135,9 @@ int main(int argc, char **argv)
 		return liar(argv[2]);
 	if (argc == 3 && strcmp(argv[1], "eat") == 0)
 		return eat(atol(argv[2]));
+	if (argc == 3 && strcmp(argv[1], "eat-shared") == 0)
+		return eat_beside(atol(argv[2]), SIGCHLD);
+	if (argc == 3 && strcmp(argv[1], "eat-thread") == 0)
+		return eat_beside(atol(argv[2]), CLONE_THREAD | CLONE_SIGHAND);
 	return 2;
 }

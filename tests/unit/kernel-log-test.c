@@ -82,6 +82,26 @@ static void add_kill(struct kernel_log *l, uint64_t at_us, pid_t pid)
 	add(l, at_us, text);
 }
 
+static void add_task(struct kernel_log *l, uint64_t at_us, pid_t pid, pid_t process, int pages)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "[%7d] 2245184 %5d %8d     72  36864   0   0 a] 1 1 1 x", pid,
+		 process, pages);
+	add(l, at_us, text);
+}
+
+static void add_group(struct kernel_log *l, uint64_t at_us, const char *path)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text),
+		 "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=box.1,"
+		 "mems_allowed=0,oom_memcg=%s,task_memcg=%s,task=a,task_memcg=/x,task=,pid=7,uid=0",
+		 path, path);
+	add(l, at_us, text);
+}
+
 /* A process that has ended and was not waited for. */
 static pid_t ended_child(void)
 {
@@ -93,6 +113,13 @@ static pid_t ended_child(void)
 	CHECK(pid > 0);
 	CHECK_INT(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
 	return pid;
+}
+
+static enum presence says(const struct kernel_log *l, pid_t pid, uint64_t kills)
+{
+	struct kernel_suspect one = { "box.1", kills, getpid(), (uint32_t)pid };
+
+	return kernel_log_killed(l, &one);
 }
 
 /* A log that goes back an hour, of a machine that runs for longer. */
@@ -109,22 +136,27 @@ TEST(a_process_that_began_after_its_number_was_killed_is_another)
 {
 	uint64_t now_us = time_mono_us();
 	struct kernel_log was = whole_log(now_us), is = whole_log(now_us), old = whole_log(now_us);
-	pid_t child;
+	pid_t child, other;
 
 	if (now_us < 120 * SECOND)
 		return; /* the machine has just begun: there is no such past */
 	child = ended_child();
-
+	other = child + 1;
+	add_task(&is, now_us, child, child, 500);
+	add_task(&is, now_us, other, other, 100);
+	add_group(&is, now_us, "/b/box.1");
 	add_kill(&is, now_us, child);
-	CHECK_INT(kernel_log_says(&is, getpid(), (uint32_t)child), PRESENCE_PRESENT);
-	CHECK_INT(kernel_log_says(&is, getpid(), (uint32_t)child + 1), PRESENCE_ABSENT);
+	CHECK_INT(says(&is, child, 9), PRESENCE_PRESENT);
+	CHECK_INT(says(&is, other, 9), PRESENCE_ABSENT);
 	/* By the log's own clock: the number was killed, and 20 seconds later this is said. */
+	add_task(&was, now_us - 20 * SECOND, child, child, 500);
+	add_group(&was, now_us - 20 * SECOND, "/b/box.1");
 	add_kill(&was, now_us - 20 * SECOND, child);
 	add(&was, now_us, "x");
-	CHECK_INT(kernel_log_says(&was, getpid(), (uint32_t)child), PRESENCE_ABSENT);
+	CHECK_INT(says(&was, child, 9), PRESENCE_ABSENT);
 	add_kill(&old, now_us - 60 * SECOND, child);
 	add(&old, now_us, "x");
-	CHECK_INT(kernel_log_says(&old, getpid(), (uint32_t)child), PRESENCE_ABSENT);
+	CHECK_INT(says(&old, child, 9), PRESENCE_ABSENT);
 	CHECK_INT(waitpid(child, NULL, 0), child);
 }
 
@@ -141,4 +173,68 @@ TEST(the_age_of_a_kill_is_never_more_than_it_is)
 	/* A log that says nothing more: only that clock tells. */
 	CHECK(kernel_log_age(&l, 100 * SECOND, 200 * SECOND) > 98 * SECOND);
 	CHECK(kernel_log_age(&l, 100 * SECOND, 200 * SECOND) < 100 * SECOND);
+}
+
+/* A kill that names 7: was it the end of another process, too? */
+static enum presence of_kills(const struct kernel_task *tasks, size_t count, const char *group,
+			      uint64_t kills)
+{
+	uint64_t now_us = time_mono_us();
+	struct kernel_log l = whole_log(now_us);
+
+	for (size_t i = 0; i < count; i++)
+		add_task(&l, now_us, tasks[i].pid, tasks[i].process, (int)tasks[i].pages);
+	if (group)
+		add_group(&l, now_us, group);
+	add_kill(&l, now_us, 7);
+	if (kills < 9)
+		add_kill(&l, now_us, 9); /* without a list: it may be of any sandbox */
+	return says(&l, INT32_MAX, kills);
+}
+
+static enum presence of_another(const struct kernel_task *tasks, size_t count, const char *group)
+{
+	return of_kills(tasks, count, group, 9);
+}
+
+TEST(a_process_is_not_the_killed_one_only_if_that_was_ended_alone)
+{
+	static const struct kernel_task alone[] = { { 6, 6, 100 }, { 7, 7, 500 }, { 8, 8, 100 } };
+	static const struct kernel_task thread[] = { { 6, 6, 100 }, { 7, 5, 500 } };
+	static const struct kernel_task shared[] = { { 6, 6, 500 }, { 7, 7, 500 } };
+
+	if (time_mono_us() < 120 * SECOND)
+		return;
+	CHECK_INT(of_another(alone, 3, "/b/box.1"), PRESENCE_ABSENT);
+	CHECK_INT(of_another(alone, 3, NULL), PRESENCE_UNKNOWN); /* a list without a kill */
+	CHECK_INT(of_another(thread, 2, "/b/box.1"), PRESENCE_UNKNOWN);
+	CHECK_INT(of_another(shared, 2, "/b/box.1/inner"), PRESENCE_UNKNOWN);
+	CHECK_INT(of_another(shared, 2, NULL), PRESENCE_UNKNOWN);
+	CHECK_INT(of_another(NULL, 0, NULL), PRESENCE_UNKNOWN);
+	/* What happened in another sandbox says nothing about this one. */
+	CHECK_INT(of_another(shared, 2, "/b/box.10"), PRESENCE_ABSENT);
+	CHECK_INT(of_another(shared, 2, "/b/abox.1"), PRESENCE_ABSENT);
+	/* Nor does what may have been there, if all that was counted here is known. */
+	CHECK_INT(of_kills(alone, 3, "/b/box.1", 1), PRESENCE_ABSENT);
+	CHECK_INT(of_kills(alone, 3, "/b/box.1", 2), PRESENCE_UNKNOWN);
+	CHECK_INT(of_kills(thread, 2, "/b/box.1", 1), PRESENCE_UNKNOWN);
+	CHECK_INT(of_kills(alone, 3, "/b/box.2", 1), PRESENCE_UNKNOWN);
+}
+
+TEST(a_list_that_is_too_long_says_nothing)
+{
+	uint64_t now_us = time_mono_us();
+	struct kernel_log *l;
+
+	if (now_us < 120 * SECOND)
+		return;
+	l = calloc(1, sizeof(*l));
+	CHECK(l);
+	*l = whole_log(now_us);
+	for (int i = 1; i <= KERNEL_LOG_TASKS + 2; i++)
+		add_task(l, now_us, i, i, i);
+	add_group(l, now_us, "/b/box.1");
+	add_kill(l, now_us, 7);
+	CHECK_INT(says(l, INT32_MAX, 9), PRESENCE_UNKNOWN);
+	free(l);
 }
