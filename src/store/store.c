@@ -47,6 +47,11 @@ void store_renews(struct store *s)
 	connection_drop(s); /* the next one is made for it */
 }
 
+bool store_is_unwritable(const struct err *e)
+{
+	return e->reason && strcmp(e->reason, STORE_UNWRITABLE) == 0;
+}
+
 int store_ping(struct store *s, struct err *e)
 {
 	static const struct statement ping = { "ping", "SELECT 1" };

@@ -21,6 +21,7 @@ struct store;
  * its disk is full. Unlike with any other ERR_BUSY, the transaction was not committed.
  */
 #define STORE_UNWRITABLE "store_unwritable"
+bool store_is_unwritable(const struct err *e);
 
 /* Connects at once; `conninfo` is libpq's and may override our timeouts. */
 must_check int store_open(const char *conninfo, struct store **ret, struct err *e);

@@ -2,6 +2,8 @@
 import contextlib
 import os
 import signal
+import threading
+import time
 
 from client import Api
 from marks import limit
@@ -108,10 +110,27 @@ def test_a_full_disk_that_only_some_writes_meet_is_told_too(s):
             before = log(s).count("its disk is full")
             os.kill(s.init_pid(dying), signal.SIGKILL)
             wait_until(lambda: log(s).count("its disk is full") > before, 60, "its end could not be written down")
+            before = log(s).count(dying)
+            time.sleep(12)  # not looked at twice a second all the time, in vain
+            assert log(s).count(dying) - before <= 6, log(s)[-4000:]
             assert b.sh("echo goes on") == "goes on\n"
         s.wait_healthy()
         wait_until(lambda: s.api.get("/v1/sandboxes/" + dying)["state"] == "failed", 60, "seen dead")
     s.api.delete(dying)
+
+
+@limit(180)
+def test_a_lock_that_the_probe_waits_for_is_no_database_without_writes(s):
+    held = threading.Thread(target=sql, args=(s, "BEGIN; LOCK TABLE host IN SHARE MODE; SELECT pg_sleep(20); COMMIT"))
+    held.start()
+    try:
+        words = set()
+        while held.is_alive():
+            words.add(health(s)[1]["database"])
+            time.sleep(0.2)
+    finally:
+        held.join()
+    assert "unwritable" not in words and "nothing can be written down" not in log(s).split("takes writes again")[-1], words
 
 
 @limit(180)

@@ -23,9 +23,14 @@
 static int probe(struct job *job, struct store *s, struct err *e)
 {
 	struct health *h = container_of(job, struct health, job);
+	struct err ignored;
 
+	h->busy = false;
 	h->sent_ms = time_wall_ms();
-	return store_probe(s, job->reactor->berthd->settings.host, &h->now_ms, e);
+	if (store_probe(s, job->reactor->berthd->settings.host, &h->now_ms, e) == 0)
+		return 0;
+	h->busy = !store_is_unwritable(e) && store_ping(s, &ignored) == 0;
+	return -1;
 }
 
 static void take_clock(struct health *h, uint64_t back_ms)
@@ -46,6 +51,8 @@ static void on_probed(struct job *job)
 
 	h->probing = false;
 	h->next_ms = job->failed ? 0 : time_mono_ms() + PROBE_MS;
+	if (job->failed && h->busy) /* a lock, or it is slow: that says nothing of writes */
+		return;
 	pthread_mutex_lock(&h->lock);
 	was = h->unwritable;
 	h->unwritable = is;

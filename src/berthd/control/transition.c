@@ -123,11 +123,15 @@ void alert_tell(struct berthd *b, const struct alert *a, const char *request, co
 
 static int write_event(struct job *job, struct store *s, struct err *e);
 
-/* A fact was not written: a look that our mark turned away relied on us. Looked at again. */
+/*
+ * A fact was not written: a look that our mark turned away relied on us. Looked at again, but if
+ * nothing can be written only when it can: health asks for that.
+ */
 static void not_written(const struct transition *c)
 {
 	if (c->job.run == write_event && sandbox_event_is_fact(c->ev) &&
-	    (c->job.e.code == ERR_BUSY || c->job.e.code == ERR_CONFLICT))
+	    (c->job.e.code == ERR_BUSY || c->job.e.code == ERR_CONFLICT) &&
+	    !store_is_unwritable(&c->job.e))
 		reconcile_look(c->reactor->berthd->reconcile);
 }
 

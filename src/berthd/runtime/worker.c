@@ -1,7 +1,6 @@
 #include "berthd/runtime/worker.h"
 
 #include <signal.h>
-#include <string.h>
 
 #include "berthd/runtime/berthd.h"
 #include "berthd/runtime/reactor.h"
@@ -131,7 +130,7 @@ static int run_job(struct job *job, struct workers *w, struct store **store)
 
 static void note_unwritable(struct workers *w, const struct job *job)
 {
-	if (!job->failed || !job->e.reason || strcmp(job->e.reason, STORE_UNWRITABLE) != 0)
+	if (!job->failed || !store_is_unwritable(&job->e))
 		return;
 	pthread_mutex_lock(&w->lock);
 	w->unwritable = job->e;

@@ -50,18 +50,13 @@ static void engines_json(struct buf *out, const char *words)
 	buf_adds(out, "]");
 }
 
-static bool is_unwritable(const struct err *e)
-{
-	return e->reason && strcmp(e->reason, STORE_UNWRITABLE) == 0;
-}
-
 /* What is wrong, the worst first; empty: nothing. */
 static const char *wrong(const struct request *rq, const struct job *job,
 			 const struct health_figures *now, const struct host_capacity *has)
 {
 	struct berthd *b = rq->reactor->berthd;
 
-	if (job->failed && !is_unwritable(&job->e))
+	if (job->failed && !store_is_unwritable(&job->e))
 		return "the database cannot be reached, or is busy";
 	if (job->failed)
 		return job->e.msg;
@@ -80,7 +75,7 @@ static const char *wrong(const struct request *rq, const struct job *job,
 
 static const char *database_word(const struct job *job, const struct health_figures *now)
 {
-	if (job->failed && !is_unwritable(&job->e))
+	if (job->failed && !store_is_unwritable(&job->e))
 		return "unreachable";
 	return job->failed || now->unwritable ? "unwritable" : "ok";
 }
