@@ -25,9 +25,9 @@ uint32_t str_hash(const char *s);
 
 void str_hex(char *to, const void *data, size_t len); /* to[2 * len + 1] */
 
-/* How many of these bytes are whole, valid UTF-8, from the start. */
 /* Bytes of the character that `data` begins with; 0 if they are none. */
 size_t utf8_char_len(const void *data, size_t len);
+/* How many of these bytes are whole, valid UTF-8, from the start. */
 size_t utf8_valid_prefix(const void *data, size_t len);
 
 /* True if the bytes from there on are the beginning of a character, cut off. */
