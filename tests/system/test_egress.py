@@ -452,13 +452,15 @@ def test_what_was_used_and_refused_while_the_database_was_away_is_written_when_i
 def test_policies_are_read_together_when_berth_egress_is_back(s):
     boxes = [make(s, ALLOW) for _ in range(6)]
     sql(s, "ALTER SYSTEM SET log_statement = 'all'")
-    sql(s, "SELECT pg_reload_conf()")
-    old = s.pid("berth-egress")
-    s.kill("berth-egress")
-    wait_until(lambda: s.pid("berth-egress") not in (old, 0), 60, "berth-egress again")
-    wait_until(lambda: all(s.api.get(f"/v1/sandboxes/{b}/network")["in_force"] for b in boxes), 60, "all told")
-    sql(s, "ALTER SYSTEM RESET log_statement")
-    sql(s, "SELECT pg_reload_conf()")
+    try:
+        sql(s, "SELECT pg_reload_conf()")
+        old = s.pid("berth-egress")
+        s.kill("berth-egress")
+        wait_until(lambda: s.pid("berth-egress") not in (old, 0), 60, "berth-egress again")
+        wait_until(lambda: all(s.api.get(f"/v1/sandboxes/{b}/network")["in_force"] for b in boxes), 60, "all told")
+    finally:
+        sql(s, "ALTER SYSTEM RESET log_statement")
+        sql(s, "SELECT pg_reload_conf()")
     said = pathlib.Path(s.dir, "log/postgres.log").read_text(errors="replace")
     together = [sum(b in line for b in boxes) for line in re.findall(r"execute networks-get.*\n.*parameters: (.*)", said)]
     assert max(together) == len(boxes), together

@@ -204,7 +204,7 @@ static void tell_migrated(struct world *w, const char *sql)
 	raw(w->sql, sql);
 	raw(w->sql, "NOTIFY berth_migrated");
 	raw(w->sql, "COMMIT");
-	for (int i = 0; i < 5000 && store_counts(w->s).connects == before; i++) {
+	for (int i = 0; i < 60000 && store_counts(w->s).connects == before; i++) {
 		usleep(1000);
 		CHECK_OK(store_ping(w->s, &e), &e);
 	}
