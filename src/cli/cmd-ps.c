@@ -143,6 +143,9 @@ static int remove_page(void *arg, const struct client_reply *page, struct err *e
 	(void)e; /* one that fails does not keep the others */
 	for (size_t i = 0; i < json_len(list); i++)
 		r->rc = remove_one(r->c, json_get_str(json_at(list, i), "id"), r->rc, &r->why);
+	if (json_get_int(page->tree, "unreadable") > 0)
+		r->rc = err_set(&r->why, ERR_INTERNAL,
+				"not all are removed: some have records that cannot be read");
 	return 0;
 }
 

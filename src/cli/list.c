@@ -11,6 +11,7 @@ int list_pages(const struct context *c, const char *path, list_fn *on_page, void
 	       struct err *e)
 {
 	cleanup(buf_done) struct buf after = buf_make(AFTER_MAX);
+	bool unreadable = false;
 
 	do {
 		cleanup(client_reply_done) struct client_reply page = { 0 };
@@ -25,12 +26,15 @@ int list_pages(const struct context *c, const char *path, list_fn *on_page, void
 		if (client_call(c, "GET", buf_str(&url), NULL, &page, e) < 0 ||
 		    on_page(arg, &page, e) < 0)
 			return -1;
+		unreadable |= json_get_int(page.tree, "unreadable") > 0;
 		next = json_get_str(page.tree, "next");
 		if (next[0] && (strcmp(next, buf_str(&after)) == 0 || strlen(next) > AFTER_MAX))
 			return err_set(e, ERR_INTERNAL, "the server's list does not go on");
 		buf_clear(&after);
 		buf_adds(&after, next);
 	} while (after.len);
+	if (unreadable)
+		say("records that cannot be read are left out; `berth check` names them");
 	return 0;
 }
 

@@ -509,7 +509,8 @@ static bool is_crowding(const struct http_conn *c, uint64_t now)
 	const struct http_server *server = c->server;
 	size_t quarter = server->limits.connections / 4;
 
-	return c->counted == 0 && c->state == CONN_HEAD && server->conn_shares[0] > quarter &&
+	return c->counted == 0 && c->state == CONN_HEAD && conn_backlog(c) == 0 &&
+	       c->ahead.len == 0 && server->conn_shares[0] > quarter &&
 	       server->connection_count > server->limits.connections - quarter &&
 	       now - c->head_since >= HTTP_UNOWNED_MS;
 }

@@ -50,8 +50,9 @@ static int eat_beside(long megabytes, int flags)
 
 	if (clone(eat_there, stack + sizeof(stack), CLONE_VM | flags, &megabytes) < 0)
 		return 1;
-	while (!(flags & CLONE_THREAD))
-		pause();
+	if (!(flags & CLONE_THREAD))
+		for (;;)
+			pause();
 	syscall(SYS_exit, 0); /* this thread alone: its stack stays */
 	return 0;
 }

@@ -87,6 +87,7 @@ def test_a_record_that_cannot_be_read_stops_neither_its_host_nor_a_list(s):
                 assert [x["id"] for x in page["sandboxes"]] == [other.id] and page["unreadable"] == 1, page
                 told = {f["what"]: f for f in json.loads(s.berth("check", "--json")[1])["findings"]}
                 assert told["h1"]["kind"] == told[b.id]["kind"] == "unknown" and b.id in told["h1"]["record"], told
+                assert b"records that cannot be read are left out" in s.berth("ps")[2]
         finally:
             sql(s, key.format(""))
         wait_until(lambda: not alerts(s, "record_unreadable"), 120, "the alert ended")

@@ -13,6 +13,7 @@
 #define EVERY_MS   1000
 #define PROBE_MS   5000           /* a probe that failed is followed by the next at once */
 #define RECENT_MS  (2 * PROBE_MS) /* a write that failed counts so long, whatever a probe says */
+#define BUSY_MS    60000          /* so long probes may find a lock */
 #define SKEW_MS    5000
 #define FULL_BYTES (64UL << 10)
 #define LOW_BYTES  (1UL << 30)
@@ -29,7 +30,7 @@ static int probe(struct job *job, struct store *s, struct err *e)
 	h->sent_ms = time_wall_ms();
 	if (store_probe(s, job->reactor->berthd->settings.host, &h->now_ms, e) == 0)
 		return 0;
-	h->busy = !store_is_unwritable(e) && store_ping(s, &ignored) == 0;
+	h->busy = e->code == ERR_BUSY && !store_is_unwritable(e) && store_ping(s, &ignored) == 0;
 	return -1;
 }
 
@@ -47,12 +48,15 @@ static void on_probed(struct job *job)
 	struct berthd *b = job->reactor->berthd;
 	uint64_t now = time_wall_ms();
 	struct err why = job->e;
-	bool was, is = job->failed || workers_unwritable(&b->workers, RECENT_MS, &why);
+	bool was, is, busy = job->failed && h->busy;
 
 	h->probing = false;
 	h->next_ms = job->failed ? 0 : time_mono_ms() + PROBE_MS;
-	if (job->failed && h->busy) /* a lock, or it is slow: that says nothing of writes */
-		return;
+	if (!busy)
+		h->free_ms = time_mono_ms();
+	/* A lock, or it is slow: for a while that says nothing of writes. */
+	is = (job->failed && (!busy || time_mono_ms() - h->free_ms > BUSY_MS)) ||
+	     workers_unwritable(&b->workers, RECENT_MS, &why);
 	pthread_mutex_lock(&h->lock);
 	was = h->unwritable;
 	h->unwritable = is;
@@ -177,6 +181,7 @@ void health_begin(struct reactor *r)
 
 	pthread_mutex_init(&h->lock, NULL);
 	measure_disk(h, &r->berthd->settings);
+	h->free_ms = time_mono_ms();
 	uv_timer_init(&r->loop, &h->timer);
 	h->timer.data = r;
 	uv_timer_start(&h->timer, on_time, 0, EVERY_MS);

@@ -25,6 +25,7 @@ struct health {
 	struct job job;
 	bool probing;
 	bool busy;                /* the probe failed, and the database can be asked */
+	uint64_t free_ms;         /* when it was last not, by time_mono_ms() */
 	uint64_t next_ms;         /* when the next probe is due, by time_mono_ms() */
 	uint64_t sent_ms, now_ms; /* of the probe, by the wall; what the database said */
 

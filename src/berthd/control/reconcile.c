@@ -490,7 +490,6 @@ static int read_records(struct job *job, struct store *s, struct err *e)
 				   .limit = STORE_SWEEP_PAGE,
 				   .again_ms = DUE_AGAIN_MS };
 
-	rc->unreadable = -1;
 	if (rc->reads_all)
 		rc->unreadable =
 			store_sandboxes_of_host(s, host, take_row, rc, &rc->unreadable_why);
@@ -578,6 +577,7 @@ static void on_timer(uv_timer_t *timer)
 		return;
 	rc->asking = true;
 	rc->reads_all = rc->look_at_all && !rc->listing; /* one list at a time */
+	rc->unreadable = -1;                             /* also if no worker can run the job */
 	job_submit(rc->reactor, NULL, &rc->job, read_records, on_records);
 }
 
