@@ -8,7 +8,7 @@ import time
 
 import images
 from client import Api
-from marks import limit
+from marks import limit, only
 from websocket import WebSocket
 
 RUNTIMES = ("crun",)
@@ -200,6 +200,7 @@ class Watch(threading.Thread):
 
 
 @limit(240)
+@only("crun")
 def test_memory_is_bounded_under_every_abuse(s):
     image = images.have(s, "python3")
     key = s.api.call("POST", "/v1/keys", {"name": "mallory", "role": "user", "owner": "mallory"})

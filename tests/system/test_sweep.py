@@ -5,7 +5,7 @@ import re
 import signal
 import time
 
-from marks import limit
+from marks import limit, only
 from server import wait_until
 from test_check import sql
 
@@ -38,6 +38,7 @@ def add_due(s, like, first, count):
 
 
 @limit(240)
+@only("crun")
 def test_a_sweep_that_does_not_end_is_an_alert_and_those_after_it_are_skipped_and_counted(s):
     assert not alerts(s, "sweep_stalled")
     with s.box(), stopped_node(s):
@@ -51,6 +52,7 @@ def test_a_sweep_that_does_not_end_is_an_alert_and_those_after_it_are_skipped_an
 
 
 @limit(420)
+@only("crun")
 def test_a_thousand_that_are_due_are_drained_and_a_backlog_that_grows_is_an_alert(s):
     with s.box() as b:
         made = 0
@@ -74,6 +76,7 @@ def test_a_thousand_that_are_due_are_drained_and_a_backlog_that_grows_is_an_aler
 
 
 @limit(360)
+@only("crun")
 def test_a_record_that_cannot_be_read_stops_neither_its_host_nor_a_list(s):
     with s.box() as b:
         key = "UPDATE sandbox SET identity_key = '{}' WHERE id = '%s'" % b.id

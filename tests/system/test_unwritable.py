@@ -6,7 +6,7 @@ import threading
 import time
 
 from client import Api
-from marks import limit
+from marks import limit, only
 from server import wait_until
 from test_check import sql
 from test_journal import begin, wait_end
@@ -51,6 +51,7 @@ def read_only(s):
 
 
 @limit(240)
+@only("crun")
 def test_a_read_only_database_is_told_and_nothing_is_begun_or_lost(s):
     dying = s.api.create()
     with s.box() as b:
@@ -90,6 +91,7 @@ def full_disk(s, events):
 
 
 @limit(180)
+@only("crun")
 def test_a_full_disk_is_told_before_anything_else_is_written(s):
     with full_disk(s, "UPDATE ON host"):
         wait_until(lambda: critical(s, "its disk is full"), 60, "told by health")
@@ -97,6 +99,7 @@ def test_a_full_disk_is_told_before_anything_else_is_written(s):
 
 
 @limit(240)
+@only("crun")
 def test_a_full_disk_that_only_some_writes_meet_is_told_too(s):
     """The probe's write still has room in its page; those to records of sandboxes do not."""
     dying = s.api.create()
@@ -120,6 +123,7 @@ def test_a_full_disk_that_only_some_writes_meet_is_told_too(s):
 
 
 @limit(180)
+@only("crun")
 def test_a_lock_that_the_probe_waits_for_is_no_database_without_writes(s):
     held = threading.Thread(target=sql, args=(s, "BEGIN; LOCK TABLE host IN SHARE MODE; SELECT pg_sleep(20); COMMIT"))
     held.start()
@@ -134,6 +138,7 @@ def test_a_lock_that_the_probe_waits_for_is_no_database_without_writes(s):
 
 
 @limit(180)
+@only("crun")
 def test_a_schema_that_a_newer_berthd_made_is_read_and_not_written_to(s):
     """The older one runs on, as in an upgrade host by host: it acts on nothing that it may misread."""
     later = "BEGIN; {}; NOTIFY berth_migrated; COMMIT"
