@@ -12,8 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/file.h"
+#include "lib/str.h"
+
 /* Where descriptors wait, out of the way of 0..N, while they are put in place. */
 #define PARK_FROM 64
+#define STAT_MAX  4096
 
 /* Only async-signal-safe calls: this runs between fork() and execve(). */
 static int place_fds(struct proc_spec *s)
@@ -162,4 +166,22 @@ void proc_raise_files(void)
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &limit); /* if not, we have what we have */
+}
+
+int proc_stat_field(pid_t pid, int field, uint64_t *ret, struct err *e)
+{
+	cleanup(buf_done) struct buf stat = buf_make(STAT_MAX);
+	char path[64], number[24];
+	const char *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (file_read(AT_FDCWD, path, &stat, e) < 0)
+		return -1;
+	at = strrchr(buf_str(&stat), ')'); /* its name is the guest's to choose */
+	for (int n = 2; at && n < field; n++)
+		at = strchr(at + 1, ' ');
+	if (!at || !str_copy_bytes(number, sizeof(number), at + 1, strcspn(at + 1, " ")) ||
+	    str_u64(number, ret, e) < 0)
+		return err_set(e, ERR_INVALID, "%s has no number in field %d", path, field);
+	return 0;
 }

@@ -52,3 +52,9 @@ uint64_t proc_files(void); /* how many it may have open */
 
 /* "exited with 3", "killed by signal 9" */
 void proc_status_text(int status, char *out, size_t size);
+
+/*
+ * A field of /proc/PID/stat, from 1; the name in parentheses is the second. ERR_INVALID: it is no
+ * number; else the process is gone, or cannot be looked at.
+ */
+must_check int proc_stat_field(pid_t pid, int field, uint64_t *ret, struct err *e);

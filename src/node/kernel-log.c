@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "lib/file.h"
+#include "lib/proc.h"
 #include "lib/str.h"
 #include "lib/time.h"
 #include "node/group.h"
@@ -249,21 +250,10 @@ static bool is_that(pid_t host_pid, uint64_t namespace, uint32_t pid)
 /* So long it is there at most; UINT64_MAX: it cannot be told. */
 static uint64_t process_age_us(pid_t host_pid)
 {
-	cleanup(buf_done) struct buf stat = buf_make(STATUS_SIZE);
 	uint64_t ticks, began_ms, now_ms = time_boot_ms();
-	char path[64], number[24];
-	const char *at;
 	struct err gone;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", host_pid);
-	if (file_read(AT_FDCWD, path, &stat, &gone) < 0)
-		return UINT64_MAX;
-	at = strrchr(buf_str(&stat), ')'); /* its name is the guest's to choose */
-	for (int field = 2; at && field < START_FIELD; field++)
-		at = strchr(at + 1, ' ');
-	if (!at ||
-	    !str_copy_bytes(number, sizeof(number), at + 1, strcspn(at + 1, " ")) ||
-	    str_u64(number, &ticks, &gone) < 0)
+	if (proc_stat_field(host_pid, START_FIELD, &ticks, &gone) < 0)
 		return UINT64_MAX;
 	began_ms = ticks * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
 	return began_ms < now_ms ? (now_ms + 1 - began_ms) * 1000 : 1000;

@@ -12,14 +12,12 @@
 
 #include "lib/file.h"
 #include "lib/proc.h"
-#include "lib/str.h"
 #include "node/node.h"
 #include "node/verbs.h"
 
 #define LOG_FILE     "engine.log"
 #define LOG_READ_MAX (64 * 1024)
-#define STAT_MAX     4096
-#define FLAGS_FIELD  9   /* of /proc/PID/stat, from 1; the name in parentheses is 2 */
+#define FLAGS_FIELD  9   /* of /proc/PID/stat */
 #define EXITING      0x4 /* PF_EXITING of the kernel */
 
 void process_paths(const struct allocation *a, struct process_paths *p)
@@ -54,20 +52,12 @@ int process_ended_early(const struct allocation *a, struct err *e)
 /* On its way out a process leaves its cgroups first; its pidfd says so only at the end. */
 static bool is_ending(int pid)
 {
-	cleanup(buf_done) struct buf stat = buf_make(STAT_MAX);
-	const char *at;
-	char path[64], number[24];
 	uint64_t flags;
-	struct err gone;
+	struct err e;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (file_read(AT_FDCWD, path, &stat, &gone) < 0)
-		return true;
-	at = strrchr(buf_str(&stat), ')'); /* its name is the guest's to choose */
-	for (int field = 2; at && field < FLAGS_FIELD; field++)
-		at = strchr(at + 1, ' ');
-	return at && str_copy_bytes(number, sizeof(number), at + 1, strcspn(at + 1, " ")) &&
-	       str_u64(number, &flags, &gone) == 0 && (flags & EXITING) != 0;
+	if (proc_stat_field(pid, FLAGS_FIELD, &flags, &e) < 0)
+		return e.code != ERR_INVALID;
+	return (flags & EXITING) != 0;
 }
 
 int process_find(struct allocation *a, struct err *e)
