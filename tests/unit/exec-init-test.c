@@ -1,152 +1,13 @@
-/* An exec of berthd whose berth-node and whose init the test plays itself, in the same thread. */
+/* An exec of berthd, and an init that errs. */
 #include "berthd/exec/exec.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "berthd/control/sandbox-cache.h"
 #include "berthd/exec/errand.h"
-#include "berthd/runtime/berthd.h"
-#include "lib/packet.h"
+#include "exec-world.h"
 #include "lib/str.h"
-#include "lib/time.h"
-#include "proto/node.h"
 #include "test.h"
-
-#define WAIT_MS    20000
-#define SANDBOX    "sb_c1_0123456789abcdefghij"
-#define GENERATION 7
-
-static struct berthd b;
-static struct journals js;
-static struct sandbox_cache cache;
-static char dir[] = "exec-init-test-XXXXXX";
-static int listener, node = -1;
-static int init = -1; /* the test's end of the connection that was asked for last */
-static struct buf heard;
-static size_t taken; /* of what was heard */
-
-static struct reactor *loop(void)
-{
-	return &b.reactors[0];
-}
-
-static void on_wake(uv_async_t *async)
-{
-	(void)async;
-}
-
-/* What was posted to the loop, until nothing is. */
-static void run_jobs(void)
-{
-	struct reactor *r = loop();
-
-	while (r->done) {
-		struct job *job = r->done;
-
-		r->done = job->next;
-		if (!r->done)
-			r->done_last = &r->done;
-		job->done(job);
-	}
-}
-
-/* ---- berth-node: it connects, and says that nothing was used ---- */
-
-static void answer(const struct node_head *h, int fd)
-{
-	cleanup(packets_done) struct packets out;
-	struct buf packet = buf_make(NODE_PACKET_MAX);
-	struct node_usage used = { 0 };
-
-	packets_init(&out);
-	node_encode(&packet, h->verb, NODE_REPLY, h->id, &used);
-	packets_add(&out, &packet, fd);
-	CHECK(packets_flush(&out, node) >= 0);
-}
-
-static void connect_init(const struct node_head *h)
-{
-	int pair[2];
-
-	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
-	close_fd(&init);
-	init = pair[0];
-	buf_clear(&heard);
-	taken = 0;
-	answer(h, pair[1]);
-}
-
-static void play_node(void)
-{
-	uint8_t data[NODE_PACKET_MAX];
-	struct pollfd p = { node, POLLIN, 0 };
-	struct node_head h;
-	struct err e;
-	ssize_t n;
-	int fd;
-
-	if (node < 0 || poll(&p, 1, 0) <= 0)
-		return;
-	n = packet_receive(node, data, sizeof(data), &fd);
-	CHECK(n > 0);
-	CHECK_OK(node_head_decode((struct bytes){ data, (size_t)n }, &h, &e), &e);
-	if (h.verb == NODE_CONNECT)
-		connect_init(&h);
-	else if (h.verb == NODE_USAGE || h.verb == NODE_KILLED)
-		answer(&h, -1);
-	else
-		CHECK_STR(node_verb_row(h.verb)->name, "connect, usage or killed");
-}
-
-static void turn(void)
-{
-	play_node();
-	(void)uv_run(&loop()->loop, UV_RUN_NOWAIT);
-	run_jobs();
-	usleep(1000);
-}
-
-/* ---- init ---- */
-
-static void hear(void)
-{
-	char chunk[4096];
-	ssize_t n = init < 0 ? 0 : recv(init, chunk, sizeof(chunk), MSG_DONTWAIT);
-
-	if (n > 0)
-		buf_add(&heard, chunk, (size_t)n);
-}
-
-/* The next frame that init gets, which must be this one. */
-static struct bytes expect(enum frame_type type)
-{
-	uint64_t end = time_mono_ms() + WAIT_MS;
-	struct frame f = { 0 };
-	struct err e;
-	ssize_t n = 0;
-
-	while (n == 0 && time_mono_ms() < end) {
-		turn();
-		hear();
-		n = frame_next((struct bytes){ (const uint8_t *)buf_str(&heard) + taken,
-					       heard.len - taken },
-			       &f, &e);
-	}
-	CHECK(n > 0);
-	taken += (size_t)n;
-	CHECK_INT(f.type, type);
-	return f.payload;
-}
-
-static void say(const struct buf *frame)
-{
-	CHECK(send(init, frame->data, frame->len, MSG_NOSIGNAL) == (ssize_t)frame->len);
-}
 
 static void say_started(void)
 {
@@ -178,47 +39,6 @@ static void say_error(enum err_code code)
 
 /* ---- the exec ---- */
 
-static void open_node(struct reactor *r)
-{
-	struct sockaddr_un at = { .sun_family = AF_UNIX };
-
-	snprintf(b.settings.node_socket, sizeof(b.settings.node_socket), "%s/node", dir);
-	memcpy(at.sun_path, b.settings.node_socket, sizeof(b.settings.node_socket));
-	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	CHECK(bind(listener, (struct sockaddr *)&at, sizeof(at)) == 0);
-	CHECK(listen(listener, 4) == 0);
-	node_link_open(&r->node, &r->loop, b.settings.node_socket);
-	while (!r->node.up)
-		turn();
-	node = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-	CHECK(node >= 0);
-}
-
-static void open_all(void)
-{
-	struct sandbox sb = { .state = SANDBOX_READY, .generation = GENERATION, .version = 1 };
-	struct reactor *r = loop();
-	struct err e;
-
-	CHECK(mkdtemp(dir));
-	heard = buf_make(1 << 20);
-	CHECK_OK(journals_open(&js, dir, 1 << 20, &e), &e);
-	sandbox_cache_init(&cache);
-	CHECK(str_copy(sb.id, sizeof(sb.id), SANDBOX));
-	CHECK(str_copy(sb.owner, sizeof(sb.owner), "me"));
-	sandbox_cache_put(&cache, &sb);
-	b.journals = &js;
-	b.sandboxes = &cache;
-	b.reactor_count = 1;
-	b.settings.timer_divisor = 1;
-	CHECK(uv_loop_init(&r->loop) == 0 && uv_async_init(&r->loop, &r->wake, on_wake) == 0);
-	pthread_mutex_init(&r->lock, NULL);
-	r->done_last = &r->done;
-	r->read_buffer = xcalloc(1, REACTOR_READ_SIZE);
-	r->berthd = &b;
-	open_node(r);
-}
-
 /* One that runs: init was found, and has said so. */
 static struct journal *begin(const char *id, uint32_t flags)
 {
@@ -226,8 +46,7 @@ static struct journal *begin(const char *id, uint32_t flags)
 	struct journal *j;
 	struct err e;
 
-	if (!js.dir)
-		open_all();
+	world_open();
 	CHECK(str_copy(h.owner, sizeof(h.owner), "me"));
 	CHECK(str_copy(h.sandbox, sizeof(h.sandbox), SANDBOX));
 	CHECK(str_copy(h.ask.id, sizeof(h.ask.id), id));
@@ -297,8 +116,7 @@ TEST(an_error_instead_of_its_start_is_its_end)
 {
 	struct journal *j = begin("ex_gone", 0);
 
-	close_fd(&init);
-	init = -1;
+	hang_up();
 	(void)expect(FRAME_ATTACH);
 	say_error(ERR_NOT_FOUND);
 	while (j->exec)
