@@ -1,13 +1,17 @@
 """Sweeps that do not end, and more that is due than is cleaned up: a person is told, and it goes on until all is done."""
 import contextlib
 import json
+import os
+import pathlib
 import re
 import signal
+import threading
 import time
 
 from marks import limit, only
 from server import wait_until
 from test_check import sql
+from test_deletion import disk, events, make_subvolume
 
 RUNTIMES = ("crun",)  # no engine is involved
 DEV_ENV = {"BERTH_TIMER_DIVISOR": "25"}  # a sweep every 12 s
@@ -49,6 +53,40 @@ def test_a_sweep_that_does_not_end_is_an_alert_and_those_after_it_are_skipped_an
         assert alert["host"] == "h1" and not alert["sandbox"] and "no sweep has come to an end for" in alert["message"], alert
     wait_until(lambda: not alerts(s, "sweep_stalled"), 60, "ended by the sweep that came to an end")
     assert alerts(s, "sweep_stalled", "?ended=1")
+
+
+def children(pid):
+    return [int(p) for t in pathlib.Path(f"/proc/{pid}/task").iterdir() for p in (t / "children").read_text().split()]
+
+
+def delete_slowly(s, ident):
+    """Begin to delete it, and stop the process that removes its disk. The pid."""
+    for i in range(300):  # each is removed by itself: long enough to be found at it
+        make_subvolume(disk(s, ident), f"s{i}")
+    before = set(children(s.pid("berth-node")))
+    threading.Thread(target=s.api.delete, args=(ident,)).start()
+    while True:
+        for pid in set(children(s.pid("berth-node"))) - before:
+            os.kill(pid, signal.SIGSTOP)
+            return pid
+
+
+@limit(120)
+@only("crun")
+def test_a_deletion_that_takes_long_holds_up_no_sweep(s):
+    log = pathlib.Path(s.dir, "log/berthd.log")
+    late = "the sweep before this one has not finished"
+    ident = s.api.create()
+    stopped = delete_slowly(s, ident)
+    try:
+        wait_until(lambda: [e["event"] for e in events(s, ident)].count("begin") > 0, 20, "an attempt of the reconciler")
+        told = log.read_text().count(late)
+        time.sleep(25)  # two sweeps; berth-node gives the process 30 s
+        assert events(s, ident)[-1]["to"] == "deleting", events(s, ident)
+        assert log.read_text().count(late) == told
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+    wait_until(lambda: s.api.delete(ident)["state"] == "gone", 60, "gone")
 
 
 @limit(420)

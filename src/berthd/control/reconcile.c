@@ -30,7 +30,8 @@ struct pending {
 	struct reconcile *rc;
 	struct sandbox sb; /* version 0: the record is not read yet */
 	struct node_observation seen;
-	bool news; /* told once: kept until it can be looked at */
+	bool news;    /* told once: kept until it can be looked at */
+	bool of_look; /* found by a look at everything, which ends with the last of these */
 	void (*begin)(struct pending *p);
 	struct pending *next;
 };
@@ -58,8 +59,9 @@ struct reconcile {
 	struct err unreadable_why;
 	struct queue found; /* by the job, on its worker */
 	struct queue todo;
-	struct queue later; /* news of who is being changed */
+	struct queue later; /* news of what is being changed */
 	size_t at_work;
+	size_t look_left;                  /* of those of the look, how many have not ended */
 	_Atomic uint64_t cleaned, skipped; /* leftovers */
 };
 
@@ -104,20 +106,26 @@ static void move_all(struct queue *to, struct queue *from)
 		put(to, p);
 }
 
+static void drop(struct pending *p)
+{
+	p->rc->look_left -= p->of_look;
+	free(p);
+}
+
 /* Not now. The next sweep comes by again; news do not. */
 static void leave(struct pending *p)
 {
 	if (p->news)
 		put(&p->rc->later, p);
 	else
-		free(p);
+		drop(p);
 }
 
 static void finished(struct pending *p)
 {
 	struct reconcile *rc = p->rc;
 
-	free(p);
+	drop(p);
 	rc->at_work--;
 	next(rc);
 }
@@ -381,8 +389,11 @@ static void on_listed(void *data, const union node_any *part)
 	struct reconcile *rc = data;
 	struct sandbox sb = spoken_of(part);
 
-	if (!is_known(rc, &sb)) /* memory is no proof: the database is asked */
-		add(rc, &rc->todo, &sb, look_for_record);
+	if (is_known(rc, &sb))
+		return;
+	/* Memory is no proof: the database is asked. */
+	add(rc, &rc->todo, &sb, look_for_record)->of_look = true;
+	rc->look_left++;
 }
 
 static void on_list_end(void *data, const union node_any *record, int *fd, const struct err *why)
@@ -443,9 +454,8 @@ static void next(struct reconcile *rc)
 		rc->at_work++;
 		p->begin(p);
 	}
-	if (!rc->looking || rc->asking || rc->listing || rc->look_at_all || rc->todo.first ||
-	    rc->at_work)
-		return;
+	if (!rc->looking || rc->look_at_all || rc->listing || rc->look_left > 0)
+		return; /* one deletion that takes long holds up no sweep */
 	rc->looking = false;
 	rc->sweeps.finished_ms = uv_now(&rc->reactor->loop);
 }
@@ -463,11 +473,11 @@ static void take_row(const struct sandbox *sb, void *arg)
 	strv_addf(&rc->read, KNOWN_FORMAT, sb->id, sb->generation);
 	rc->skipped += sb->state == SANDBOX_DELETING; /* it waits for its next attempt */
 	if (sb->state != SANDBOX_DELETING)
-		add(rc, &rc->found, sb, look);
+		add(rc, &rc->found, sb, look)->of_look = true;
 	else if (sb->stop.state == STOP_STOPPING)
-		add(rc, &rc->found, sb, give_up);
+		add(rc, &rc->found, sb, give_up)->of_look = true;
 	else if (stop_is_misdated(&sb->stop, &at))
-		add(rc, &rc->found, sb, climb);
+		add(rc, &rc->found, sb, climb); /* an attempt of the ladder, as one that is due */
 }
 
 static void take_due(const struct sandbox *sb, void *arg)
@@ -521,6 +531,8 @@ static void on_records(struct job *job)
 
 	crash_point("life.records-read");
 	rc->asking = false;
+	for (const struct pending *p = rc->found.first; p; p = p->next)
+		rc->look_left += p->of_look;
 	move_all(&rc->todo, &rc->found);
 	if (job->failed && job->e.code == ERR_INTERNAL)
 		log_event(LOG_ERROR, "records cannot be read", "why", job->e.msg, NULL);
@@ -568,16 +580,15 @@ static void on_timer(uv_timer_t *timer)
 	if (rc->asking || rc->todo.first || !rc->reactor->node.up ||
 	    !lease_agent_runs(rc->reactor->berthd->lease_agent))
 		return;
-	if (rc->wanted) {
+	if (rc->wanted && !rc->looking) {
 		rc->look_at_all = true;
 		rc->looking = true;
 		rc->wanted = false;
 	}
-	if (rc->look_at_all && rc->at_work > 0)
-		return;
 	rc->asking = true;
-	rc->reads_all = rc->look_at_all && !rc->listing; /* one list at a time */
-	rc->unreadable = -1;                             /* also if no worker can run the job */
+	/* One list at a time, and nothing is looked at twice at once. */
+	rc->reads_all = rc->look_at_all && !rc->listing && rc->look_left == 0;
+	rc->unreadable = -1; /* also if no worker can run the job */
 	job_submit(rc->reactor, NULL, &rc->job, read_records, on_records);
 }
 
