@@ -4,10 +4,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "berthd/exec/errand.h"
+#include "berthd/exec/mailbox.h"
 #include "exec-world.h"
 #include "lib/str.h"
+#include "lib/time.h"
 #include "test.h"
+
+#define WAIT_MS 20000
 
 static void say_started(void)
 {
@@ -170,41 +173,138 @@ TEST(an_end_that_cannot_be_written_is_told_when_it_stands)
 	journal_unref(j);
 }
 
-struct given {
+/* ---- its mailbox ---- */
+
+struct answer {
 	int times;
 	bool failed;
 	struct err e;
 };
 
-static void on_given(struct errand *e, const struct err *why)
+static void on_answer(void *data, const struct err *why)
 {
-	struct given *g = e->data;
+	struct answer *a = data;
 
-	g->times++;
-	g->failed = why;
+	CHECK(current() == other()); /* on the loop that sent it, and from no other place */
+	a->times++;
+	a->failed = why;
 	if (why)
-		g->e = *why;
+		a->e = *why;
 }
 
-static struct given give(struct journal *j, const char *text, bool last)
+static struct answer wait_for(const struct answer *a)
 {
-	cleanup(buf_done) struct buf input = buf_make(64);
-	struct given g = { 0 };
-	struct errand e = { .from = loop(), .journal = j, .done = on_given, .data = &g };
+	uint64_t end = time_mono_ms() + WAIT_MS;
+
+	while (a->times == 0 && time_mono_ms() < end)
+		turn();
+	CHECK_INT(a->times, 1);
+	return *a;
+}
+
+static struct answer give(struct journal *j, const char *text, bool last)
+{
+	struct buf input = buf_make(64);
+	struct answer a = { 0 };
 
 	buf_adds(&input, text);
-	e.input = input;
-	e.input_end = last;
-	errand_send(&e);
-	while (g.times == 0)
+	mail_input(other(), j, &input, last, on_answer, &a);
+	return wait_for(&a);
+}
+
+static struct bytes text_bytes(const char *text)
+{
+	return (struct bytes){ (const uint8_t *)text, strlen(text) };
+}
+
+TEST(mail_of_another_loop_is_delivered_in_its_order_and_answered_there)
+{
+	struct journal *j = begin("ex_mail", EXEC_STDIN | EXEC_PTY);
+	struct answer keys = { 0 }, size = { 0 }, signal = { 0 };
+	cleanup(buf_done) struct buf signalled = buf_make(64);
+
+	mail_keys(other(), j, text_bytes("ab"), on_answer, &keys);
+	mail_size(other(), j, &(struct exec_size){ 80, 25 }, on_answer, &size);
+	mail_signal(other(), j, 15, on_answer, &signal);
+	CHECK_INT(keys.times + size.times + signal.times, 0);
+	CHECK_INT(expect(FRAME_STDIN).len, 2);
+	CHECK_INT(expect(FRAME_RESIZE).len, 8);
+	(void)expect(FRAME_SIGNAL);
+	CHECK(!wait_for(&keys).failed && !wait_for(&size).failed);
+	CHECK_INT(signal.times, 0); /* init has not said that it delivered it */
+	frame_add_u32(&signalled, FRAME_SIGNALLED, 1);
+	say(&signalled);
+	CHECK(!wait_for(&signal).failed);
+	end(j, 0);
+}
+
+/* Keys of which init takes nothing: more of them than may be on their way. */
+static char *many_keys(size_t *len)
+{
+	char *keys = xcalloc(1, FRAME_PAYLOAD_MAX + 1);
+
+	memset(keys, 'k', FRAME_PAYLOAD_MAX);
+	*len = FRAME_PAYLOAD_MAX;
+	return keys;
+}
+
+/* Three that are sent, and one that waits. */
+static void fill(struct journal *j, struct answer *waits)
+{
+	struct answer sent[3] = { 0 };
+	size_t len;
+	cleanup(free_ptr) char *keys = many_keys(&len);
+
+	for (size_t i = 0; i < array_len(sent); i++)
+		mail_keys(other(), j, text_bytes(keys), on_answer, &sent[i]);
+	mail_keys(other(), j, text_bytes("last"), on_answer, waits);
+	for (size_t i = 0; i < array_len(sent); i++) {
+		CHECK(!wait_for(&sent[i]).failed);
+		CHECK_INT(expect(FRAME_STDIN).len, len);
+	}
+	CHECK_INT(waits->times, 0);
+	CHECK_INT(j->exec->mail_count, 1);
+}
+
+TEST(keys_wait_until_the_command_has_read_what_came_before)
+{
+	struct journal *j = begin("ex_keys", EXEC_STDIN | EXEC_PTY);
+	cleanup(buf_done) struct buf taken_frame = buf_make(64);
+	struct answer waits = { 0 };
+
+	fill(j, &waits);
+	frame_add_u32(&taken_frame, FRAME_TAKEN, FRAME_PAYLOAD_MAX);
+	say(&taken_frame);
+	CHECK_INT(expect(FRAME_STDIN).len, 4);
+	CHECK(!wait_for(&waits).failed);
+	end(j, 0);
+}
+
+TEST(mail_that_waits_is_dropped_for_its_sender_alone)
+{
+	struct journal *j = begin("ex_drop", EXEC_STDIN | EXEC_PTY);
+	struct answer waits = { 0 }, stays = { 0 };
+
+	fill(j, &waits);
+	mail_keys(other(), j, text_bytes("stays"), on_answer, &stays);
+	mail_drop(other(), j, &waits);
+	CHECK(wait_for(&waits).failed);
+	CHECK_INT(waits.e.code, ERR_BUSY);
+	CHECK_INT(stays.times, 0);
+	CHECK_INT(j->exec->mail_count, 1);
+	say_exited(0); /* what waits then is answered as ended */
+	CHECK(wait_for(&stays).failed);
+	CHECK_INT(stays.e.code, ERR_CONFLICT);
+	(void)expect(FRAME_ACK);
+	while (j->exec)
 		turn();
-	return g;
+	journal_unref(j);
 }
 
 TEST(input_after_its_end_is_refused_and_does_not_reach_init)
 {
 	struct journal *j = begin("ex_input", EXEC_STDIN);
-	struct given g;
+	struct answer g;
 
 	CHECK(!give(j, "a", true).failed);
 	CHECK_INT(expect(FRAME_STDIN).len, 1);

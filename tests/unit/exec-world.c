@@ -20,6 +20,7 @@ struct berthd b;
 struct journals js;
 static struct sandbox_cache cache;
 static char dir[] = "exec-world-XXXXXX";
+static struct reactor *running;
 static int listener, node = -1;
 static int init = -1; /* the test's end of the connection that was asked for last */
 static struct buf heard;
@@ -35,18 +36,28 @@ static void on_wake(uv_async_t *async)
 	(void)async;
 }
 
-/* What was posted to the loop, until nothing is. */
-static void run_jobs(void)
+struct reactor *other(void)
 {
-	struct reactor *r = loop();
+	return &b.reactors[1];
+}
 
+struct reactor *current(void)
+{
+	return running;
+}
+
+/* What was posted to the loop, until nothing is. */
+static void run_jobs(struct reactor *r)
+{
 	while (r->done) {
 		struct job *job = r->done;
 
 		r->done = job->next;
 		if (!r->done)
 			r->done_last = &r->done;
+		running = r;
 		job->done(job);
+		running = NULL;
 	}
 }
 
@@ -102,7 +113,8 @@ void turn(void)
 {
 	play_node();
 	(void)uv_run(&loop()->loop, UV_RUN_NOWAIT);
-	run_jobs();
+	run_jobs(loop());
+	run_jobs(other());
 	tails_run(loop());
 	usleep(1000);
 }
@@ -174,10 +186,18 @@ static void open_node(struct reactor *r)
 	CHECK(node >= 0);
 }
 
+static void open_loop(struct reactor *r)
+{
+	CHECK(uv_loop_init(&r->loop) == 0 && uv_async_init(&r->loop, &r->wake, on_wake) == 0);
+	pthread_mutex_init(&r->lock, NULL);
+	r->done_last = &r->done;
+	r->read_buffer = xcalloc(1, REACTOR_READ_SIZE);
+	r->berthd = &b;
+}
+
 void world_open(void)
 {
 	struct sandbox sb = { .state = SANDBOX_READY, .generation = GENERATION, .version = 1 };
-	struct reactor *r = loop();
 	struct err e;
 
 	if (js.dir)
@@ -191,12 +211,9 @@ void world_open(void)
 	sandbox_cache_put(&cache, &sb);
 	b.journals = &js;
 	b.sandboxes = &cache;
-	b.reactor_count = 1;
+	b.reactor_count = 2;
 	b.settings.timer_divisor = 1;
-	CHECK(uv_loop_init(&r->loop) == 0 && uv_async_init(&r->loop, &r->wake, on_wake) == 0);
-	pthread_mutex_init(&r->lock, NULL);
-	r->done_last = &r->done;
-	r->read_buffer = xcalloc(1, REACTOR_READ_SIZE);
-	r->berthd = &b;
-	open_node(r);
+	open_loop(loop());
+	open_loop(other());
+	open_node(loop());
 }

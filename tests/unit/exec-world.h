@@ -16,7 +16,9 @@ extern struct journals js;
 
 void world_open(void); /* again: nothing */
 struct reactor *loop(void);
-void turn(void); /* of the loop, of berth-node, and of all jobs that were posted */
+struct reactor *other(void);   /* a second loop, that sends mail to what the first one has */
+struct reactor *current(void); /* whose posted jobs are run now; NULL: none */
+void turn(void);               /* of the loop, of berth-node, and of all jobs that were posted */
 
 /* The next frame that init gets, on the connection that was asked for last; it must be this one. */
 struct bytes expect(enum frame_type type);

@@ -7,7 +7,6 @@
 #include "berthd/exec/hold.h"
 #include "berthd/exec/init-dial.h"
 #include "berthd/exec/signals.h"
-#include "berthd/exec/tell.h"
 #include "berthd/exec/usage.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
@@ -59,7 +58,7 @@ void exec_close(struct exec *x)
 		pthread_mutex_unlock(&x->journal->lock);
 	}
 	exec_move(x, EXEC_CLOSED);
-	tellings_look(x);
+	mailbox_look(x);
 	line_close(take_ptr(x->line));
 	uv_close((uv_handle_t *)&x->deadline, on_handle_closed);
 	uv_close((uv_handle_t *)&x->retry, on_handle_closed);
@@ -208,7 +207,7 @@ static void settle(struct exec *x)
 	exec_move(x, EXEC_MEASURING);
 	uv_timer_stop(&x->retry);
 	uv_timer_stop(&x->watch);
-	tellings_look(x);
+	mailbox_look(x);
 	if (x->line)
 		line_pause(x->line);
 	uv_timer_start(&x->deadline, on_usage_late, USAGE_MS, 0);
@@ -367,7 +366,7 @@ static void on_started(struct exec *x, uint32_t pid)
 	if (first && x->client)
 		tail_start(x->client, pid);
 	tails_wake(x->journal);
-	tellings_look(x);
+	mailbox_look(x);
 }
 
 /* init did not like what it heard, and that says nothing about the command: ask for it. */
@@ -456,7 +455,7 @@ static void on_frame(void *data, const struct frame *f)
 		x->stdin_out -= n < x->stdin_out ? n : x->stdin_out;
 		if (x->client && x->client->events->taken)
 			x->client->events->taken(x->client, n);
-		return tellings_look(x);
+		return mailbox_look(x);
 	}
 	if (f->type == FRAME_BESIDE && runs) {
 		x->alone = false;
@@ -494,7 +493,7 @@ static void on_sent(void *data)
 
 	if (x->phase == EXEC_LEAVING)
 		return leave(x);
-	tellings_look(x);
+	mailbox_look(x);
 }
 
 static const struct line_events line_events = { on_output, on_frame, on_gone, on_sent };
@@ -612,6 +611,6 @@ void exec_abandon(struct tail *t)
 	x->unwanted = !x->journal && !x->keep;
 	/* When we end, only our clients lose their connection to us. */
 	if (!x->keep && !x->reactor->server.closing)
-		exec_signal(x, 9, NULL);
+		exec_signal(x, 9);
 	exec_resume(x);
 }

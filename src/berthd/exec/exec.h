@@ -10,9 +10,9 @@
  */
 #pragma once
 
-#include "berthd/exec/errand.h"
 #include "berthd/exec/exec-phase.h"
 #include "berthd/exec/init-line.h"
+#include "berthd/exec/mailbox.h"
 #include "berthd/journal/tail.h"
 #include "berthd/runtime/caller.h"
 #include "proto/node.h"
@@ -33,16 +33,16 @@ struct exec {
 	struct line *line; /* NULL: on the way to it */
 	bool unanswered;   /* init was asked for it there, and has not said that it has it */
 	bool paused;
-	bool busy;                              /* its sandbox is, because of this */
-	bool gone;                              /* no process is left to ask */
-	bool absent;                            /* and nothing left of what it started */
-	bool unwanted;                          /* it is not to be started at all any more */
-	struct errand *signals, **signals_last; /* init has not said yet that it did them */
-	size_t signals_sent;                    /* so many of them it has heard of */
-	bool input_ended;                       /* init was told so */
-	uint64_t stdin_out;                     /* bytes init has not passed on yet */
-	struct telling *tellings;               /* that wait for room; see tell.h */
-	size_t telling_count;
+	bool busy;                            /* its sandbox is, because of this */
+	bool gone;                            /* no process is left to ask */
+	bool absent;                          /* and nothing left of what it started */
+	bool unwanted;                        /* it is not to be started at all any more */
+	struct mail *signals, **signals_last; /* init has not said yet that it did them */
+	size_t signals_sent;                  /* so many of them it has heard of */
+	bool input_ended;                     /* init was told so */
+	uint64_t stdin_out;                   /* bytes init has not passed on yet */
+	struct mail *mail;                    /* that waits until init takes it */
+	size_t mail_count;
 	uint64_t acked;
 	uint64_t retry_ms;
 	uv_timer_t deadline; /* to be started, then to end: past it, it is lost */
@@ -96,8 +96,8 @@ void exec_abandon(struct tail *t);
 void exec_refuse(struct exec *x, const struct err *why); /* it never began: nothing is kept */
 void exec_send(struct exec *x, enum frame_type type, const void *data, size_t len);
 size_t exec_send_backlog(const struct exec *x);
-void exec_signal(struct exec *x, uint32_t signum, struct errand *e); /* NULL: no caller waits */
-void exec_caught_up(struct exec *x);                                 /* its client did */
+void exec_signal(struct exec *x, uint32_t signum); /* of its own: no caller waits */
+void exec_caught_up(struct exec *x);               /* its client did */
 
 /* A call to berth-node that counts as pending; exec_came_back() first thing in its callback. */
 void exec_ask_usage(struct exec *x, const struct node_call_events *events);

@@ -3,128 +3,130 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "berthd/exec/errand.h"
+#include "berthd/exec/mailbox.h"
 #include "berthd/journal/tail.h"
 
 #define SEEN_MS 30000 /* for a tree that was killed to be seen gone */
 
-/* One exec that is struck. */
-struct victim {
-	struct errand errand;
+struct kill_op {
+	struct reactor *reactor;
+	struct journal *journal;
+	uint32_t signum;   /* that was sent last */
 	struct tail *tail; /* sees its end */
 	uv_timer_t timer;
-	struct kill_spec blow;
+	struct kill_spec spec;
 	bool sent, failed, over;
-	int pending; /* the errand, and the timer's handle */
+	int pending; /* the signal, and the timer's handle */
 	struct err e;
 	kill_done_fn done;
 	void *data;
 };
 
-static void victim_unref(struct victim *v)
+static void kill_op_unref(struct kill_op *k)
 {
-	if (--v->pending > 0)
+	if (--k->pending > 0)
 		return;
-	journal_unref(v->errand.journal);
-	free(v);
+	journal_unref(k->journal);
+	free(k);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-	victim_unref(handle->data);
+	kill_op_unref(handle->data);
 }
 
 /* It is decided: delivered, seen gone, or why not. */
-static void victim_over(struct victim *v)
+static void kill_op_over(struct kill_op *k)
 {
-	if (v->over)
+	if (k->over)
 		return;
-	v->over = true;
-	tail_close(take_ptr(v->tail));
-	uv_close((uv_handle_t *)&v->timer, on_timer_closed);
-	v->done(v->data, v->failed ? &v->e : NULL);
+	k->over = true;
+	tail_close(take_ptr(k->tail));
+	uv_close((uv_handle_t *)&k->timer, on_timer_closed);
+	k->done(k->data, k->failed ? &k->e : NULL);
 }
 
-static void strike(struct victim *v, uint32_t signum)
+static void on_delivered(void *data, const struct err *why)
 {
-	v->errand.signum = signum;
-	v->sent = true;
-	v->pending++;
-	errand_send(&v->errand);
+	struct kill_op *k = data;
+	bool wait = k->signum == SIGKILL || k->spec.grace_ms > 0;
+
+	k->sent = false;
+	/* ERR_CONFLICT: it has ended. The tail will say how; that is no failure. */
+	if (!k->over && why && why->code != ERR_CONFLICT) {
+		k->failed = true;
+		k->e = *why;
+		kill_op_over(k);
+	} else if (!k->over && !wait) {
+		kill_op_over(k);
+	}
+	kill_op_unref(k);
+}
+
+static void send_signal(struct kill_op *k, uint32_t signum)
+{
+	k->signum = signum;
+	k->sent = true;
+	k->pending++;
+	mail_signal(k->reactor, k->journal, signum, on_delivered, k);
 }
 
 static void on_late(uv_timer_t *timer)
 {
-	struct victim *v = timer->data;
+	struct kill_op *k = timer->data;
 
-	v->failed = true;
-	err_set(&v->e, ERR_TIMEOUT,
-		v->sent ? "exec %s has not taken the signal yet: its sandbox does not answer"
+	k->failed = true;
+	err_set(&k->e, ERR_TIMEOUT,
+		k->sent ? "exec %s has not taken the signal yet: its sandbox does not answer"
 			: "exec %s was sent the signal, but its end was not seen",
-		v->errand.journal->head.ask.id);
-	victim_over(v);
+		k->journal->head.ask.id);
+	kill_op_over(k);
 }
 
-static uint64_t seen_ms(const struct victim *v)
+static uint64_t seen_ms(const struct kill_op *k)
 {
-	return v->blow.seen_ms ? v->blow.seen_ms : SEEN_MS;
+	return k->spec.seen_ms ? k->spec.seen_ms : SEEN_MS;
 }
 
 static void on_grace_over(uv_timer_t *timer)
 {
-	struct victim *v = timer->data;
+	struct kill_op *k = timer->data;
 
-	uv_timer_start(timer, on_late, seen_ms(v), 0);
-	if (v->sent) /* the first has not come back: it does not wait for a second */
+	uv_timer_start(timer, on_late, seen_ms(k), 0);
+	if (k->sent) /* the first has not come back: it does not wait for a second */
 		return;
-	strike(v, SIGKILL);
-}
-
-static void on_delivered(struct errand *errand, const struct err *why)
-{
-	struct victim *v = container_of(errand, struct victim, errand);
-	bool wait = errand->signum == SIGKILL || v->blow.grace_ms > 0;
-
-	v->sent = false;
-	/* ERR_CONFLICT: it has ended. The tail will say how; that is no failure. */
-	if (!v->over && why && why->code != ERR_CONFLICT) {
-		v->failed = true;
-		v->e = *why;
-		victim_over(v);
-	} else if (!v->over && !wait) {
-		victim_over(v);
-	}
-	victim_unref(v);
+	send_signal(k, SIGKILL);
 }
 
 static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
 {
-	struct victim *v = t->data;
+	struct kill_op *k = t->data;
 
 	(void)exit;
 	(void)why; /* a journal has a record */
-	victim_over(v);
+	kill_op_over(k);
 }
 
 static const struct tail_events sink = { .finished = on_finished };
 
-void exec_kill(struct reactor *r, struct journal *j, const struct kill_spec *b,
+void exec_kill(struct reactor *r, struct journal *j, const struct kill_spec *spec,
 	       kill_done_fn done, void *data)
 {
-	struct victim *v = xcalloc(1, sizeof(*v));
+	struct kill_op *k = xcalloc(1, sizeof(*k));
 
-	v->errand = (struct errand){ .from = r, .journal = journal_ref(j), .done = on_delivered };
-	v->blow = *b;
-	v->done = done;
-	v->data = data;
-	v->pending = 1;
-	uv_timer_init(&r->loop, &v->timer);
-	v->timer.data = v;
-	v->tail = tail_new(r, &sink, v);
-	tail_follow(v->tail, j, UINT64_MAX);
-	if (b->grace_ms > 0)
-		uv_timer_start(&v->timer, on_grace_over, b->grace_ms, 0);
+	k->reactor = r;
+	k->journal = journal_ref(j);
+	k->spec = *spec;
+	k->done = done;
+	k->data = data;
+	k->pending = 1;
+	uv_timer_init(&r->loop, &k->timer);
+	k->timer.data = k;
+	k->tail = tail_new(r, &sink, k);
+	tail_follow(k->tail, j, UINT64_MAX);
+	if (spec->grace_ms > 0)
+		uv_timer_start(&k->timer, on_grace_over, spec->grace_ms, 0);
 	else
-		uv_timer_start(&v->timer, on_late, seen_ms(v), 0);
-	strike(v, b->signum);
+		uv_timer_start(&k->timer, on_late, seen_ms(k), 0);
+	send_signal(k, spec->signum);
 }

@@ -3,6 +3,7 @@
 
 #include "berthd/exec/exec.h"
 
+void exec_signals_add(struct exec *x, struct mail *m);
 /* So many of them were delivered (NULL), or will never be. */
 void exec_signals_back(struct exec *x, size_t count, const struct err *why);
 void exec_signals_send(struct exec *x);   /* all of them: it has just started */

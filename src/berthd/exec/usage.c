@@ -99,7 +99,7 @@ static void look_later(struct exec *x, uint64_t used)
 	uint64_t most = limits_ms(l, LIMIT_CPU_MS, divisor(x)) * 1000;
 
 	if (most && used >= most)
-		exec_signal(x, 9, NULL);
+		exec_signal(x, 9);
 	else
 		uv_timer_start(&x->watch, on_look,
 			       most ? earliest_ms(most - used, l->of[LIMIT_CPU_MILLI])

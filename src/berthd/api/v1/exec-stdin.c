@@ -3,30 +3,31 @@
 #include <string.h>
 
 #include "berthd/api/v1/execs.h"
-#include "berthd/exec/errand.h"
+#include "berthd/exec/mailbox.h"
 #include "http/target.h"
 #include "lib/json.h"
 
-static void on_given(struct errand *e, const struct err *why)
+struct giving {
+	struct request *rq;
+	size_t bytes;
+};
+
+static void on_given(void *data, const struct err *why)
 {
 	cleanup(buf_done) struct buf body = buf_make(256);
-	struct request *rq = e->data;
-	struct err failed = why ? *why : (struct err){ 0 };
+	cleanup(free_ptr) struct giving *g = data;
 
+	if (why)
+		return request_fail(g->rq, why);
 	json_open(&body, '{');
-	json_int(&body, "bytes", (int64_t)e->input.len);
+	json_int(&body, "bytes", (int64_t)g->bytes);
 	buf_adds(&body, "}");
-	buf_done(&e->input);
-	journal_unref(e->journal);
-	free(e);
-	if (failed.code != ERR_NONE)
-		return request_fail(rq, &failed);
-	request_reply(rq, 200, &body);
+	request_reply(g->rq, 200, &body);
 }
 
 void execs_stdin(struct request *rq)
 {
-	struct errand *errand;
+	struct giving *g;
 	struct journal *j;
 	char end[8];
 	bool found;
@@ -35,13 +36,8 @@ void execs_stdin(struct request *rq)
 	if (http_query(rq->query, "end", end, sizeof(end), &found, &e) < 0 ||
 	    execs_find(rq, &j, &e) < 0)
 		return request_fail(rq, &e);
-	errand = xcalloc(1, sizeof(*errand));
-	*errand = (struct errand){ .from = rq->reactor,
-				   .journal = j,
-				   .input = rq->body,
-				   .input_end = found && strcmp(end, "1") == 0,
-				   .done = on_given,
-				   .data = rq };
-	rq->body = (struct buf){ 0 };
-	errand_send(errand);
+	g = xcalloc(1, sizeof(*g));
+	*g = (struct giving){ rq, rq->body.len };
+	mail_input(rq->reactor, j, &rq->body, found && strcmp(end, "1") == 0, on_given, g);
+	journal_unref(j);
 }

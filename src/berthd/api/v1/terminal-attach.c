@@ -8,7 +8,7 @@
 
 #include "berthd/api/v1/terminals.h"
 #include "berthd/exec/exec.h"
-#include "berthd/exec/tell.h"
+#include "berthd/exec/mailbox.h"
 #include "http/target.h"
 #include "http/websocket.h"
 #include "lib/json.h"
@@ -52,7 +52,7 @@ static void hang_up(struct viewer *v, enum ws_close code)
 	if (v->socket)
 		websocket_close(take_ptr(v->socket), code);
 	if (v->telling > 0)
-		exec_tell_drop(v->rq->reactor, v->journal, v);
+		mail_drop(v->rq->reactor, v->journal, v);
 	stop_listening(v);
 	viewer_free(v);
 }
@@ -145,13 +145,12 @@ static void on_told(void *data, const struct err *why)
 	viewer_free(v);
 }
 
-static void tell(struct viewer *v, enum frame_type type, const struct buf *payload)
+static void count(struct viewer *v, size_t bytes)
 {
 	v->telling++;
-	v->telling_bytes += payload->len;
+	v->telling_bytes += bytes;
 	if (v->telling >= TELLING_MAX || v->telling_bytes >= TELLING_BYTES)
 		websocket_pause(v->socket);
-	exec_tell(v->rq->reactor, v->journal, type, payload, on_told, v);
 }
 
 struct word {
@@ -168,7 +167,6 @@ static const struct json_field word_fields[] = {
 
 static int take_word(struct viewer *v, const char *text, size_t len, struct err *e)
 {
-	cleanup(buf_done) struct buf out = buf_make(64);
 	struct word w = { 0 };
 	struct exec_size size;
 
@@ -180,22 +178,24 @@ static int take_word(struct viewer *v, const char *text, size_t len, struct err 
 				   (uint16_t)(w.rows < 0 || w.rows > UINT16_MAX ? 0 : w.rows) };
 	if (exec_size_check(&size, e) < 0)
 		return -1;
-	exec_size_encode(&out, &size);
 	journal_resize(v->journal, &size);
-	tell(v, FRAME_RESIZE, &out);
+	count(v, sizeof(size));
+	mail_size(v->rq->reactor, v->journal, &size, on_told, v);
 	return 0;
 }
 
 static void on_message(void *data, bool text, const char *bytes, size_t len)
 {
 	struct viewer *v = data;
-	struct buf keys = { .data = (char *)bytes, .len = len };
 	struct err e;
 
-	if (!text && len > 0)
-		tell(v, FRAME_STDIN, &keys);
-	else if (text && take_word(v, bytes, len, &e) < 0)
+	if (!text && len > 0) {
+		count(v, len);
+		mail_keys(v->rq->reactor, v->journal,
+			  (struct bytes){ (const uint8_t *)bytes, len }, on_told, v);
+	} else if (text && take_word(v, bytes, len, &e) < 0) {
 		say_wrong(v, &e);
+	}
 }
 
 static void on_drain(void *data)

@@ -7,7 +7,7 @@
 #include "berthd/api/v1/execs.h"
 #include "berthd/exec/exec.h"
 #include "berthd/exec/kill.h"
-#include "berthd/exec/tell.h"
+#include "berthd/exec/mailbox.h"
 #include "berthd/front/idempotency.h"
 #include "berthd/runtime/berthd.h"
 #include "core/constants.h"
@@ -350,7 +350,6 @@ static const struct json_field size_fields[] = {
 
 void terminals_resize(struct request *rq)
 {
-	cleanup(buf_done) struct buf out = buf_make(64);
 	struct size_body body = { 0 };
 	struct resizing *r;
 	struct exec_size size;
@@ -362,8 +361,7 @@ void terminals_resize(struct request *rq)
 		return request_fail(rq, &e);
 	r = xcalloc(1, sizeof(*r));
 	*r = (struct resizing){ rq, j, size };
-	exec_size_encode(&out, &size);
-	exec_tell(rq->reactor, j, FRAME_RESIZE, &out, on_resized, r);
+	mail_size(rq->reactor, j, &size, on_resized, r);
 }
 
 /* ---- delete ---- */

@@ -1,12 +1,14 @@
-/* What is sent to an exec that runs, and that no loop of this berthd has taken up again. */
-#include "berthd/exec/errand.h"
+/*
+ * Mail to an exec that runs, and that no loop of this berthd has taken up again. See
+ * exec-init-test.c for mail that arrives.
+ */
+#include "berthd/exec/mailbox.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "berthd/exec/kill.h"
-#include "berthd/exec/tell.h"
 #include "lib/errno-map.h"
 #include "lib/str.h"
 #include "test.h"
@@ -15,7 +17,7 @@
 
 static struct journals js;
 static struct reactor r;
-static char dir[] = "errand-test-XXXXXX";
+static char dir[] = "mailbox-test-XXXXXX";
 
 static void on_wake(uv_async_t *async)
 {
@@ -131,49 +133,61 @@ TEST(a_signal_to_one_that_has_ended_is_no_failure)
 	journal_unref(j);
 }
 
-static void on_input(struct errand *e, const struct err *why)
+struct way {
+	const char *reason;
+	void (*send)(struct journal *j, struct heard *h);
+};
+
+static void send_signal(struct journal *j, struct heard *h)
 {
-	hear(e->data, why);
+	mail_signal(&r, j, SIGKILL, hear, h);
 }
 
-TEST(input_for_one_that_is_not_reached_is_not_taken)
+static void send_input(struct journal *j, struct heard *h)
 {
-	struct journal *j = make("ex_input");
-	struct heard h = { 0 };
-	struct errand e = { .from = &r, .journal = j, .done = on_input, .data = &h };
+	struct buf bytes = buf_make(64);
 
-	errand_send(&e);
-	run_jobs();
-	check_not_reached(&h, REASON_NOT_TAKEN);
-	journal_unref(j);
+	buf_adds(&bytes, "a");
+	mail_input(&r, j, &bytes, true, hear, h);
+	CHECK(!bytes.data); /* it was taken over */
 }
 
-static void tell(struct journal *j, enum frame_type type, struct heard *h)
+static void send_keys(struct journal *j, struct heard *h)
 {
-	cleanup(buf_done) struct buf payload = buf_make(64);
-
-	exec_tell(&r, j, type, &payload, hear, h);
-	CHECK_INT(h->times, 0); /* never before it returns */
-	run_jobs();
+	mail_keys(&r, j, (struct bytes){ (const uint8_t *)"a", 1 }, hear, h);
 }
 
-TEST(what_is_told_to_one_that_is_not_reached_is_not_told_to_an_ended_one)
+static void send_size(struct journal *j, struct heard *h)
 {
-	static const enum frame_type types[] = { FRAME_STDIN, FRAME_STDIN_END, FRAME_SIGNAL,
-						 FRAME_RESIZE };
-	struct journal *j = make("ex_tell");
+	mail_size(&r, j, &(struct exec_size){ 80, 25 }, hear, h);
+}
 
-	for (size_t i = 0; i < array_len(types); i++) {
+static const struct way ways[] = {
+	{ REASON_NOT_REACHED, send_signal },
+	{ REASON_NOT_TAKEN, send_input },
+	{ REASON_NOT_REACHED, send_keys },
+	{ REASON_NOT_REACHED, send_size },
+};
+
+TEST(mail_to_one_that_is_not_reached_is_not_answered_as_to_an_ended_one)
+{
+	struct journal *j = make("ex_mail");
+
+	for (size_t i = 0; i < array_len(ways); i++) {
 		struct heard h = { 0 };
 
-		tell(j, types[i], &h);
-		check_not_reached(&h, REASON_NOT_REACHED);
+		ways[i].send(j, &h);
+		mail_drop(&r, j, &h);  /* nothing waits: it says nothing */
+		CHECK_INT(h.times, 0); /* never from within */
+		run_jobs();
+		check_not_reached(&h, ways[i].reason);
 	}
 	end(j);
-	for (size_t i = 0; i < array_len(types); i++) {
+	for (size_t i = 0; i < array_len(ways); i++) {
 		struct heard h = { 0 };
 
-		tell(j, types[i], &h);
+		ways[i].send(j, &h);
+		run_jobs();
 		CHECK(h.failed);
 		CHECK_INT(h.e.code, ERR_CONFLICT);
 	}
