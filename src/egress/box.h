@@ -45,6 +45,7 @@ struct box {
 	struct authority *authority; /* made when it is first needed */
 
 	struct box_use use, told;
+	uint64_t since_ns; /* `use` has counted all of it from then on */
 	struct tokens questions, fresh_names, dials, tellings;
 	struct {
 		char *name;

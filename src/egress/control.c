@@ -120,9 +120,21 @@ static void remove_box(struct egress *g, struct box *b)
 	boxes_remove(&g->boxes, b);
 }
 
-static uint64_t more(uint64_t a, uint64_t b)
+/* What is known from before: what was counted here since then is not to be told from it. */
+static void count_from(struct box *b, const struct egress_policy *p)
 {
-	return a > b ? a : b;
+	uint64_t *const here[] = { &b->use.connections, &b->use.requests, &b->use.bytes_out,
+				   &b->use.bytes_in };
+	const uint64_t before[] = { p->connections, p->requests, p->bytes_out, p->bytes_in };
+	bool known = b->since_ns > 0;
+
+	for (size_t i = 0; i < array_len(here); i++)
+		if (before[i] > *here[i]) {
+			*here[i] = before[i];
+			known = false;
+		}
+	if (!known)
+		b->since_ns = uv_hrtime();
 }
 
 /* The box of this policy, at its address; a box that was there before has left. */
@@ -171,10 +183,7 @@ static void apply(struct control *c)
 	if (strcmp(b->ca_seed, p->ca_seed) != 0)
 		leaf_cert_free(take_ptr(b->authority));
 	memcpy(b->ca_seed, p->ca_seed, sizeof(b->ca_seed));
-	b->use.connections = more(b->use.connections, p->connections);
-	b->use.requests = more(b->use.requests, p->requests);
-	b->use.bytes_out = more(b->use.bytes_out, p->bytes_out);
-	b->use.bytes_in = more(b->use.bytes_in, p->bytes_in);
+	count_from(b, p);
 	conns_review(b, false);
 	confirm(c, p->sandbox, b, &c->refused);
 	forget_policy(c);
@@ -269,6 +278,18 @@ static void take_drop(struct control *c, const struct egress_drop *d)
 	confirm(c, d->sandbox, b, NULL);
 }
 
+static void take_ask(struct control *c, const struct egress_ask *a)
+{
+	const struct box *b = boxes_find(&c->egress->boxes, a->sandbox);
+	struct egress_answer answer = { .number = a->number };
+
+	if (b && b->generation == a->generation) {
+		answer.since_ns = b->since_ns;
+		answer.requests = b->use.requests;
+	}
+	tell(c, EGRESS_ANSWER, &answer);
+}
+
 static int take_packet(struct control *c, struct bytes packet, struct err *e)
 {
 	union egress_any any = { 0 };
@@ -284,6 +305,8 @@ static int take_packet(struct control *c, struct bytes packet, struct err *e)
 		take_secret(c, &any.secret);
 	else if (kind == EGRESS_DROP)
 		take_drop(c, &any.drop);
+	else if (kind == EGRESS_ASK)
+		take_ask(c, &any.ask);
 	else
 		return err_set(e, ERR_INVALID, "a record of kind %d is not awaited", (int)kind);
 	explicit_bzero(&any, sizeof(any));
@@ -399,6 +422,7 @@ static void on_knock(uv_poll_t *poll, int status, int events)
 	uv_poll_init(&g->loop, &c->poll, c->fd);
 	c->poll.data = c;
 	uv_poll_start(&c->poll, UV_READABLE, on_event);
+	tell(c, EGRESS_COUNTS, &(struct egress_counts){ 0 }); /* that we can be asked */
 }
 
 int control_open(struct egress *g, struct err *e)

@@ -78,6 +78,20 @@ static const struct field counts_fields[] = {
 	{ 0 }
 };
 
+static const struct field ask_fields[] = {
+	FIELD(FIELD_STR, egress_ask, sandbox),
+	FIELD(FIELD_U64, egress_ask, generation),
+	FIELD(FIELD_U64, egress_ask, number),
+	{ 0 }
+};
+
+static const struct field answer_fields[] = {
+	FIELD(FIELD_U64, egress_answer, number),
+	FIELD(FIELD_U64, egress_answer, since_ns),
+	FIELD(FIELD_U64, egress_answer, requests),
+	{ 0 }
+};
+
 static const struct field *const rows[EGRESS_KIND_COUNT] = {
 	[EGRESS_POLICY] = policy_fields,
 	[EGRESS_RULE] = rule_fields,
@@ -86,6 +100,8 @@ static const struct field *const rows[EGRESS_KIND_COUNT] = {
 	[EGRESS_CONFIRM] = confirm_fields,
 	[EGRESS_EVENT] = event_fields,
 	[EGRESS_COUNTS] = counts_fields,
+	[EGRESS_ASK] = ask_fields,
+	[EGRESS_ANSWER] = answer_fields,
 };
 /* clang-format on */
 

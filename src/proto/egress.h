@@ -5,10 +5,12 @@
  * Down: a POLICY says whose connections come from an address; the RULEs and
  * SECRETs it announces follow at once, and with the last of them all of it
  * takes effect, or nothing does. DROP forgets a sandbox. A policy older than
- * the one in force changes nothing: the answer says which one is.
+ * the one in force changes nothing: the answer says which one is. ASK is for what a
+ * sandbox has used by now.
  *
  * Up: CONFIRM for every POLICY and DROP, EVENT for what was refused, COUNTS
- * for what was used.
+ * for what was used, an ANSWER for every ASK. A berth-egress that can be asked begins a
+ * link with the COUNTS of no sandbox: one of before says nothing, and is not asked.
  */
 #pragma once
 
@@ -34,6 +36,8 @@ enum egress_kind {
 	EGRESS_CONFIRM,
 	EGRESS_EVENT,
 	EGRESS_COUNTS,
+	EGRESS_ASK,
+	EGRESS_ANSWER,
 	EGRESS_KIND_COUNT
 };
 
@@ -99,6 +103,19 @@ struct egress_counts {
 	uint64_t connections, requests, bytes_out, bytes_in;
 };
 
+struct egress_ask {
+	char sandbox[EGRESS_NAME_SIZE];
+	uint64_t generation;
+	uint64_t number; /* the answer's, too */
+};
+
+struct egress_answer {
+	uint64_t number;
+	/* Two counts can be compared only if this is the same in both. 0: nothing is known of it */
+	uint64_t since_ns;
+	uint64_t requests;
+};
+
 union egress_any {
 	struct egress_policy policy;
 	struct egress_rule rule;
@@ -107,6 +124,8 @@ union egress_any {
 	struct egress_confirm confirm;
 	struct egress_event event;
 	struct egress_counts counts;
+	struct egress_ask ask;
+	struct egress_answer answer;
 };
 
 void egress_encode(struct buf *out, enum egress_kind kind, const void *record);

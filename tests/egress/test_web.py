@@ -1,8 +1,9 @@
 """Requests: methods, paths, limits; and secrets that are added outside."""
 import json
+import socket
 import subprocess
 
-from world import SECRET_SEED
+from world import SECRET_SEED, decode
 
 TOKEN = "tok-0123456789abcdef"
 SECRET = {"name": "t", "host": "api.example.com", "methods": "GET POST", "paths": "/v1/* /git/*",
@@ -222,3 +223,24 @@ def test_a_long_secret_crashes_nobody(w):
     w.policy(RULES, secrets=[SECRET | {"value": "x" * 4095, "paths": ""}])
     out = opened(w, "https://api.example.com/v1/long")
     assert out.stdout.count("*") >= 4095 and "xxxx" not in out.stdout, out.stdout[:200]
+
+
+def test_it_is_asked_for_what_was_counted_by_now(w):
+    """At once, and not with the next telling; and it says when the counter is not the one of before."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as another:
+        another.connect(w.control.getpeername())
+        kind, record = decode(another.recv(65536))
+    assert kind == "counts" and record["sandbox"] == "", "a berth-egress that can be asked says so first"
+    assert w.ask()["since_ns"] == 0, "nothing is known of a sandbox that was not told"
+    w.policy([("api.example.com", "80")])
+    first = w.ask()
+    assert first["since_ns"] > 0 and first["requests"] == 0, first
+    assert keep_alive(w, ["GET /a"] * 3) == ["200"] * 3
+    then = w.ask()
+    assert (then["since_ns"], then["requests"]) == (first["since_ns"], 3), (first, then)
+    w.policy([("api.example.com", "80")], requests=2)
+    assert w.ask() == then | {"number": then["number"] + 1}, "another policy counts on"
+    w.policy([("api.example.com", "80")], requests=9)
+    after = w.ask()
+    assert after["since_ns"] > then["since_ns"] and after["requests"] == 9, "more than was counted here: another counter"
+    assert w.ask(generation=w.generation + 1)["since_ns"] == 0

@@ -19,7 +19,7 @@ HOST = ["203.0.113.1", "203.0.113.3"]  # berth-egress's own public addresses
 BOX = "100.80.0.2"
 BERTHD = 12345  # a user id that is not in use, for who tells policies
 SECRET_SEED = "ab" * 32
-KINDS = ["none", "policy", "rule", "secret", "drop", "confirm", "event", "counts"]
+KINDS = ["none", "policy", "rule", "secret", "drop", "confirm", "event", "counts", "ask", "answer"]
 
 
 def fields_of():
@@ -122,7 +122,7 @@ class World:
         self.build, self.tag = build, f"eg{os.getpid()}"
         self.router, self.box, self.out, self.far = self.spaces = [f"{self.tag}{x}" for x in "rbof"]
         self.procs, self.control, self.version, self.generation = [], None, 0, 0
-        self.events, self.confirms, self.counts = [], [], {}
+        self.events, self.confirms, self.counts, self.answers = [], [], {}, {}
         self.changed = threading.Condition()
         try:
             self.make_namespaces()
@@ -225,6 +225,8 @@ class World:
                     self.confirms.append(record)
                 elif kind == "counts":
                     self.counts[record["sandbox"]] = record
+                elif kind == "answer":
+                    self.answers[record["number"]] = record
                 self.changed.notify_all()
 
     def wait(self, check, seconds=15):
@@ -245,6 +247,11 @@ class World:
         for s in secrets:
             self.control.send(encode("secret", **s))
         return self.wait(lambda: self.confirms and self.confirms[-1]) if wait else None
+
+    def ask(self, sandbox="sb_t1_box", generation=None):
+        number = len(self.answers) + 1
+        self.control.send(encode("ask", sandbox=sandbox, generation=generation or self.generation, number=number))
+        return self.wait(lambda: self.answers.get(number))
 
     def event(self, kind, name=None):
         """That was refused, and said."""

@@ -385,6 +385,26 @@ def test_the_limits_of_a_profile_hold_and_are_changed_live(s):
 
 
 @only("crun")
+def test_a_command_tells_the_requests_that_were_made_while_it_ran(s):
+    """And says that it does not know where it cannot: null, never 0."""
+    box = make(s, ALLOW)
+    get = "for i in {}; do curl -sS -m 15 -o /dev/null http://api.example.com/$i; done"
+    for paths in ("1 2 3", "", "4"):
+        r = s.api.exec(box, get.format(paths))
+        assert r.exit_code == 0 and r.usage["alone"], dict(r)
+        assert r.usage["requests"] == len(paths.split()), (paths, r.usage)
+    assert s.api.get(f"/v1/sandboxes/{box}/execs/{r.id}")["usage"]["requests"] == 1, "its record keeps it"
+    assert s.api.exec(make(s), "true").usage["requests"] is None, "no policy: nothing counts"
+    killer = threading.Timer(1, s.kill, ["berth-egress"])
+    killer.start()
+    r = s.api.exec(box, get.format("5") + "; sleep 3")
+    killer.join()
+    wait_until(lambda: s.api.get(f"/v1/sandboxes/{box}/network")["in_force"], 30, "a policy in force again")
+    assert r.exit_code == 0 and r.usage["requests"] is None, "what one berth-egress counted cannot be compared with another's"
+    assert s.api.exec(box, get.format("6")).usage["requests"] == 1
+
+
+@only("crun")
 def test_limits_hold_over_keep_alive(s):
     box = make(s, ALLOW | {"max_requests": 2})
     ask = f"printf 'GET /%s HTTP/1.1\\r\\nHost: api.example.com\\r\\n\\r\\n' 1 2 3 | nc -w 3 {meant(s, box, 'api.example.com')} 80"

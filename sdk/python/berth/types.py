@@ -253,6 +253,7 @@ ExecUsage = TypedDict('ExecUsage', {
     'memory_peak_bytes': int,
     'disk_bytes': int,
     'pids_peak': int,
+    'requests': Optional[int],
     'alone': bool,
 }, total=False)
 

@@ -314,6 +314,7 @@ export interface ExecUsage {
   memory_peak_bytes: number;
   disk_bytes: number;
   pids_peak: number;
+  requests: number | null;
   alone: boolean;
 }
 

@@ -50,11 +50,53 @@ static int take_journal(struct exec *x, struct journal **made, struct journal **
 	return -1;
 }
 
+/* ---- how many requests its sandbox had made before ---- */
+
+static void run_counted(struct exec *x)
+{
+	cleanup(exec_request_done) struct exec_request ask = x->waiting;
+
+	x->waiting = (struct exec_request){ 0 };
+	x->counting = false;
+	uv_timer_stop(&x->deadline);
+	exec_run(x, take_fd(x->way_fd), &ask);
+}
+
+static void on_count_late(uv_timer_t *timer)
+{
+	run_counted(timer->data); /* what comes now may have the command's own in it */
+}
+
+static void on_counted(void *data, const struct egress_count *count)
+{
+	struct exec *x = data;
+
+	if (exec_came_back(x) || x->phase != EXEC_DIALING || !x->counting)
+		return;
+	x->counting = false;
+	x->requests_before = *count;
+	if (x->way_fd >= 0)
+		run_counted(x);
+}
+
+/*
+ * Asked while the way is looked for and the journal is made; the command waits for the rest.
+ * What begins between the question and its own begin is told by `begun`.
+ */
+static void count(struct exec *x)
+{
+	x->begun = sandbox_cache_begun(x->reactor->berthd->sandboxes, x->sandbox, NULL);
+	(void)exec_ask_requests(x, on_counted);
+}
+
+/* ---- */
+
 static void on_way(void *data, struct init_dial *way, const struct err *why)
 {
 	struct exec *x = data;
 	struct journal *made = NULL, *there = NULL;
 	cleanup(exec_request_done) struct exec_request ask = { 0 };
+	uint64_t begun;
 	struct err e;
 
 	if (exec_came_back(x))
@@ -69,6 +111,9 @@ static void on_way(void *data, struct init_dial *way, const struct err *why)
 	x->head.started_ms = time_wall_ms();
 	x->head.started_boot_ms = time_boot_ms();
 	exec_usage_begin(x, &way->before);
+	if (x->counted != way->generation) /* it was woken for this */
+		count(x);
+	begun = x->begun;
 	ask = x->head.ask; /* the journal has it without its variables: they may be secrets */
 	x->head.ask.env = (struct strv){ 0 };
 	x->head.ask.argv = (struct strv){ 0 };
@@ -83,9 +128,15 @@ static void on_way(void *data, struct init_dial *way, const struct err *why)
 		return;
 	}
 	exec_bind(x, made);
+	x->alone = x->alone && x->begun == begun + 1;
 	if (x->client)
 		tail_expect(x->client, made, x, exec_caught_up);
-	exec_run(x, way, &ask);
+	if (!x->counting)
+		return exec_run(x, take_fd(way->fd), &ask);
+	x->way_fd = take_fd(way->fd);
+	x->waiting = ask;
+	ask = (struct exec_request){ 0 };
+	uv_timer_start(&x->deadline, on_count_late, EXEC_COUNT_MS, 0);
 }
 
 static void begin(struct exec *x, const struct caller *by, const struct exec_begin *b)
@@ -93,6 +144,8 @@ static void begin(struct exec *x, const struct caller *by, const struct exec_beg
 	struct init_dial_ask way = { by->reactor, x->request, by->owner, b->sandbox };
 
 	x->pending += 2; /* the search, and until we are through here */
+	if (str_copy(x->sandbox, sizeof(x->sandbox), b->sandbox))
+		count(x);
 	init_dial_find(&way, on_way, x);
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): `pending` above holds it until here */
 	(void)!exec_came_back(x);

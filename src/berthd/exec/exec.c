@@ -8,6 +8,7 @@
 #include "berthd/exec/init-dial.h"
 #include "berthd/exec/signals.h"
 #include "berthd/exec/usage.h"
+#include "berthd/netpolicy/policy-sync.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
 #include "lib/log.h"
@@ -28,6 +29,8 @@ static void exec_free(struct exec *x)
 	if (x->busy)
 		sandbox_cache_busy(x->reactor->berthd->sandboxes, x->sandbox, time_mono_ms(), -1);
 	journal_head_done(&x->head);
+	exec_request_done(&x->waiting);
+	close_fd(&x->way_fd);
 	journal_unref(x->journal);
 	free(x);
 }
@@ -72,6 +75,7 @@ struct exec *exec_new(struct reactor *r)
 	x->reactor = r;
 	x->signals_last = &x->signals;
 	x->retry_ms = RETRY_FIRST;
+	x->way_fd = -1;
 	uv_timer_init(&r->loop, &x->deadline);
 	uv_timer_init(&r->loop, &x->retry);
 	uv_timer_init(&r->loop, &x->watch);
@@ -166,6 +170,31 @@ static void finish(struct exec *x)
 	take_leave(x);
 }
 
+static void record_end(struct exec *x)
+{
+	exec_move(x, EXEC_RECORDING);
+	uv_timer_stop(&x->deadline);
+	exec_usage_requests(x);
+	finish(x);
+}
+
+static void on_count_late(uv_timer_t *timer)
+{
+	record_end(timer->data);
+}
+
+static void on_counted(void *data, const struct egress_count *count)
+{
+	struct exec *x = data;
+
+	if (exec_came_back(x) || x->phase != EXEC_MEASURING)
+		return;
+	x->counting = false;
+	x->requests_after = *count;
+	if (x->measured)
+		record_end(x);
+}
+
 static void on_usage(void *data, const union node_any *record, int *fd, const struct err *why)
 {
 	struct exec *x = data;
@@ -173,12 +202,14 @@ static void on_usage(void *data, const union node_any *record, int *fd, const st
 	(void)fd;
 	if (exec_came_back(x) || x->phase != EXEC_MEASURING)
 		return;
-	exec_move(x, EXEC_RECORDING);
-	uv_timer_stop(&x->deadline);
 	exec_name_killer(x, why ? NULL : &record->usage);
 	if (!why)
 		exec_usage_end(x, &record->usage);
-	finish(x);
+	x->measured = true;
+	if (x->counting)
+		uv_timer_start(&x->deadline, on_count_late, EXEC_COUNT_MS, 0);
+	else
+		record_end(x);
 }
 
 static const struct node_call_events usage_events = { .on_done = on_usage };
@@ -187,9 +218,19 @@ static void on_usage_late(uv_timer_t *timer)
 {
 	struct exec *x = timer->data;
 
-	exec_move(x, EXEC_RECORDING);
 	exec_name_killer(x, NULL);
-	finish(x);
+	record_end(x);
+}
+
+bool exec_ask_requests(struct exec *x, egress_count_fn *done)
+{
+	struct egress_ask ask = { .generation = x->generation };
+
+	memcpy(ask.sandbox, x->sandbox, sizeof(x->sandbox));
+	x->counting = egress_ask(x->reactor->berthd->egress, &ask, x->reactor, done, x);
+	x->pending += x->counting;
+	x->counted = x->counting ? ask.generation : 0;
+	return x->counting;
 }
 
 void exec_ask_usage(struct exec *x, const struct node_call_events *events)
@@ -211,6 +252,8 @@ static void settle(struct exec *x)
 	if (x->line)
 		line_pause(x->line);
 	uv_timer_start(&x->deadline, on_usage_late, USAGE_MS, 0);
+	if (x->requests_before.since_ns)
+		(void)exec_ask_requests(x, on_counted);
 	exec_ask_usage(x, &usage_events);
 }
 
@@ -555,12 +598,12 @@ static void on_way_again(void *data, struct init_dial *way, const struct err *wh
 	line_send(x->line, FRAME_ATTACH, out.data, out.len);
 }
 
-void exec_run(struct exec *x, struct init_dial *way, const struct exec_request *ask)
+void exec_run(struct exec *x, int fd, const struct exec_request *ask)
 {
 	cleanup(buf_done) struct buf out = buf_make(FRAME_PAYLOAD_MAX);
 	struct err e;
 
-	x->line = line_open(x->reactor, take_fd(way->fd), &line_events, x);
+	x->line = line_open(x->reactor, fd, &line_events, x);
 	if (!x->line) {
 		err_set(&e, ERR_INTERNAL, "the connection to the sandbox cannot be used");
 		return exec_refuse(x, &e);

@@ -14,10 +14,11 @@
 #include "berthd/exec/init-line.h"
 #include "berthd/exec/mailbox.h"
 #include "berthd/journal/tail.h"
+#include "berthd/netpolicy/questions.h"
 #include "berthd/runtime/caller.h"
 #include "proto/node.h"
 
-struct init_dial;
+#define EXEC_COUNT_MS 100 /* for berth-egress to say how many requests were made so far */
 
 struct exec {
 	struct reactor *reactor;
@@ -59,6 +60,12 @@ struct exec {
 	enum presence memory; /* did the kernel, for memory? */
 	bool alone;           /* nothing ran beside it, so far, */
 	uint64_t begun;       /* when this was how many had begun */
+	struct egress_count requests_before, requests_after;
+	uint64_t counted; /* of the sandbox's generation */
+	bool counting;    /* berth-egress was asked for one of them, and it is awaited */
+	bool measured;    /* berth-node has said what it used, or will not */
+	int way_fd;       /* to its init, while it waits to be run; -1: it does not */
+	struct exec_request waiting;
 };
 
 static inline void exec_move(struct exec *x, enum exec_phase to)
@@ -101,6 +108,8 @@ void exec_caught_up(struct exec *x);               /* its client did */
 
 /* A call to berth-node that counts as pending; exec_came_back() first thing in its callback. */
 void exec_ask_usage(struct exec *x, const struct node_call_events *events);
+/* The same of berth-egress, if it can be asked: false, and `done` does not come. */
+bool exec_ask_requests(struct exec *x, egress_count_fn *done);
 must_check bool exec_came_back(struct exec *x); /* true: the exec waits for it no more */
 
 /* The members of the record that all answers share. */
@@ -110,4 +119,4 @@ void exec_exit_json(struct buf *out, struct journal *j, const struct exec_exit *
 struct exec *exec_new(struct reactor *r);
 void exec_close(struct exec *x);
 void exec_bind(struct exec *x, struct journal *j);
-void exec_run(struct exec *x, struct init_dial *way, const struct exec_request *ask);
+void exec_run(struct exec *x, int fd, const struct exec_request *ask); /* takes `fd` over */

@@ -1,5 +1,7 @@
 #include "berthd/exec/usage.h"
 
+#include <inttypes.h>
+
 #include "berthd/control/sandbox-cache.h"
 #include "berthd/control/usage-sampler.h"
 #include "berthd/exec/exec.h"
@@ -20,6 +22,11 @@ void exec_usage_json(struct buf *out, const struct exec_usage *u)
 		json_int(out, "memory_peak_bytes", (int64_t)u->memory_peak_bytes);
 		json_int(out, "disk_bytes", (int64_t)u->disk_bytes);
 		json_int(out, "pids_peak", (int64_t)u->pids_peak);
+		json_key(out, "requests");
+		if (u->counted)
+			buf_addf(out, "%" PRIu64, u->requests);
+		else
+			buf_adds(out, "null"); /* not known is never 0 */
 		json_bool(out, "alone", u->alone);
 		buf_adds(out, "}");
 	} else {
@@ -169,13 +176,30 @@ static void decide(struct exec_usage *u, const struct exec *x, const struct node
 	}
 }
 
+/* It is told what another one did in between, unless none began: asked after all the counts. */
+static bool is_alone(const struct exec *x)
+{
+	return x->alone &&
+	       sandbox_cache_begun(x->reactor->berthd->sandboxes, x->sandbox, NULL) == x->begun;
+}
+
+void exec_usage_requests(struct exec *x)
+{
+	const struct egress_count *before = &x->requests_before, *after = &x->requests_after;
+
+	x->use.counted = before->since_ns && before->since_ns == after->since_ns &&
+			 after->requests >= before->requests;
+	if (x->use.counted) {
+		x->use.requests = after->requests - before->requests;
+		x->use.alone = x->use.alone && is_alone(x);
+	}
+}
+
 void exec_usage_end(struct exec *x, const struct node_usage *after)
 {
 	struct exec_usage u = {
 		.known = true,
-		.alone = x->alone && sandbox_cache_begun(x->reactor->berthd->sandboxes,
-							 x->sandbox, NULL) ==
-					     x->begun,
+		.alone = is_alone(x),
 		.cpu_us = used_us(x, after),
 		.memory_bytes = after->memory_bytes,
 		.memory_peak_bytes = after->memory_peak_bytes,

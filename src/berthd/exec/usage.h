@@ -2,7 +2,7 @@
  * What a command used and which limit it met, as the host saw it. The host counts
  * a sandbox, not a command: what ran beside it is in the numbers, and they say so
  * of other commands and of code in contexts. What an earlier command left running
- * is in them, too, and is not seen.
+ * is in them, too, and is not seen. So it is with the requests that berth-egress counts.
  *
  * The kernel holds memory, processes, disk and files. Time it only counts: a command
  * that runs too long is ended by init, and one that computes too much by us, who
@@ -30,3 +30,6 @@ void exec_usage_watch(struct exec *x);
 
 /* How it ended is known; what had it used by then? */
 void exec_usage_end(struct exec *x, const struct node_usage *after);
+
+/* Behind that: the requests of its sandbox in between, if both counts are of one counter. */
+void exec_usage_requests(struct exec *x);

@@ -34,3 +34,15 @@ struct exec_usage exec_usage_read(struct reader *r)
 	u.peak = reader_u64(r);
 	return u;
 }
+
+void exec_requests_encode(struct buf *out, const struct exec_usage *u)
+{
+	writer_u8(out, u->counted);
+	writer_u64(out, u->requests);
+}
+
+void exec_requests_read(struct reader *r, struct exec_usage *u)
+{
+	u->counted = reader_u8(r) == 1;
+	u->requests = reader_u64(r);
+}

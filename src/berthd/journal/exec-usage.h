@@ -15,11 +15,16 @@ struct exec_usage {
 	bool alone; /* no other command and no code ran in the sandbox meanwhile */
 	uint64_t cpu_us;
 	uint64_t memory_bytes, memory_peak_bytes, disk_bytes, pids_peak;
+	bool counted; /* berth-egress was asked for `requests` before it and after it */
+	uint64_t requests;
 	bool hit; /* a limit was, this one: */
 	enum limit limit;
 	uint64_t value, peak; /* in the limit's own unit */
 };
-#define EXEC_USAGE_SIZE 60 /* bytes, encoded */
 
 void exec_usage_encode(struct buf *out, const struct exec_usage *u);
 struct exec_usage exec_usage_read(struct reader *r);
+
+/* The requests: apart, because they came later. Nothing there is zeros, and not known. */
+void exec_requests_encode(struct buf *out, const struct exec_usage *u);
+void exec_requests_read(struct reader *r, struct exec_usage *u);

@@ -30,6 +30,7 @@ void journal_slot_encode(struct buf *out, const struct journal_slot *s)
 	exec_usage_encode(out, &s->use);
 	writer_u8(out, s->gone);
 	writer_u8(out, (uint8_t)s->work);
+	exec_requests_encode(out, &s->use);
 }
 
 void journal_begin_encode(struct buf *out, const struct journal_head *h,
@@ -95,6 +96,7 @@ int journal_slot_decode(struct bytes wire, struct journal_slot *ret, struct err 
 	s.use = exec_usage_read(&r);
 	s.gone = reader_u8(&r) == 1;
 	s.work = (enum journal_work)reader_u8(&r); /* 0 in what was written before it was there */
+	exec_requests_read(&r, &s.use);            /* so are these */
 	if (r.bad || wire.len != JOURNAL_SLOT || s.state >= JOURNAL_STATE_COUNT ||
 	    s.work >= JOURNAL_WORK_COUNT)
 		return err_set(e, ERR_INTERNAL, "a journal's state cannot be read");

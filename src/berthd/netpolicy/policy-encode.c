@@ -174,6 +174,7 @@ static void make_one(struct berthd *b, struct wire_order *o, const struct secret
 	add_policy(b, &o->network, &o->of, o->ret);
 	if (add_secrets(b, o, all, &o->why) < 0)
 		close_box(o->ret, &o->of, &o->why);
+	o->ret->open = o->of.mode != NETWORK_NONE;
 }
 
 static int read_all(struct store *s, struct orders *all, struct secrets *secrets, struct err *e)

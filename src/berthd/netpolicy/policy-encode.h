@@ -11,6 +11,7 @@ struct wire {
 	struct buf packets[WIRE_PACKETS_MAX];
 	size_t count;
 	uint64_t version;
+	bool open;     /* it may allow something */
 	char why[200]; /* it cannot be put in force: the packets close the box */
 };
 

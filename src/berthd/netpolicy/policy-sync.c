@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "berthd/netpolicy/policy-encode.h"
+#include "berthd/netpolicy/questions.h"
 #include "berthd/netpolicy/refusals.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/log.h"
@@ -32,6 +33,7 @@ struct entry {
 	uint64_t generation;
 	struct egress_status s;
 	uint64_t closed; /* the version in whose place nothing is allowed: it cannot be */
+	bool open;       /* it may allow something: else there is nothing to be counted */
 	bool used;       /* since it was last written */
 	uint64_t dropped_ms;
 	struct entry *next;
@@ -61,9 +63,10 @@ struct reading {
 
 struct policy_sync {
 	struct reactor *reactor;
-	pthread_mutex_t lock; /* the entries, `fd` and `look` */
+	pthread_mutex_t lock; /* the entries, `fd`, `look` and `answers` */
 	struct entry *entries[BUCKETS];
 	bool look, listed;
+	bool answers; /* it can be asked; see proto/egress.h */
 
 	/* the rest is the first reactor's */
 	int fd;
@@ -71,6 +74,7 @@ struct policy_sync {
 	struct packets out;
 	uv_timer_t tick;
 	struct telling *waiting;
+	struct questions questions;
 	bool listing, looking, saving;
 	uint64_t looked_ms, saved_ms;
 	char last[SANDBOX_ID_SIZE]; /* how far the look came */
@@ -122,6 +126,7 @@ static void set_why(struct policy_sync *k, const struct telling *t, const char *
 	if (x && x->generation == t->generation) {
 		snprintf(x->s.why, sizeof(x->s.why), "%s", why);
 		x->closed = t->wire.why[0] ? t->wire.version : 0;
+		x->open = t->wire.open;
 	}
 	pthread_mutex_unlock(&k->lock);
 }
@@ -323,6 +328,56 @@ void egress_status(struct policy_sync *k, const char *sandbox, struct egress_sta
 	pthread_mutex_unlock(&k->lock);
 }
 
+/* ---- what it has used by now ---- */
+
+static void send_question(struct question *one)
+{
+	struct policy_sync *k = one->sync;
+	struct buf packet = buf_make(EGRESS_PACKET_MAX);
+
+	if (!reached(k) || k->questions.silent)
+		return question_back(one);
+	questions_add(&k->questions, one, time_mono_ms(), &packet);
+	packets_add(&k->out, &packet, -1);
+	flush(k);
+}
+
+static void on_question(struct job *job)
+{
+	send_question(container_of(job, struct question, job));
+}
+
+bool egress_ask(struct policy_sync *k, struct egress_ask *ask, struct reactor *from,
+		egress_count_fn *done, void *data)
+{
+	struct question *one;
+	struct entry *x;
+	bool known;
+
+	pthread_mutex_lock(&k->lock);
+	x = find(k, ask->sandbox);
+	if (x && !ask->generation)
+		ask->generation = x->generation;
+	known = reached(k) && k->answers && x && x->generation == ask->generation &&
+		x->open && x->s.in_force && !x->s.cut;
+	pthread_mutex_unlock(&k->lock);
+	if (!known)
+		return false;
+	one = xcalloc(1, sizeof(*one));
+	one->sync = k;
+	one->from = from;
+	one->done = done;
+	one->data = data;
+	one->ask = *ask;
+	if (from == k->reactor) { /* it goes out at once */
+		send_question(one);
+		return true;
+	}
+	one->job = (struct job){ .reactor = k->reactor, .done = on_question };
+	reactor_post(k->reactor, &one->job);
+	return true;
+}
+
 void egress_look(struct policy_sync *k)
 {
 	pthread_mutex_lock(&k->lock);
@@ -361,6 +416,7 @@ static void take_counts(struct policy_sync *k, const struct egress_counts *c)
 	struct entry *x;
 
 	pthread_mutex_lock(&k->lock);
+	k->answers = k->answers || !c->sandbox[0];
 	x = find(k, c->sandbox);
 	if (x && x->generation == c->generation) {
 		x->s.use = (struct network_use){ c->connections, c->requests, c->bytes_out,
@@ -381,6 +437,8 @@ static int take_packet(struct policy_sync *k, struct bytes packet, struct err *e
 		take_confirm(k, &any.confirm);
 	else if (kind == EGRESS_COUNTS)
 		take_counts(k, &any.counts);
+	else if (kind == EGRESS_ANSWER)
+		questions_take(&k->questions, &any.answer);
 	else if (kind == EGRESS_EVENT)
 		refusals_take(k->refusals, &any.event);
 	else
@@ -408,12 +466,13 @@ static void lose(struct policy_sync *k, const char *why)
 	pthread_mutex_lock(&k->lock);
 	close_fd(&k->fd);
 	k->fd = -1;
-	k->listed = false;
+	k->listed = k->answers = false;
 	for (size_t i = 0; i < BUCKETS; i++)
 		for (struct entry *x = k->entries[i]; x; x = x->next)
 			x->s.in_force = 0;
 	pthread_mutex_unlock(&k->lock);
 	log_event(LOG_WARN, "lost berth-egress: nothing leaves a sandbox", "why", why, NULL);
+	questions_end(&k->questions);
 	while ((t = k->waiting)) {
 		k->waiting = t->next;
 		finish(t);
@@ -680,6 +739,7 @@ static void on_tick(uv_timer_t *timer)
 	if (!reached(k))
 		dial(k);
 	expire(k, now);
+	questions_expire(&k->questions, now);
 	refusals_flush(k->refusals);
 	refusals_forget(k->refusals, now);
 	if (!k->saving && now - k->saved_ms >= SAVE_MS)

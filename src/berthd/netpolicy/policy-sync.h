@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "berthd/netpolicy/questions.h"
 #include "berthd/netpolicy/refusals.h"
 #include "berthd/runtime/reactor.h"
 #include "core/sandbox.h"
@@ -39,6 +40,15 @@ void egress_drop(struct policy_sync *k, const char *sandbox, uint64_t generation
 typedef void egress_told_fn(void *data);
 void egress_tell(struct policy_sync *k, const char *sandbox, struct reactor *from,
 		 egress_told_fn *done, void *data);
+
+/*
+ * What it has used by now, `number` left open, and `generation` (0) filled in if it is:
+ * `done` comes on `from`, which is the caller's own, and soon: a berth-egress that is late
+ * is not waited for. False: it cannot be asked, or nothing is in force there, and `done`
+ * does not come.
+ */
+must_check bool egress_ask(struct policy_sync *k, struct egress_ask *ask, struct reactor *from,
+			   egress_count_fn *done, void *data);
 
 /* The rows were changed: look for those that are not in force, soon. */
 void egress_look(struct policy_sync *k);
