@@ -10,6 +10,7 @@
 #include "berthd/control/inflight.h"
 #include "berthd/control/reconcile.h"
 #include "berthd/control/sandbox-cache.h"
+#include "berthd/control/takeover.h"
 #include "berthd/journal/journal.h"
 #include "berthd/main/daemon.h"
 #include "berthd/netpolicy/policy-sync.h"
@@ -87,7 +88,7 @@ static void open_rooms(struct control_world *w)
 	inflight_init(b->inflight);
 	pthread_mutex_init(&b->capacity->lock, NULL);
 	CHECK_OK(journals_open(b->journals, w->dir, 1 << 20, &e), &e);
-	CHECK_OK(workers_open(&b->workers, b->settings.database, 2, &e), &e);
+	CHECK_OK(workers_open(&b->workers, b->settings.database, 1, &e), &e);
 	for (int i = 0; i < NODE_VERB_COUNT; i++)
 		w->deadlines[i] = WAIT_MS;
 	w->r->node.deadlines = w->deadlines;
@@ -122,6 +123,7 @@ void control_world_done(struct control_world **at)
 	policy_sync_end(b->egress);
 	reconcile_end(b->reconcile);
 	reactor_close(w->r);
+	takeover_end(b->takeover);
 	journals_close(b->journals);
 	sandbox_cache_done(b->sandboxes);
 	bus_close(&b->bus);
@@ -200,11 +202,36 @@ struct asked node_does(struct control_world *w, enum node_verb verb)
 	return a;
 }
 
+static int nothing(struct job *job, struct store *s, struct err *e)
+{
+	(void)job, (void)s, (void)e;
+	return 0;
+}
+
+static void on_settled(struct job *job)
+{
+	job->run = NULL;
+}
+
+/* There is one worker: what was handed to it before this has been done. */
+static void settle(struct control_world *w)
+{
+	uint64_t end = time_mono_ms() + WAIT_MS;
+	struct job job;
+
+	job_submit(w->r, NULL, &job, nothing, on_settled);
+	while (job.run && time_mono_ms() < end)
+		turn(w);
+	CHECK(!job.run);
+}
+
 void node_is_left_alone(struct control_world *w)
 {
-	uint64_t end = time_mono_ms() + QUIET_MS;
 	struct asked a = { 0 };
+	uint64_t end;
 
+	settle(w);
+	end = time_mono_ms() + QUIET_MS;
 	while (!receive(w, &a) && time_mono_ms() < end)
 		turn(w);
 	CHECK_STR(a.verb ? node_verb_row(a.verb)->name : "nothing", "nothing");

@@ -1,0 +1,182 @@
+/*
+ * The sequence of a takeover: see that a host's lease has stood still for long enough, take it,
+ * give what it ran a new generation on hosts that live, and build what came here that way.
+ */
+#include "berthd/control/takeover.h"
+
+#include <unistd.h>
+
+#include "control-world.h"
+#include "store/cell.h"
+#include "store/host.h"
+#include "test.h"
+
+#define LONG  1    /* a lease of 30 s: it does not end during a test */
+#define SHORT 1000 /* of 30 ms, with a margin of 10 */
+
+static void claim(struct control_world *w, const char *id, unsigned divisor)
+{
+	struct host_claim c = {
+		.id = id,
+		.version = "1",
+		.address = "10.0.0.1:7070",
+		.boot_id = id,
+		.divisor = divisor,
+	};
+	struct host h;
+	struct err e;
+
+	CHECK_OK(store_host_register(w->db.s, &c, &h, &e), &e);
+	CHECK_OK(store_image_copy(w->db.s, D1, id, true, &e), &e);
+}
+
+/* Our own lease lasts; h2 ran one sandbox, which is ready, and its lease is over. */
+static struct takeover *lose_h2(struct control_world *w)
+{
+	struct err e;
+
+	claim(w, HOST, LONG);
+	claim(w, "h2", SHORT);
+	add(w->db.s, ID("1"), "ann");
+	CHECK_OK(try_move(w->db.s, ID("1"), SANDBOX_CREATING, SANDBOX_READY, &e), &e);
+	raw(w->db.sql, "UPDATE sandbox SET host = 'h2'");
+	usleep(60 * 1000);
+	return w->b->takeover = takeover_begin(w->r, SHORT);
+}
+
+static long lost(struct control_world *w)
+{
+	return raw(w->db.sql, "SELECT count(*) FROM host WHERE id = 'h2' AND lost_at IS NOT NULL");
+}
+
+/* Once to see the row, and once more when it has not moved for a whole lease. */
+static void look_twice(struct control_world *w, struct takeover *t)
+{
+	takeover_look(t, 1);
+	node_is_left_alone(w);
+	CHECK_INT(lost(w), 0);
+	takeover_look(t, 1);
+}
+
+static void wait_state(struct control_world *w, enum sandbox_state s)
+{
+	for (int i = 0; i < 200 && record_of(w, ID("1")).state != s; i++)
+		node_is_left_alone(w);
+	CHECK_INT(record_of(w, ID("1")).state, s);
+}
+
+TEST(what_a_lost_host_ran_is_built_here_under_a_new_generation)
+{
+	cleanup(control_world_done) struct control_world *w = control_world_make();
+	struct takeover *t = lose_h2(w);
+	struct asked a;
+	struct sandbox sb;
+
+	look_twice(w, t);
+	a = node_expect(w, NODE_CREATE);
+	sb = record_of(w, ID("1"));
+	CHECK_INT(lost(w), 1); /* before anything is built */
+	CHECK_STR(sb.host, HOST);
+	CHECK_INT(sb.generation, 2);
+	CHECK_INT(sb.state, SANDBOX_CREATING);
+	CHECK_INT(a.record.create.generation, 2);
+	CHECK_INT(a.record.create.keep_disk, 0);
+	takeover_look(t, 1); /* while it is at work: nothing is handed out twice */
+	node_is_left_alone(w);
+	node_answer(w, &a, &(union node_any){ 0 });
+	a = node_expect(w, NODE_START);
+	CHECK_INT(a.record.target.generation, 2);
+	node_answer(w, &a, &(union node_any){ 0 });
+	wait_state(w, SANDBOX_READY);
+	takeover_look(t, 1);
+	node_is_left_alone(w);
+	CHECK_INT(record_of(w, ID("1")).generation, 2);
+}
+
+TEST(a_lease_that_moves_between_two_looks_is_not_taken)
+{
+	cleanup(control_world_done) struct control_world *w = control_world_make();
+	struct takeover *t = lose_h2(w);
+
+	takeover_look(t, 1);
+	node_is_left_alone(w);
+	raw(w->db.sql, "UPDATE host SET lease_until = lease_until + interval '1 ms' "
+		       "WHERE id = 'h2'");
+	takeover_look(t, 1); /* late all the same, but it has been seen alive */
+	node_is_left_alone(w);
+	CHECK_INT(lost(w), 0);
+	CHECK_STR(record_of(w, ID("1")).host, "h2");
+}
+
+TEST(a_host_whose_own_epoch_was_taken_takes_no_other)
+{
+	cleanup(control_world_done) struct control_world *w = control_world_make();
+	struct takeover *t = lose_h2(w);
+
+	takeover_look(t, 1);
+	node_is_left_alone(w);
+	raw(w->db.sql, "UPDATE host SET epoch = 2 WHERE id = '" HOST "'");
+	takeover_look(t, 1);
+	node_is_left_alone(w);
+	CHECK_INT(lost(w), 0);
+	CHECK_STR(record_of(w, ID("1")).host, "h2");
+}
+
+/* The host is lost, and what it ran waits for its record: the next look goes on from there. */
+TEST(one_that_cannot_be_moved_is_moved_by_a_later_look)
+{
+	cleanup(control_world_done) struct control_world *w = control_world_make();
+	struct takeover *t = lose_h2(w);
+
+	takeover_look(t, 1);
+	node_is_left_alone(w);
+	refuse_state(w, "creating", "55P03");
+	takeover_look(t, 1);
+	node_is_left_alone(w);
+	CHECK_INT(lost(w), 1);
+	CHECK_INT(record_of(w, ID("1")).generation, 1);
+	raw(w->db.sql, "DROP TRIGGER refuse ON sandbox");
+	takeover_look(t, 1);
+	node_does(w, NODE_CREATE);
+	node_does(w, NODE_START);
+	wait_state(w, SANDBOX_READY);
+}
+
+TEST(a_build_that_is_refused_fails_and_is_not_begun_again)
+{
+	cleanup(control_world_done) struct control_world *w = control_world_make();
+	struct takeover *t = lose_h2(w);
+	struct asked a;
+
+	look_twice(w, t);
+	a = node_expect(w, NODE_CREATE);
+	node_refuse(w, &a, ERR_INTERNAL);
+	node_does(w, NODE_DESTROY);
+	wait_state(w, SANDBOX_FAILED);
+	takeover_look(t, 1);
+	node_is_left_alone(w);
+}
+
+/* A word of the generation that is lost says nothing of the one that took its place. */
+TEST(a_late_event_of_the_generation_before_is_refused)
+{
+	cleanup(control_world_done) struct control_world *w = control_world_make();
+	struct takeover *t = lose_h2(w);
+	struct sandbox before = record_of(w, ID("1"));
+	struct outcome o = { 0 };
+	struct transition *c;
+	struct asked a;
+
+	look_twice(w, t);
+	node_does(w, NODE_CREATE);
+	a = node_expect(w, NODE_START);
+	c = transition_for(w, ID("1"), &o);
+	c->sb = before;
+	transition_event(c, EV_ABSENT, NULL, on_outcome);
+	wait_outcome(w, &o);
+	CHECK(o.failed);
+	CHECK_INT(record_of(w, ID("1")).state, SANDBOX_CREATING);
+	CHECK_INT(record_of(w, ID("1")).generation, 2);
+	node_answer(w, &a, &(union node_any){ 0 });
+	wait_state(w, SANDBOX_READY);
+}
