@@ -31,9 +31,3 @@ check_fn check_crun, check_runsc, check_nft, check_postgres, check_image_tools;
 
 /* The server, if there is one: check-server.c */
 check_fn check_server, check_key, check_pool, check_hosts;
-
-/* Days between a date (year, month, day) and now; for the age of an engine. */
-int64_t check_age_days(unsigned year, unsigned month, unsigned day);
-
-/* The first line a program prints; false if it cannot be run. */
-must_check bool check_first_line(const char *const *argv, char *out, size_t size);

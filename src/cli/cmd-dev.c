@@ -90,6 +90,7 @@ static int check(struct dev *dev, const struct dev_options *o, struct err *e)
 		return err_set(e, ERR_INVALID, "--runtime is crun or runsc, not %.40s", o->runtime);
 	if (pool_size_check(o->dir, o->pool_size, e) < 0)
 		say("%s", e->msg); /* it is for trying things: it may never be filled */
+	dev->runtime = o->runtime ? o->runtime : engine_default(dev->engine);
 	snprintf(dev->url, sizeof(dev->url), "http://%s", o->listen);
 	if (account_find(&dev->account, e) < 0)
 		return -1;
@@ -129,6 +130,8 @@ static int greet(const struct dev *dev, struct err *e)
 		return -1;
 	buf_addf(&text, "Berth is up.\n  API     %s\n  key     %s/key\n  logs    %s/log\n",
 		 dev->url, dev->dir, dev->dir);
+	if (dev->engine[0])
+		buf_addf(&text, "%s\n", dev->engine);
 	if (dev->first_start)
 		buf_addf(&text, "  first key, also in that file:  %.*s\n",
 			 (int)strcspn(buf_str(&key), "\r\n"), buf_str(&key));

@@ -70,7 +70,7 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 	struct install_options o = *(const struct install_options *)given;
 	struct context here = *c; /* the server we install, whatever BERTH_URL says */
 	struct install i = { .context = &here, .options = &o };
-	char text[INSTALL_KEY + 256], url[CLIENT_URL_MAX];
+	char text[INSTALL_KEY + ENGINE_WHY_SIZE + 256], url[CLIENT_URL_MAX];
 	int n;
 
 	(void)args;
@@ -91,8 +91,8 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 	}
 	n = snprintf(text, sizeof(text),
 		     "Berth is up at http://%s. Your key, shown only now:\n\n"
-		     "  export BERTH_API_KEY=%s\n  berth run base -- echo hello\n",
-		     o.listen, i.key);
+		     "  export BERTH_API_KEY=%s\n  berth run base -- echo hello\n%s%s",
+		     o.listen, i.key, i.engine, i.engine[0] ? "\n" : "");
 	return say_out(text, (size_t)n, e);
 }
 

@@ -164,8 +164,7 @@ static int configure_berthd(struct dev *dev, struct err *e)
 	buf_addf(&conf, "node_socket = %s/run/node.sock\n", dev->dir);
 	buf_addf(&conf, "egress_socket = %s/run/egress/policy.sock\n", dev->dir);
 	buf_addf(&conf, "state_dir = %s/state\n", dev->dir);
-	if (dev->options->runtime)
-		buf_addf(&conf, "default_runtime = %s\n", dev->options->runtime);
+	buf_addf(&conf, "default_runtime = %s\n", dev->runtime);
 	for (size_t i = 0; i < dev->options->cors.len; i++)
 		buf_addf(&conf, "%s%s%s", i ? " " : "cors_origins = ", dev->options->cors.items[i],
 			 i + 1 == dev->options->cors.len ? "\n" : "");

@@ -16,6 +16,7 @@
 
 #include "cli/command.h"
 #include "cli/daemon.h"
+#include "cli/engine.h"
 
 #define DEV_DEFAULT_LISTEN    "127.0.0.1:7070"
 #define DEV_DEFAULT_POOL_SIZE "8g"
@@ -46,10 +47,12 @@ struct dev {
 	const struct dev_options *options;
 	char dir[DEV_PATH_SIZE];
 	char url[DEV_PATH_SIZE];
-	char key[DEV_KEY_SIZE]; /* the supervisor's own */
-	bool first_start;       /* DIR/key was made just now */
-	struct account account; /* of berthd and PostgreSQL */
-	struct account egress;  /* of berth-egress, which reads what strangers send */
+	char key[DEV_KEY_SIZE];       /* the supervisor's own */
+	const char *runtime;          /* of a sandbox whose create names none */
+	char engine[ENGINE_WHY_SIZE]; /* why that one; empty if --runtime said it */
+	bool first_start;             /* DIR/key was made just now */
+	struct account account;       /* of berthd and PostgreSQL */
+	struct account egress;        /* of berth-egress, which reads what strangers send */
 	int dirfd, runfd, logfd, lockfd, sigfd;
 	struct daemon_home home;
 	struct daemon daemons[DEV_DAEMONS];

@@ -152,6 +152,7 @@ static int conf_act(struct install *i, struct err *e)
 	if (program_find("berth-init", init, e) < 0 || program_find("berth-image", image, e) < 0)
 		return -1;
 	buf_addf(&berthd, "# See berthd(8).\nlisten = %s\n", i->options->listen);
+	buf_addf(&berthd, "default_runtime = %s\n", engine_default(i->engine));
 	buf_adds(&berthd, "database = host=" POSTGRES_AT " user=berth dbname=postgres\n"
 			  "node_socket = /run/berth/node.sock\n"
 			  "state_dir = " INSTALL_STATE "/state\n");

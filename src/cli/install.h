@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/daemon.h"
+#include "cli/engine.h"
 
 #define INSTALL_STATE "/var/lib/berth"
 #define INSTALL_CONF  "/etc/berth"
@@ -22,8 +23,9 @@ struct install_options {
 struct install {
 	const struct context *context;
 	const struct install_options *options;
-	struct account account; /* `berth`, once it is there */
-	char key[INSTALL_KEY];  /* the first key, if it was made just now */
+	struct account account;       /* `berth`, once it is there */
+	char engine[ENGINE_WHY_SIZE]; /* which engine, and why, if the settings were written */
+	char key[INSTALL_KEY];        /* the first key, if it was made just now */
 };
 
 struct install_step {

@@ -1,12 +1,16 @@
 #include "cli/programs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/proc.h"
 #include "lib/str.h"
 
 #ifndef BERTH_LIBEXECDIR
@@ -15,6 +19,8 @@
 #ifndef BERTH_BINDIR
 #define BERTH_BINDIR "/usr/local/bin"
 #endif
+
+#define ANSWER_MS    5000
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -113,4 +119,34 @@ int program_find_postgres(const char *name, char out[PATH_MAX], struct err *e)
 		return 0;
 	err_set(e, ERR_NOT_FOUND, "PostgreSQL's %s is not here", name);
 	return err_fix(e, "Install PostgreSQL 15 or newer: apt install postgresql");
+}
+
+bool program_first_line(const char *const *argv, char *out, size_t size)
+{
+	cleanup(close_fd) int in = -1, to = -1;
+	struct proc_spec spec = { .argv = argv, .in = -1, .err = -1 };
+	struct pollfd p = { .events = POLLIN };
+	struct proc proc;
+	struct err ignored;
+	int ends[2];
+	ssize_t n;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return false;
+	in = ends[0];
+	to = ends[1];
+	spec.out = to;
+	if (proc_start(&spec, &proc, &ignored) < 0)
+		return false;
+	close_fd(&to);
+	to = -1;
+	p.fd = in;
+	n = poll(&p, 1, ANSWER_MS) > 0 ? read(in, out, size - 1) : -1;
+	proc_kill(&proc, SIGKILL); /* one line was all we wanted */
+	(void)proc_wait(&proc);
+	if (n <= 0)
+		return false;
+	out[n] = '\0';
+	out[strcspn(out, "\r\n")] = '\0';
+	return true;
 }

@@ -13,3 +13,6 @@ must_check int program_find_postgres(const char *name, char out[PATH_MAX], struc
 
 /* On PATH; false if it is not there. */
 bool program_on_path(const char *name, char out[PATH_MAX]);
+
+/* The first line a program prints; false if it cannot be run. */
+must_check bool program_first_line(const char *const *argv, char *out, size_t size);
