@@ -311,6 +311,16 @@ def test_a_pass_is_taken_once_and_for_a_minute(c):
     assert door.request("GET", path, headers=written_pass(c, "h1", "GET", path, cell_now(c), 4712))[0] == 200
 
 
+def test_a_revoked_key_is_refused_everywhere_within_seconds(c):
+    secret = c.make_key("leaver", "user")
+    near, far = (Api(PORT, secret, address=h.address) for h in c.hosts)
+    assert near.request("GET", "/v1/sandboxes")[0] == far.request("GET", "/v1/sandboxes")[0] == 200
+    ident = next(k["id"] for k in c.hosts[0].api.get("/v1/keys")["keys"] if k["name"] == "leaver")
+    c.hosts[0].api.call("DELETE", f"/v1/keys/{ident}")
+    assert near.request("GET", "/v1/sandboxes")[0] == 401
+    wait_until(lambda: far.request("GET", "/v1/sandboxes")[0] == 401, 15, "h2 refuses it, however often it is used")
+
+
 def test_a_host_whose_wall_clock_jumped_still_serves(c):
     """Passes go by the database's time, on both sides."""
     clock = Clock(c.hosts[1].dir / "clock")

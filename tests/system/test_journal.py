@@ -12,6 +12,7 @@ import nodeproto
 from client import ApiError
 from marks import limit, only
 from server import wait_until
+from test_admission import settings
 
 ROUNDS, LINES = 12, 3000
 NOISE = (f"r=0; while [ $r -lt {ROUNDS} ]; do seq 1 {LINES} | sed \"s/^/$TAG $r /\"; seq 1 200 | sed \"s/^/$TAG e$r /\" >&2; "
@@ -260,19 +261,24 @@ def test_a_foreground_command_outlives_a_berthd_that_ends(s):
         assert follow(s, box.id, "front")[0] == b"begun\ndone\n"
 
 
+def copies(s, box, ended, count):
+    """Journals aaaaa00001 and on, as if that command had been run so often."""
+    (where,) = pathlib.Path(s.dir).glob(f"**/journal/{box}")
+    record = (where / ended).read_bytes()
+    owner = os.stat(where / ended)
+    for i in range(1, count):
+        name = f"aaaaa{i:05}"
+        (where / name).write_bytes(record.replace(ended.encode(), name.encode()))
+        os.chown(where / name, owner.st_uid, owner.st_gid)
+
+
 @limit(180)
 def test_a_filtered_list_looks_at_so_many_and_goes_on_with_the_next_page(s):
     with s.box() as b:
         ended = begin(s, b.id, "true", id="aaaaa00000")["id"]
         wait_end(s, b.id, ended)
         running = begin(s, b.id, "sleep 600", id="zzzzz00000")["id"]
-        (where,) = pathlib.Path(s.dir).glob(f"**/journal/{b.id}")
-        record = (where / ended).read_bytes()
-        owner = os.stat(where / ended)
-        for i in range(1, 2500):
-            name = f"aaaaa{i:05}"
-            (where / name).write_bytes(record.replace(ended.encode(), name.encode()))
-            os.chown(where / name, owner.st_uid, owner.st_gid)
+        copies(s, b.id, ended, 2500)
         pages, after = [], ""
         while not pages or after:
             page = s.api.get(f"/v1/sandboxes/{b.id}/execs?state=running&after={after}")
@@ -281,3 +287,25 @@ def test_a_filtered_list_looks_at_so_many_and_goes_on_with_the_next_page(s):
         assert pages == [[], [running]], pages
         assert len(s.api.get(f"/v1/sandboxes/{b.id}/execs?state=ended&limit=1000")["execs"]) == 1000
         s.api.call("POST", path(b.id, running, "/kill"), {})
+
+
+@only("crun")
+def test_who_forgets_thousands_does_not_have_the_worker_for_that_long(s):
+    settings(s, store_workers=1)
+    try:
+        with s.box() as b:
+            ended = begin(s, b.id, "true", id="aaaaa00000")["id"]
+            wait_end(s, b.id, ended)
+            copies(s, b.id, ended, 4000)
+            answers, meanwhile = [], 0
+            forget = threading.Thread(target=lambda: answers.append(s.api.call("DELETE", path(b.id))))
+            forget.start()
+            while forget.is_alive():
+                s.api.get("/v1/keys")
+                meanwhile += 1
+            forget.join()
+            assert answers == [{"removed": 4000}], answers
+            assert meanwhile > 10, meanwhile
+            assert s.api.get(path(b.id))["execs"] == []
+    finally:
+        settings(s, store_workers=None)

@@ -1,9 +1,13 @@
 #include "berthd/front/key-cache.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/hash.h"
+#include "lib/str.h"
+
+_Static_assert(KEY_LOOKUPS_MAX <= UINT8_MAX, "what is counted fits");
 
 struct key_entry {
 	char hash[HASH_HEX_SIZE];
@@ -39,8 +43,19 @@ static bool is_of(const struct key_entry *entry, const char *hash)
 	return strcmp(entry->hash, hash) == 0;
 }
 
-static enum key_cache_answer look(struct key_cache *c, const char *hash, uint64_t now_ms,
-				  struct key *ret)
+size_t key_source(const char *address)
+{
+	struct in6_addr ip;
+	char net[2 * 8 + 1];
+
+	if (inet_pton(AF_INET6, address, &ip) != 1 || IN6_IS_ADDR_V4MAPPED(&ip))
+		return str_hash(address) % KEY_SOURCES;
+	str_hex(net, ip.s6_addr, 8);
+	return str_hash(net) % KEY_SOURCES;
+}
+
+static enum key_cache_answer look(struct key_cache *c, const char *hash, size_t source,
+				  uint64_t now_ms, struct key *ret)
 {
 	const struct key_entry *known = entry_of(c->entries, hash);
 	const struct key_entry *unknown = entry_of(c->unknown, hash);
@@ -52,7 +67,7 @@ static enum key_cache_answer look(struct key_cache *c, const char *hash, uint64_
 	if (is_of(unknown, hash) && now_ms < unknown->until_ms)
 		return KEY_CACHE_UNKNOWN;
 	/* A key that was good before does not wait in line with unknown ones. */
-	if (!is_of(known, hash) && c->lookups >= KEY_LOOKUPS_MAX)
+	if (!is_of(known, hash) && c->lookups[source] >= KEY_LOOKUPS_MAX)
 		return KEY_CACHE_BUSY;
 	return KEY_CACHE_ASK;
 }
@@ -63,11 +78,11 @@ enum key_cache_answer key_cache_get(struct key_cache *c, const char *hash, uint6
 	enum key_cache_answer answer;
 
 	pthread_mutex_lock(&c->lock);
-	answer = look(c, hash, now_ms, ret);
+	answer = look(c, hash, lookup->source, now_ms, ret);
 	if (answer == KEY_CACHE_ASK) {
 		lookup->cleared = c->cleared;
 		lookup->counted = !is_of(entry_of(c->entries, hash), hash);
-		c->lookups += lookup->counted;
+		c->lookups[lookup->source] += lookup->counted;
 	}
 	pthread_mutex_unlock(&c->lock);
 	return answer;
@@ -79,7 +94,7 @@ void key_cache_found(struct key_cache *c, const struct key_lookup *lookup, const
 	struct key_entry *entry = entry_of(unknown ? c->unknown : c->entries, hash);
 
 	pthread_mutex_lock(&c->lock);
-	c->lookups -= lookup->counted;
+	c->lookups[lookup->source] -= lookup->counted;
 	/* What was read before a key was revoked may be that key. */
 	if ((k || unknown) && lookup->cleared == c->cleared) {
 		*entry = (struct key_entry){ .until_ms = now_ms + KEY_CACHE_MS };

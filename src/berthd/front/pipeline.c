@@ -20,6 +20,8 @@
 #define SECRET_MAX   200
 #define TRACE_HEADER "X-Trace-Id"
 
+_Static_assert(KEY_LOOKUPS_MAX < WORKER_SHARE_MAX / KEY_SOURCES, "unknown keys fill no queue");
+
 static void on_gone(struct http_exchange *x)
 {
 	struct request *rq = x->data;
@@ -161,7 +163,7 @@ static void look_up_key(struct request *rq)
 		err_reason(&e, REASON_BAD_KEY, 0);
 		return request_fail(rq, &e);
 	case KEY_CACHE_BUSY:
-		err_set(&e, ERR_BUSY, "too many keys that are not known are being looked up");
+		err_set(&e, ERR_BUSY, "too many keys that are not known come from this address");
 		return request_fail(rq, &e);
 	case KEY_CACHE_ASK:
 		break;
@@ -177,6 +179,15 @@ static void look_up_key(struct request *rq)
 	worker_submit(&rq->reactor->berthd->workers, &rq->job);
 }
 
+static void take_secret(struct request *rq, const char *secret)
+{
+	char from[INCIDENT_SOURCE_SIZE];
+
+	hash_hex(secret, strlen(secret), rq->key_hash);
+	http_exchange_peer(rq->x, from, sizeof(from));
+	rq->key_lookup.source = key_source(from);
+}
+
 static void authenticate(struct request *rq)
 {
 	const char *secret = secret_of(rq->x);
@@ -185,14 +196,14 @@ static void authenticate(struct request *rq)
 	if (rq->route->role == ROLE_ANYONE) {
 		rq->key.role = ROLE_ANYONE;
 		if (secret && strlen(secret) <= SECRET_MAX) /* the handler may tell more to it */
-			hash_hex(secret, strlen(secret), rq->key_hash);
+			take_secret(rq, secret);
 		return allowed(rq);
 	}
 	if (!secret || strlen(secret) > SECRET_MAX) {
 		err_set(&e, ERR_UNAUTHENTICATED, "this needs an API key");
 		return request_fail(rq, &e);
 	}
-	hash_hex(secret, strlen(secret), rq->key_hash);
+	take_secret(rq, secret);
 	look_up_key(rq);
 }
 

@@ -55,7 +55,7 @@ static const struct route routes[] = {
 	  NULL, sandboxes_delete },
 	{ "POST",   "/v1/sandboxes/{}/exec",   ROLE_USER,   HOST, true,  NULL, exec_route },
 	{ "GET",    "/v1/sandboxes/{}/execs",  ROLE_USER,   HOST, false, execs_list, NULL },
-	{ "DELETE", "/v1/sandboxes/{}/execs",  ROLE_USER,   HOST, false, execs_forget, NULL },
+	{ "DELETE", "/v1/sandboxes/{}/execs",  ROLE_USER,   HOST, false, NULL, execs_forget },
 	{ "GET",    "/v1/sandboxes/{}/execs/{}", ROLE_USER,   HOST, false, execs_get, NULL },
 	{ "DELETE", "/v1/sandboxes/{}/execs/{}", ROLE_USER,   HOST, false, execs_forget_one, NULL },
 	{ "POST",   "/v1/sandboxes/{}/execs/kill", ROLE_USER, HOST, true, NULL, execs_kill_scope },

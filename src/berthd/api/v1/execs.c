@@ -14,6 +14,7 @@
 #define LIST_LIMIT     100
 #define LIST_LIMIT_MAX 1000
 #define LOOKS_MAX      2000 /* journals that one page opens; the next one goes on behind them */
+#define FORGET_AT_ONCE 64   /* journals that one job removes */
 #define OWNER_LOOKS    16   /* a sandbox has one owner: a few of its journals say whose it is */
 
 /* ---- one ---- */
@@ -259,24 +260,62 @@ int execs_list(struct request *rq, struct store *s, struct buf *reply, struct er
 	return 0;
 }
 
-int execs_forget(struct request *rq, struct store *s, struct buf *reply, struct err *e)
-{
-	cleanup(names_done) struct names names = { .after = "" };
-	int64_t removed = 0;
+/* ---- to forget all that have ended ---- */
 
-	if (names_of(rq, s, &names, e) < 0)
+struct forgetting {
+	struct request *rq;
+	struct job job;
+	struct names names;
+	bool named; /* they were listed */
+	size_t at;  /* of the names */
+	int64_t removed;
+};
+
+static int forget_some(struct job *job, struct store *s, struct err *e)
+{
+	struct forgetting *f = container_of(job, struct forgetting, job);
+
+	if (!f->named && names_of(f->rq, s, &f->names, e) < 0)
 		return -1;
-	for (size_t i = 0; i < names.ids.len; i++) {
-		struct journal *j = open_one(rq, names.ids.items[i]);
+	f->named = true;
+	for (size_t n = 0; n < FORGET_AT_ONCE && f->at < f->names.ids.len; n++) {
+		struct journal *j = open_one(f->rq, f->names.ids.items[f->at++]);
 
 		if (j && can_forget(j)) {
 			journal_remove(j);
-			removed++;
+			f->removed++;
 		}
 		journal_unref(j);
 	}
-	json_open(reply, '{');
-	json_int(reply, "removed", removed);
-	buf_adds(reply, "}");
 	return 0;
+}
+
+/* The rest goes to the end of the line: a worker is not one request's for as long as it likes. */
+static void on_some_forgotten(struct job *job)
+{
+	struct forgetting *f = container_of(job, struct forgetting, job);
+	cleanup(buf_done) struct buf reply = buf_make(64);
+	struct request *rq = f->rq;
+
+	if (!job->failed && f->at < f->names.ids.len)
+		return job_submit(rq->reactor, request_owner(rq), job, forget_some,
+				  on_some_forgotten);
+	json_open(&reply, '{');
+	json_int(&reply, "removed", f->removed);
+	buf_adds(&reply, "}");
+	if (job->failed)
+		request_fail(rq, &job->e);
+	else
+		request_reply(rq, 200, &reply);
+	names_done(&f->names);
+	free(f);
+}
+
+void execs_forget(struct request *rq)
+{
+	struct forgetting *f = xcalloc(1, sizeof(*f));
+
+	f->rq = rq;
+	f->names.after = "";
+	job_submit(rq->reactor, request_owner(rq), &f->job, forget_some, on_some_forgotten);
 }

@@ -5,12 +5,12 @@
 #include "berthd/front/request.h"
 #include "berthd/journal/journal.h"
 
-/* GET and DELETE /v1/sandboxes/{}/execs and /v1/sandboxes/{}/execs/{}, on a worker */
+/* GET and DELETE /v1/sandboxes/{}/execs/{} and GET /v1/sandboxes/{}/execs, on a worker */
 int execs_list(struct request *rq, struct store *s, struct buf *reply, struct err *e);
 int execs_get(struct request *rq, struct store *s, struct buf *reply, struct err *e);
-int execs_forget(struct request *rq, struct store *s, struct buf *reply, struct err *e);
 int execs_forget_one(struct request *rq, struct store *s, struct buf *reply, struct err *e);
 
+void execs_forget(struct request *rq);     /* DELETE .../execs: in pieces, each a job */
 void execs_output(struct request *rq);     /* GET .../execs/{}/output */
 void execs_kill(struct request *rq);       /* POST .../execs/{}/kill */
 void execs_kill_scope(struct request *rq); /* POST .../execs/kill */
