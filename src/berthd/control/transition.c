@@ -290,7 +290,46 @@ void transition_target(const struct transition *c, struct node_target *t)
 	memcpy(t->sandbox, c->sb.id, sizeof(t->sandbox));
 }
 
-/* ---- create ---- */
+/*
+ * ---- bringing it up ----
+ *
+ * A create, a build that is taken up again, and a wake: once the record says so, these are the
+ * steps. Each ends with up_next(), or with broken(): then the record says failed, and what was made
+ * is destroyed (of one that was woken: stopped, its files stay).
+ */
+
+enum up_step {
+	UP_BUILD,
+	UP_START,
+	UP_EGRESS,
+	UP_RECORD,
+	UP_STEP_COUNT
+};
+
+static void up_build(struct transition *c);
+static void up_start(struct transition *c);
+static void up_egress(struct transition *c);
+static void up_record(struct transition *c);
+
+/* clang-format off */
+static void (*const up_steps[UP_STEP_COUNT])(struct transition *c) = {
+	[UP_BUILD]	= up_build,	/* berth-node: its disk, limits and address */
+	[UP_START]	= up_start,	/* berth-node: its link, engine and init's hello */
+	[UP_EGRESS]	= up_egress,	/* berth-egress: what it may reach; until then nothing */
+	[UP_RECORD]	= up_record,	/* the record: ready, or what it has become meanwhile */
+};
+/* clang-format on */
+
+static void up_next(struct transition *c)
+{
+	up_steps[c->up_step++](c);
+}
+
+static void bring_up(struct transition *c)
+{
+	c->up_step = UP_BUILD;
+	up_next(c);
+}
 
 static void after_destroyed(void *data, const union node_any *record, int *fd,
 			    const struct err *why)
@@ -332,8 +371,6 @@ static void after_broken(struct transition *c, const struct err *why)
 	node_call(&c->reactor->node, NODE_DESTROY, &t, -1, &destroyed_events, c);
 }
 
-static const struct node_call_events started_events;
-
 /* Stopped for long enough, this host was taken over: what it meant to start runs elsewhere. */
 static bool is_overtaken(struct transition *c)
 {
@@ -345,16 +382,6 @@ static bool is_overtaken(struct transition *c)
 	err_fix(&e, "Try again: what was begun here goes on on another host.");
 	c->done(c, &e);
 	return true;
-}
-
-static void start(struct transition *c)
-{
-	struct node_target t;
-
-	if (is_overtaken(c))
-		return;
-	transition_target(c, &t);
-	node_call(&c->reactor->node, NODE_START, &t, -1, &started_events, c);
 }
 
 struct pause {
@@ -373,7 +400,8 @@ static void on_pause_over(uv_timer_t *timer)
 	struct transition *c = p->c;
 
 	uv_close((uv_handle_t *)timer, on_pause_closed);
-	start(c);
+	c->up_step = UP_START;
+	up_next(c);
 }
 
 /*
@@ -423,32 +451,6 @@ static void broken(struct transition *c, const struct err *why)
 	record_event(c, EV_BROKEN, after_broken);
 }
 
-static void act(struct transition *c, const struct err *why);
-
-/* Whether it is in force or not: until it is, nothing leaves the sandbox. */
-static void on_egress_told(void *data)
-{
-	record_event(data, EV_UP, act); /* too late, it is ended again */
-}
-
-static void on_started(void *data, const union node_any *record, int *fd, const struct err *why)
-{
-	struct transition *c = data;
-	struct berthd *b = c->reactor->berthd;
-	uint32_t address;
-
-	(void)fd;
-	if (why)
-		return broken(c, why);
-	crash_point("life.started");
-	c->seen = record->observation;
-	if (network_address_read(c->seen.address, &address))
-		egress_put(b->egress, c->sb.id, c->sb.generation, address, false);
-	egress_tell(b->egress, c->sb.id, c->reactor, on_egress_told, c);
-}
-
-static const struct node_call_events started_events = { .on_done = on_started };
-
 static void on_built(void *data, const union node_any *record, int *fd, const struct err *why)
 {
 	struct transition *c = data;
@@ -457,12 +459,12 @@ static void on_built(void *data, const union node_any *record, int *fd, const st
 	if (why)
 		return broken(c, why);
 	crash_point("life.built");
-	start(c);
+	up_next(c);
 }
 
 static const struct node_call_events built_events = { .on_done = on_built };
 
-static void build(struct transition *c, const struct err *why)
+static void up_build(struct transition *c)
 {
 	struct node_create ask = {
 		.generation = c->sb.generation,
@@ -474,8 +476,6 @@ static void build(struct transition *c, const struct err *why)
 	cleanup(buf_done) struct buf trust = buf_make(NODE_TRUST_SIZE);
 	struct err e;
 
-	if (why || c->found)
-		return c->done(c, why);
 	crash_point("life.before-build");
 	if (is_overtaken(c))
 		return;
@@ -489,6 +489,60 @@ static void build(struct transition *c, const struct err *why)
 	node_call(&c->reactor->node, NODE_CREATE, &ask, -1, &built_events, c);
 }
 
+static void on_started(void *data, const union node_any *record, int *fd, const struct err *why)
+{
+	struct transition *c = data;
+
+	(void)fd;
+	if (why)
+		return broken(c, why);
+	crash_point("life.started");
+	c->seen = record->observation;
+	up_next(c);
+}
+
+static const struct node_call_events started_events = { .on_done = on_started };
+
+static void up_start(struct transition *c)
+{
+	struct node_target t;
+
+	if (is_overtaken(c))
+		return;
+	transition_target(c, &t);
+	node_call(&c->reactor->node, NODE_START, &t, -1, &started_events, c);
+}
+
+/* Whether it is in force or not: until it is, nothing leaves the sandbox. */
+static void on_egress_told(void *data)
+{
+	up_next(data);
+}
+
+static void up_egress(struct transition *c)
+{
+	struct policy_sync *egress = c->reactor->berthd->egress;
+	uint32_t address;
+
+	if (network_address_read(c->seen.address, &address))
+		egress_put(egress, c->sb.id, c->sb.generation, address, false);
+	egress_tell(egress, c->sb.id, c->reactor, on_egress_told, c);
+}
+
+static void act(struct transition *c, const struct err *why);
+
+static void up_record(struct transition *c)
+{
+	record_event(c, EV_UP, act); /* too late, it is ended again */
+}
+
+static void on_intent_written(struct transition *c, const struct err *why)
+{
+	if (why || c->found)
+		return c->done(c, why);
+	bring_up(c);
+}
+
 void transition_create(struct transition *c, transition_fn *done)
 {
 	struct err e;
@@ -499,7 +553,7 @@ void transition_create(struct transition *c, transition_fn *done)
 	c->epoch = lease_agent_epoch(c->reactor->berthd->lease_agent);
 	transition_mark(c);
 	c->event = "create";
-	transition_write(c, write_intent, build);
+	transition_write(c, write_intent, on_intent_written);
 }
 
 /* ---- events after the create ---- */
@@ -519,15 +573,10 @@ static void act_none(struct transition *c)
 	c->done(c, NULL);
 }
 
-static void act_build(struct transition *c)
-{
-	build(c, NULL);
-}
-
 static void act_wake(struct transition *c)
 {
 	c->woken = true;
-	build(c, NULL);
+	bring_up(c);
 }
 
 static void on_sleep_written(struct transition *c, const struct err *why)
@@ -594,7 +643,7 @@ static void act_destroy(struct transition *c)
 /* clang-format off */
 static void (*const actions[SANDBOX_ACTION_COUNT])(struct transition *c) = {
 	[ACT_NONE]	= act_none,
-	[ACT_BUILD]	= act_build,
+	[ACT_BUILD]	= bring_up,
 	[ACT_SLEEP]	= act_sleep,
 	[ACT_WAKE]	= act_wake,
 	[ACT_STOP]	= act_stop,

@@ -63,6 +63,7 @@ struct transition {
 	transition_fn *next;          /* after the write that is under way */
 	transition_fn *done;          /* the caller's; then the change is the caller's to free */
 	transition_fn *created;       /* of a new one: control_create()'s caller's */
+	unsigned up_step;             /* of those that bring it up: the next one */
 	unsigned pauses;              /* how often berth-node was still at an earlier call */
 	void *data;
 };
