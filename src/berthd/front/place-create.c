@@ -10,9 +10,7 @@
 #include "berthd/runtime/berthd.h"
 #include "core/placement.h"
 #include "lib/errno-map.h"
-#include "lib/json.h"
 #include "lib/str.h"
-#include "store/image.h"
 #include "store/sandbox.h"
 
 #define DRAWN     8 /* hosts looked at; if none of them takes it, more are */
@@ -22,13 +20,9 @@ struct placing {
 	struct job job;
 	struct request *rq;
 	void (*here)(struct request *rq);
-	char image[IMAGE_NAME_SIZE];
-	char wanted[SANDBOX_HOST_SIZE]; /* "": any */
-	struct idempotency_use use;     /* an empty key: it came without */
+	struct placing_ask ask;
+	struct idempotency_use use; /* an empty key: it came without */
 	struct resources need;
-	struct limits asked; /* of these, what the body says */
-	char runtime[SANDBOX_RUNTIME_SIZE];
-	bool may_exist; /* it has a name or an identity */
 	char tried[PLACING_TRIES][SANDBOX_HOST_SIZE];
 	size_t tries;
 	struct err why; /* what the last of them said */
@@ -56,7 +50,7 @@ static bool is_too_small(struct placing *p, const struct host *h)
 	for (int i = 0; i < LIMIT_COUNT; i++)
 		if (has.of[i] > p->largest.of[i])
 			p->largest.of[i] = has.of[i];
-	return limits_fit(&p->asked, &has, &ignored) < 0;
+	return limits_fit(&p->ask.limits, &has, &ignored) < 0;
 }
 
 static void take_row(const struct host *h, void *arg)
@@ -68,7 +62,7 @@ static void take_row(const struct host *h, void *arg)
 	for (size_t i = 0; i < p->tries; i++)
 		if (strcmp(p->tried[i], h->id) == 0)
 			return;
-	if (p->runtime[0] && !host_has_engine(&h->capacity, p->runtime)) {
+	if (p->ask.runtime[0] && !host_has_engine(&h->capacity, p->ask.runtime)) {
 		p->engineless++;
 		return;
 	}
@@ -84,41 +78,44 @@ static int nowhere(const struct placing *p, struct store *s, struct err *e)
 	struct image image;
 	struct host h;
 
-	if (store_image_get(s, p->image, &image, e) < 0 ||
-	    (p->wanted[0] && store_host_get(s, p->wanted, &h, e) < 0))
+	if (store_image_get(s, p->ask.image, &image, e) < 0 ||
+	    (p->ask.host[0] && store_host_get(s, p->ask.host, &h, e) < 0))
 		return -1;
-	if (p->wanted[0] && h.draining) {
-		err_set(e, ERR_BUSY, "host %s is draining: it takes no new sandboxes", p->wanted);
+	if (p->ask.host[0] && h.draining) {
+		err_set(e, ERR_BUSY, "host %s is draining: it takes no new sandboxes", p->ask.host);
 		err_reason(e, REASON_HOST_DRAINING, 0);
 		return err_fix(e, "Name another host, or none.");
 	}
-	if (p->wanted[0])
+	if (p->ask.host[0])
 		err_set(e, ERR_BUSY, "host %s takes nothing new, or has not the image %s",
-			p->wanted, p->image);
+			p->ask.host, p->ask.image);
 	else
-		err_set(e, ERR_BUSY, "no host that takes new sandboxes has the image %s", p->image);
+		err_set(e, ERR_BUSY, "no host that takes new sandboxes has the image %s",
+			p->ask.image);
 	return err_fix(e, "'berth host ls' shows the hosts; an image is imported on each.");
 }
 
 static int no_engine(const struct placing *p, struct err *e)
 {
-	if (p->wanted[0])
+	const char *runtime = p->ask.runtime;
+
+	if (p->ask.host[0])
 		err_set(e, ERR_UNSUPPORTED, "host %s has no %s, the engine of this runtime",
-			p->wanted, p->runtime);
+			p->ask.host, runtime);
 	else
 		err_set(e, ERR_UNSUPPORTED,
 			"no host that takes new sandboxes has %s, the engine of this runtime",
-			p->runtime);
+			runtime);
 	err_reason(e, REASON_ENGINE_MISSING, 0);
-	return err_fix(e, "Install %s (%s), or ask for another runtime.", p->runtime,
-		       strcmp(p->runtime, "crun") == 0 ? "apt install crun" : "https://gvisor.dev");
+	return err_fix(e, "Install %s (%s), or ask for another runtime.", runtime,
+		       strcmp(runtime, "crun") == 0 ? "apt install crun" : "https://gvisor.dev");
 }
 
 static int draw(struct placing *p, struct store *s, uint32_t how_many, struct err *e)
 {
-	struct host_draw q = { .image = p->image,
+	struct host_draw q = { .image = p->ask.image,
 			       .self = p->rq->reactor->berthd->settings.host,
-			       .only = p->wanted,
+			       .only = p->ask.host,
 			       .limit = how_many };
 	uint64_t random[2];
 	size_t at;
@@ -128,7 +125,7 @@ static int draw(struct placing *p, struct store *s, uint32_t how_many, struct er
 		return -1;
 	if (p->engineless > 0 && p->engineless == p->seen)
 		return no_engine(p, e);
-	if (p->count == 0 && limits_fit(&p->asked, &p->largest, e) < 0)
+	if (p->count == 0 && limits_fit(&p->ask.limits, &p->largest, e) < 0)
 		return -1;
 	if (p->count == 0 && p->tries == 0)
 		return nowhere(p, s, e);
@@ -204,7 +201,7 @@ static void on_chosen(struct job *job)
 		return go(p, p->chosen);
 	if (p->tries > 0)
 		return request_fail(rq, &p->why);
-	if (p->may_exist && (job->e.code == ERR_BUSY || job->e.code == ERR_UNSUPPORTED)) {
+	if (p->ask.may_exist && (job->e.code == ERR_BUSY || job->e.code == ERR_UNSUPPORTED)) {
 		p->nowhere = true;
 		p->why = job->e;
 		return p->here(rq);
@@ -227,57 +224,55 @@ bool placing_refused(struct request *rq, const struct err *why)
 {
 	struct placing *p = rq->placing;
 
-	if (!p || p->nowhere || p->tries == PLACING_TRIES || p->wanted[0] || !is_of_the_host(why))
+	if (!p || p->nowhere || p->tries == PLACING_TRIES || p->ask.host[0] || !is_of_the_host(why))
 		return false;
 	p->why = *why;
 	look(p);
 	return true;
 }
 
-static uint64_t amount(const struct json *body, const char *name, int64_t unsaid)
+/* What a sandbox takes that asks for this: what is not said is usual. */
+static struct resources need_of(const struct limits *asked)
 {
-	int64_t n = json_get_int(body, name);
-
-	return (uint64_t)(n > 0 ? n : unsaid);
-}
-
-/* Only what decides where; whatever is wrong with the body is said by who makes it. */
-static bool read_body(struct request *rq, struct placing *p)
-{
-	cleanup(json_free) struct json *body = NULL;
+	static const struct {
+		enum resource resource;
+		enum limit limit;
+	} rows[] = {
+		{ RESOURCE_MEMORY_MB, LIMIT_MEMORY_MB },
+		{ RESOURCE_DISK_MB, LIMIT_DISK_MB },
+		{ RESOURCE_CPU_MILLI, LIMIT_CPU_MILLI },
+		{ RESOURCE_PIDS, LIMIT_PIDS },
+	};
 	struct limits usual = limits_usual();
-	struct err ignored;
+	struct resources need = { 0 };
 
-	if (json_parse(buf_str(&rq->body), rq->body.len, &body, &ignored) < 0)
-		return false;
-	p->need.of[RESOURCE_MEMORY_MB] = amount(body, "memory_mb", usual.of[LIMIT_MEMORY_MB]);
-	p->need.of[RESOURCE_DISK_MB] = amount(body, "disk_mb", usual.of[LIMIT_DISK_MB]);
-	p->need.of[RESOURCE_CPU_MILLI] = amount(body, "cpu_milli", usual.of[LIMIT_CPU_MILLI]);
-	p->need.of[RESOURCE_PIDS] = amount(body, "pids", usual.of[LIMIT_PIDS]);
-	p->asked.of[LIMIT_MEMORY_MB] = json_get_int(body, "memory_mb");
-	p->asked.of[LIMIT_DISK_MB] = json_get_int(body, "disk_mb");
-	p->asked.of[LIMIT_CPU_MILLI] = json_get_int(body, "cpu_milli");
-	/* Without one a policy or the host's setting says which, and the host if it has it. */
-	if (!str_copy(p->runtime, sizeof(p->runtime), json_get_str(body, "runtime")) ||
-	    (p->runtime[0] && sandbox_runtime_check(p->runtime, &ignored) < 0))
-		return false;
-	p->may_exist = json_get(body, "name") || json_get(body, "identity");
-	return json_get_str(body, "image")[0] &&
-	       str_copy(p->image, sizeof(p->image), json_get_str(body, "image")) &&
-	       str_copy(p->wanted, sizeof(p->wanted), json_get_str(body, "host"));
+	for (size_t i = 0; i < array_len(rows); i++) {
+		int64_t n = asked->of[rows[i].limit];
+
+		need.of[rows[i].resource] = (uint64_t)(n > 0 ? n : usual.of[rows[i].limit]);
+	}
+	return need;
 }
 
-void placing_begin(struct request *rq, void (*here)(struct request *rq))
+bool placing_is_open(const struct request *rq)
+{
+	return rq->reactor->berthd->peers->secret[0] && !rq->from_peer;
+}
+
+void placing_begin(struct request *rq, const struct placing_ask *ask,
+		   void (*here)(struct request *rq))
 {
 	struct placing *p;
 	struct err ignored;
 
-	if (!rq->reactor->berthd->peers->secret[0] || rq->from_peer)
+	if (!placing_is_open(rq))
 		return here(rq);
 	p = rq->placing = xcalloc(1, sizeof(*p));
 	p->rq = rq;
 	p->here = here;
-	if (!read_body(rq, p) || idempotency_read(rq, &p->use, &ignored) < 0)
+	p->ask = *ask;
+	p->need = need_of(&ask->limits);
+	if (idempotency_read(rq, &p->use, &ignored) < 0) /* said by the host that makes it */
 		return here(rq);
 	look(p);
 }

@@ -117,3 +117,24 @@ int create_body_read(const struct request *rq, struct transition *c, struct err 
 	keep_asked(&b, c);
 	return 0;
 }
+
+bool create_body_where(const struct request *rq, struct placing_ask *ret)
+{
+	cleanup(json_free) struct json *body = NULL;
+	struct err ignored;
+
+	*ret = (struct placing_ask){ 0 };
+	if (json_parse(buf_str(&rq->body), rq->body.len, &body, &ignored) < 0)
+		return false;
+	ret->limits.of[LIMIT_MEMORY_MB] = json_get_int(body, "memory_mb");
+	ret->limits.of[LIMIT_DISK_MB] = json_get_int(body, "disk_mb");
+	ret->limits.of[LIMIT_CPU_MILLI] = json_get_int(body, "cpu_milli");
+	ret->limits.of[LIMIT_PIDS] = json_get_int(body, "pids");
+	ret->may_exist = json_get(body, "name") || json_get(body, "identity");
+	if (!json_get_str(body, "image")[0] ||
+	    !str_copy(ret->image, sizeof(ret->image), json_get_str(body, "image")) ||
+	    !str_copy(ret->host, sizeof(ret->host), json_get_str(body, "host")) ||
+	    !str_copy(ret->runtime, sizeof(ret->runtime), json_get_str(body, "runtime")))
+		return false;
+	return !ret->runtime[0] || sandbox_runtime_check(ret->runtime, &ignored) == 0;
+}

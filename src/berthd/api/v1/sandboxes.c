@@ -191,7 +191,12 @@ static void create_here(struct request *rq)
 
 void sandboxes_create(struct request *rq)
 {
-	placing_begin(rq, create_here);
+	struct placing_ask ask;
+
+	if (placing_is_open(rq) && create_body_where(rq, &ask))
+		placing_begin(rq, &ask, create_here);
+	else
+		create_here(rq);
 }
 
 /* The page, and one more row than asked for tells whether there is a next one. */
