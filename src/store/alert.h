@@ -1,7 +1,7 @@
 /*
  * Alerts: what berth gave up on by itself, and a person should look at. One lasts
  * from when it is raised until what it is about has ended; a sandbox's end ends
- * all of its alerts, with the row.
+ * all of its alerts, with the row, and a host's removal those of the host.
  */
 #pragma once
 

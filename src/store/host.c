@@ -147,6 +147,8 @@ static const struct statement remove_it = { "host-remove",
 	"SELECT id, version + 1, 'host_removed', state, 'gone', 'removed by ' || $4, stop_attempt "
 	"FROM gone), "
 	FREE_NETWORK("gone") ", " END_ALERTS("gone") ", "
+	"of_host AS (UPDATE alert a SET ended_at = now() FROM h "
+	"WHERE a.sandbox_id = '' AND a.host = h.id AND a.ended_at IS NULL), "
 	"left_of AS (INSERT INTO tombstone (id, owner, host, generation, receipt) "
 	"SELECT id, owner, host, generation, $3 FROM gone) "
 	"SELECT " HOST_COLUMNS " FROM h" UNSUMMED };

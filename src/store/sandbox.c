@@ -87,6 +87,8 @@ static const struct statement due_now = { "sandboxes-due",
 	"UPDATE sandbox SET deadline_at = CASE WHEN state = 'deleting' THEN deadline_at "
 	"ELSE " SQL_AFTER("$3") " END WHERE id IN (SELECT id FROM due) "
 	"RETURNING " SANDBOX_COLUMNS };
+static const struct statement put_off = { "sandbox-put-off",
+	"UPDATE sandbox SET deadline_at = " SQL_AFTER("$2") " WHERE id = $1" };
 /* clang-format on */
 
 static int not_found(const char *id, struct err *e)
@@ -125,6 +127,22 @@ int sandbox_rows(const PGresult *res, int before, sandbox_fn *on_row, void *arg,
 			*e = why;
 	}
 	return bad;
+}
+
+/* Nothing is done for them: they must not fill every page of what is due. */
+static int put_off_damaged(struct store *s, const PGresult *res, uint64_t ms, struct err *e)
+{
+	for (int i = 0; i < PQntuples(res); i++) {
+		cleanup(result_clear) PGresult *done = NULL;
+		struct sandbox got = { 0 };
+		struct err ignored;
+
+		if (row_read(res, i, sandbox_columns, &got, &ignored) < 0 &&
+		    store_run(s, &put_off, ARGS(TEXT(PQgetvalue(res, i, 0)), NUMBER(ms)), &done,
+			      e) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 int sandbox_limit_check(uint32_t limit, struct err *e)
@@ -296,11 +314,18 @@ int store_sandboxes_due(struct store *s, const struct sandbox_due *due, sandbox_
 			void *arg, struct err *e)
 {
 	cleanup(result_clear) PGresult *res = NULL;
+	struct err failed;
+	int bad;
 
 	if (sandbox_limit_check(due->limit, e) < 0 ||
 	    store_run(s, &due_now,
 		      ARGS(TEXT(due->host), NUMBER(due->limit), NUMBER(due->again_ms)), &res,
 		      e) < 0)
 		return -1;
-	return sandbox_rows(res, 0, on_row, arg, e);
+	bad = sandbox_rows(res, 0, on_row, arg, e);
+	if (bad > 0 && put_off_damaged(s, res, due->again_ms, &failed) < 0) {
+		*e = failed;
+		return -1;
+	}
+	return bad;
 }

@@ -186,7 +186,8 @@ must_check int store_sandboxes_of_host(struct store *s, const char *host, sandbo
  * Those of this host whose deadline has passed; the limit takes the oldest, in
  * no order. In the same statement the deadline is pushed `again_ms` forward, so
  * that only one worker gets each, and it comes back should that worker die. Not
- * that of a deletion: it is the ladder's own, and beginning the attempt moves it.
+ * that of a deletion: it is the ladder's own, and beginning the attempt moves it. But that of any
+ * row that is damaged: no attempt of it begins, and it would keep its place for ever.
  */
 struct sandbox_due {
 	const char *host;

@@ -30,6 +30,24 @@ def stopped_node(s):
         s.signal("berth-node", signal.SIGCONT)
 
 
+@contextlib.contextmanager
+def hidden_node(s):
+    """Nothing new reaches berth-node: its socket has another name."""
+    path = s.dir + "/run/node.sock"
+    os.rename(path, path + ".hidden")
+    try:
+        yield
+    finally:
+        os.rename(path + ".hidden", path)
+
+
+def answers(s):
+    try:
+        return s.api.request("GET", "/v1/alerts")[0] == 200
+    except OSError:
+        return False
+
+
 def overdue(s):
     return s.api.request("GET", "/v1/health")[1]["overdue"]
 
@@ -122,6 +140,12 @@ def test_a_record_that_cannot_be_read_stops_neither_its_host_nor_a_list(s):
         try:
             (alert,) = wait_until(lambda: alerts(s, "record_unreadable"), 120, "an alert")
             assert alert["host"] == "h1" and b.id in alert["message"] and "identity_key" in alert["message"], alert
+            with hidden_node(s):  # a berthd that begins again and cannot look knows no better
+                old = s.pid("berthd")
+                s.kill("berthd")
+                wait_until(lambda: s.pid("berthd") not in (old, 0) and answers(s), 60, "berthd again")
+                time.sleep(4)  # it writes its alerts down every 1.5 s
+                assert alerts(s, "record_unreadable") == [alert]
             with s.box(sleep_after_ms=1000) as other:  # what is due is still found, after a sweep that saw the row
                 wait_until(lambda: s.api.get(f"/v1/sandboxes/{other.id}")["state"] == "asleep", 120, "the other one to fall asleep")
                 page = s.api.get("/v1/sandboxes")

@@ -778,6 +778,12 @@ TEST(what_runs_past_its_owners_share_records_no_more)
 	journal_look(large, &v);
 	CHECK_INT(v.slot.offset[0], 1002UL * sizeof(block)); /* counted */
 	CHECK_INT(v.slot.recorded, 1001UL * sizeof(block));
+	CHECK_INT(journals_trim(&js, 1UL << 20), 0);
+	CHECK(journal_is_full(other)); /* it said nothing since: */
+	CHECK_INT(journals_trim(&js, 8UL << 20), 0);
+	CHECK(!journal_is_full(other)); /* there is room again, and nothing of it is missing */
+	CHECK(journal_append(other, 0, block, sizeof(block), false));
+	CHECK(journal_is_full(large)); /* that has a gap, and no second part behind it */
 	journal_unref(large);
 	journal_unref(small);
 	journal_unref(other);

@@ -453,6 +453,26 @@ TEST(of_two_lost_hosts_the_second_does_not_wait_for_the_first)
 	CHECK_INT(moved, 1);
 }
 
+TEST(the_removal_of_a_host_ends_its_own_alerts)
+{
+	static const char open[] = "SELECT count(*) FROM alert WHERE ended_at IS NULL";
+	cleanup(world_done) struct world w = world_make();
+	struct host_removal r = { .id = "h1", .by = "root", .receipt = "{}", .divisor = LONG };
+	struct host h;
+	struct err e;
+
+	lose_h1(&w);
+	raw(w.sql, "INSERT INTO alert (kind, sandbox_id, subject, owner, host, message) VALUES "
+		   "('pool_low', '', 'h1', '', 'h1', ''), ('pool_low', '', 'h2', '', 'h2', ''), "
+		   "('wrapper_quarantined', '" ID("1") "', '', '', 'h1', '')");
+	enlist(w.s, "h2", LONG);
+	CHECK_INT(take(w.s, "h2", 1, SHORT), 1);
+	CHECK_INT(replace(w.s, "h2", 1).count, 2);
+	CHECK_INT(raw(w.sql, open), 3);
+	CHECK_OK(store_host_remove(w.s, &r, &h, &e), &e);
+	CHECK_INT(raw(w.sql, open), 2); /* not the other's, and not of a sandbox that goes on */
+}
+
 TEST(a_host_is_removed_when_it_is_lost_and_empty)
 {
 	cleanup(world_done) struct world w = world_make();

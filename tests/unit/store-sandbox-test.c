@@ -540,6 +540,27 @@ TEST(records_that_cannot_be_read_stop_no_other)
 	CHECK_INT(count, 68);
 }
 
+/* A page of deletions that cannot be read, and one behind them that can. */
+TEST(damaged_records_do_not_fill_every_page_of_what_is_due)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct sandbox_due due = { .host = "h1", .limit = 50, .again_ms = 60000 };
+	uint64_t overdue = 0;
+	int count = 0;
+	struct err e;
+
+	add_due(&w);
+	damage(&w);
+	raw(w.sql, "UPDATE sandbox SET state = 'deleting', "
+		   "deadline_at = now() - interval '9s' WHERE identity_key <> ''");
+	CHECK_INT(store_sandboxes_due(w.s, &due, count_row, &count, &e), 50);
+	CHECK_INT(count, 0);
+	CHECK_OK(store_sandboxes_due(w.s, &due, count_row, &count, &e) < 0 ? -1 : 0, &e);
+	CHECK(count >= 48);
+	CHECK_OK(store_sandboxes_overdue(w.s, "h1", &overdue, &e), &e);
+	CHECK_INT(overdue, 20); /* those are in nobody's way: they are counted when they are due */
+}
+
 /* --- the ladder of a deletion, and the log --- */
 
 static struct sandbox_move step_of(const struct sandbox *sb, const struct stop *stop,

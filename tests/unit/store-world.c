@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "lib/time.h"
 #include "test.h"
 
 static char conninfo[64];
@@ -36,9 +37,11 @@ long raw(PGconn *conn, const char *sql)
 PGconn *fresh_database(void)
 {
 	PGconn *root = raw_open("postgres");
-	char sql[64], name[32];
+	char sql[80], name[48];
 
-	snprintf(name, sizeof(name), "t%d", (int)getpid());
+	/* A number of a process comes again on a busy machine. */
+	snprintf(name, sizeof(name), "t%d_%llu", (int)getpid(),
+		 (unsigned long long)time_mono_us());
 	snprintf(sql, sizeof(sql), "CREATE DATABASE %s", name);
 	raw(root, sql);
 	PQfinish(root);

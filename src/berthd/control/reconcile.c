@@ -457,6 +457,7 @@ static void next(struct reconcile *rc)
 	if (!rc->looking || rc->look_at_all || rc->listing || rc->look_left > 0)
 		return; /* one deletion that takes long holds up no sweep */
 	rc->looking = false;
+	rc->sweeps.finished++;
 	rc->sweeps.finished_ms = uv_now(&rc->reactor->loop);
 }
 
@@ -634,6 +635,7 @@ struct reconcile *reconcile_begin(struct reactor *r)
 	rc->reactor = r;
 	rc->sweeps.every_ms = sweep_every < SWEEP_LEAST_MS ? SWEEP_LEAST_MS : sweep_every;
 	rc->sweeps.finished_ms = uv_now(&r->loop);
+	rc->sweeps.unreadable = -1;
 	rc->found.last = &rc->found.first;
 	rc->todo.last = &rc->todo.first;
 	rc->later.last = &rc->later.first;

@@ -24,8 +24,9 @@ struct reconcile_counts reconcile_counts(const struct reconcile *rc);
 /* On the first reactor: when the last look at everything came to an end, by uv_now(). */
 struct reconcile_sweeps {
 	uint64_t every_ms, finished_ms; /* the latter when it began, before the first */
+	uint64_t finished;              /* how many have */
 	uint64_t skipped;               /* because the one before was still under way */
-	int unreadable;                 /* records that the last one had to leave out */
+	int unreadable;                 /* records that the last look left out; -1: none yet */
 	struct err unreadable_why;      /* of the first of them */
 };
 struct reconcile_sweeps reconcile_sweeps(const struct reconcile *rc);

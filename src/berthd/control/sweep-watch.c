@@ -44,6 +44,8 @@ static int write_alerts(struct job *job, struct store *s, struct err *e)
 	for (int i = 0; i < SWEEP_ALERT_COUNT; i++) {
 		const struct alert *a = &w->alerts[i].alert;
 
+		if (!w->alerts[i].known)
+			continue;
 		if (w->alerts[i].raises && store_alert_raise(s, a, e) < 0)
 			return -1;
 		if (!w->alerts[i].raises && (!w->alerts[i].written || w->alerts[i].lasts) &&
@@ -63,6 +65,8 @@ static void on_written(struct job *job)
 	for (int i = 0; i < SWEEP_ALERT_COUNT; i++) {
 		bool now = w->alerts[i].raises, was = w->alerts[i].lasts;
 
+		if (!w->alerts[i].known)
+			continue;
 		w->alerts[i].written = true;
 		w->alerts[i].lasts = now;
 		if (now && !was)
@@ -99,6 +103,7 @@ static void look_at_sweep(struct sweep_watch *w, const struct reactor *r, uint64
 		 "the one before had not",
 		 since / 1000, sweeps.skipped);
 	set(w, r, SWEEP_STALLED, since > most, message);
+	w->alerts[SWEEP_STALLED].known = since > most || sweeps.finished > 0;
 }
 
 /* A backlog lasts until it fits into one page. */
@@ -112,6 +117,7 @@ static void look_at_backlog(struct sweep_watch *w, const struct reactor *r, uint
 		every = COMPARE_LEAST_MS;
 	if (now - w->compared_ms >= every) {
 		grows |= w->before > STORE_SWEEP_PAGE && overdue >= w->before;
+		w->compared++;
 		w->compared_ms = now;
 		w->before = overdue;
 	}
@@ -119,6 +125,8 @@ static void look_at_backlog(struct sweep_watch *w, const struct reactor *r, uint
 		 "%" PRIu64 " sandboxes are due, and it does not get less: cleaning up is late",
 		 overdue);
 	set(w, r, SWEEP_BACKLOG, grows, message);
+	w->alerts[SWEEP_BACKLOG].known =
+		w->compared > 1 || (w->compared == 1 && overdue <= STORE_SWEEP_PAGE);
 }
 
 static void look_at_records(struct sweep_watch *w, const struct reactor *r)
@@ -131,6 +139,7 @@ static void look_at_records(struct sweep_watch *w, const struct reactor *r)
 		 sweeps.unreadable, sweeps.unreadable_why.msg);
 	message[utf8_valid_prefix(message, strlen(message))] = '\0'; /* it quotes the row */
 	set(w, r, SWEEP_UNREADABLE, sweeps.unreadable > 0, message);
+	w->alerts[SWEEP_UNREADABLE].known = sweeps.unreadable >= 0;
 }
 
 static void on_time(uv_timer_t *timer)

@@ -3,7 +3,7 @@
  * cleaned up faster than more becomes due. If not, a person is told by an alert: `sweep_stalled`
  * after two intervals without the end of one, `cleanup_backlog` if more than one page was due an
  * interval ago and no less is now, `record_unreadable` if a sweep had to leave a record out. Each
- * ends by itself.
+ * ends by itself, and none because berthd began again: until that knows better, it is as it was.
  */
 #pragma once
 
@@ -27,9 +27,11 @@ struct sweep_watch {
 	bool asking;          /* the job is under way */
 	uint64_t compared_ms; /* when `before` was counted */
 	uint64_t before;      /* overdue then */
+	unsigned compared;    /* so often; the first time with nothing */
 	_Atomic uint64_t overdue;
 	struct {
 		struct alert alert;
+		bool known;   /* how it is: or the job leaves it as it is */
 		bool raises;  /* the job does; or it ends it */
 		bool written; /* the records say so: as in `lasts` */
 		bool lasts;

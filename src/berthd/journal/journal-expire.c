@@ -194,7 +194,7 @@ static void stop_one(struct journals *js, const struct one *o)
 
 	if (o->bytes < MUCH || journal_find(js, o->sandbox, o->id, &j, &ignored) < 0)
 		return;
-	atomic_store(&j->over_share, true);
+	atomic_store(&j->over_at, atomic_load(&js->trims) + 1);
 	journal_unref(j);
 }
 
@@ -225,6 +225,7 @@ size_t journals_trim(struct journals *js, uint64_t limit)
 		removed += remove_oldest(&a, of);
 	if (a.bytes > limit)
 		stop_those_past(&a, share);
+	atomic_fetch_add(&js->trims, 1); /* what an earlier one found, and this one not, is over */
 	free(a.items);
 	free(a.owners);
 	return removed;

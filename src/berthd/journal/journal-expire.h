@@ -4,7 +4,8 @@
  * when they grow fast. What runs is never removed, and counts to its owner: an owner
  * that holds no more than its fair share of the limit loses nothing, however much
  * others run. If that is not enough, what runs of those past their share records no
- * more: as past the cap of one exec, the rest is counted.
+ * more: as past the cap of one exec, the rest is counted. One that said nothing meanwhile records
+ * again as soon as its owner is within its share.
  */
 #pragma once
 

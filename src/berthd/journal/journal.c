@@ -393,7 +393,11 @@ uint64_t journal_view_end(const struct journal_view *v)
 /* On the disk: many small pieces are more head than output. */
 static bool is_at_cap(const struct journal *j)
 {
-	return j->written - j->frames_at >= j->all->cap || atomic_load(&j->over_share);
+	uint64_t over_at = atomic_load(&j->over_at);
+
+	/* The last trim, or the one that is under way, found it so: see journal-expire.h. */
+	return j->written - j->frames_at >= j->all->cap ||
+	       (over_at > 0 && over_at >= atomic_load(&j->all->trims));
 }
 
 bool journal_is_full(struct journal *j)

@@ -29,6 +29,7 @@ struct journals {
 	struct journal *buckets[JOURNALS_BUCKETS]; /* those that are held */
 	uint64_t removed;                          /* so far: their files have such names */
 	_Atomic uint64_t grown;                    /* bytes appended since they were trimmed */
+	_Atomic uint64_t trims;                    /* how often they were */
 };
 
 struct journal {
@@ -43,7 +44,7 @@ struct journal {
 	bool full;                /* no more is recorded: over the cap, or the disk is full */
 	struct reactor *reactor;  /* whose loop `exec` lives on */
 	struct exec *exec;        /* NULL: it is over, or no exec attached yet */
-	_Atomic bool over_share;  /* its owner has too much, and this runs: see journal-expire.h */
+	_Atomic uint64_t over_at; /* the trim that found its owner past its share; 0: none */
 	_Atomic size_t readers;   /* tails that read the file */
 	_Atomic size_t viewers;   /* of a terminal */
 	_Atomic uint32_t waiting; /* a bit for each reactor that wants to hear of more */
