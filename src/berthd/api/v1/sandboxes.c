@@ -118,11 +118,14 @@ static void wait_for_found(struct transition *c)
 	wait_stable_begin(&how);
 }
 
-/* Nothing was written, and another host may take it. */
+/* Nothing was written, and another host may take it. A host may be older than the schema. */
 static bool is_for_another_host(const struct transition *c, const struct err *why)
 {
-	return c->full || (why->reason && (strcmp(why->reason, REASON_HOST_DRAINING) == 0 ||
-					   strcmp(why->reason, REASON_ENGINE_MISSING) == 0));
+	bool begun = c->sb.version > 0;
+
+	return c->full || (!begun && store_is_unwritable(why)) ||
+	       (why->reason && (strcmp(why->reason, REASON_HOST_DRAINING) == 0 ||
+				strcmp(why->reason, REASON_ENGINE_MISSING) == 0));
 }
 
 static void on_created(struct transition *c, const struct err *why)
