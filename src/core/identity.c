@@ -32,7 +32,7 @@ static const char *const reserved[] = {
 };
 
 /* How a text with lengths begins: no joined text may begin so. */
-static const char *const marks[] = { "v2:", "shared-v3:" };
+#define MARK "v2:"
 
 static const char *part(const char *s)
 {
@@ -82,11 +82,8 @@ static bool could_split(const char *s)
 
 static bool is_plain(const struct identity *id)
 {
-	for (size_t i = 0; i < array_len(marks); i++)
-		if (str_starts(part(id->org), marks[i]))
-			return false;
-	return !could_split(part(id->org)) && !could_split(part(id->user)) &&
-	       !could_split(part(id->bot));
+	return !str_starts(part(id->org), MARK) && !could_split(part(id->org)) &&
+	       !could_split(part(id->user)) && !could_split(part(id->bot));
 }
 
 static void join(const struct identity *id, char *out, size_t size)
@@ -103,10 +100,7 @@ static void join_with_lengths(const struct identity *id, char *out, size_t size)
 				part(id->bot) };
 	size_t n;
 
-	if (id->failover)
-		snprintf(out, size, "shared-v3:%u:", id->failover);
-	else
-		snprintf(out, size, "v2:");
+	snprintf(out, size, MARK);
 	for (size_t i = 0; i < array_len(parts); i++) {
 		n = strlen(out);
 		snprintf(out + n, size - n, "%zu:%s,", strlen(parts[i]), parts[i]);
@@ -135,7 +129,7 @@ int identity_shared_key(const struct identity *id, char out[IDENTITY_KEY_SIZE], 
 
 	if (check_shared(id, e) < 0)
 		return -1;
-	if (!id->failover && is_plain(id))
+	if (is_plain(id))
 		join(id, text, sizeof(text));
 	else
 		join_with_lengths(id, text, sizeof(text));

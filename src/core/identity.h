@@ -3,7 +3,9 @@
  *
  * A key is deterministic, `{prefix}-{first 48 hex of SHA-256}`, and nothing
  * but a unique column that finds a row: class, host and profile are columns,
- * and knowing a key is no permission.
+ * and knowing a key is no permission. A sandbox that is being deleted or has nothing left
+ * holds its key no more: the next one of the same key takes its place, so that no other
+ * key is needed to route around a bad one.
  *
  * The hashed text joins its parts with `__`. Parts that could be split in two
  * ways (`a__b` + `c`, `a` + `b__c`) are hashed in a form with lengths instead,
@@ -37,7 +39,6 @@ struct identity {
 	const char *user;
 	const char *bot;
 	const char *session;
-	unsigned failover; /* how often the shared sandbox of these was routed around */
 };
 
 /* The key of the session's own sandbox, or of the one its user shares. */

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "store/row.h"
 
@@ -131,6 +132,12 @@ int store_session_get(struct store *s, const char *owner, const char *session,
 			       session);
 	*ret = got;
 	return 0;
+}
+
+bool session_is_decided_so(const struct agent_session *a, const struct agent_session *b)
+{
+	return strcmp(a->identity_key, b->identity_key) == 0 && strcmp(a->org, b->org) == 0 &&
+	       strcmp(a->user, b->user) == 0 && strcmp(a->bot, b->bot) == 0;
 }
 
 int store_session_put(struct store *s, const char *owner, const char *session,

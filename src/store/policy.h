@@ -32,6 +32,9 @@ struct agent_session {
 must_check int store_session_get(struct store *s, const char *owner, const char *session,
 				 struct agent_session *ret, struct err *e);
 
+/* Of a session: where its sandbox is found, for whom. */
+bool session_is_decided_so(const struct agent_session *a, const struct agent_session *b);
+
 /* Store this decision, or learn the one that was faster: *ret is what holds. */
 must_check int store_session_put(struct store *s, const char *owner, const char *session,
 				 const struct agent_session *decided, struct agent_session *ret,

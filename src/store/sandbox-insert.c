@@ -4,6 +4,7 @@
 
 #include "lib/errno-map.h"
 #include "store/network.h"
+#include "store/policy.h"
 #include "store/sandbox-row.h"
 
 /* clang-format off */
@@ -257,6 +258,19 @@ static int write_network(struct store *s, const struct sandbox_intent *intent, s
 	return intent->network ? store_network_put(s, &put, row, e) : 0;
 }
 
+static int write_session(struct store *s, const struct sandbox_intent *intent, struct err *e)
+{
+	struct agent_session holds;
+
+	if (!intent->decided)
+		return 0;
+	if (store_session_put(s, intent->owner, intent->session, intent->decided, &holds, e) < 0)
+		return -1;
+	if (!session_is_decided_so(&holds, intent->decided))
+		return err_set(e, ERR_CONFLICT, "another decision was faster");
+	return 0;
+}
+
 static int insert_admitted(struct store *s, const struct sandbox_intent *intent,
 			   struct sandbox *ret, struct err *e)
 {
@@ -269,7 +283,7 @@ static int insert_admitted(struct store *s, const struct sandbox_intent *intent,
 		return -1;
 	}
 	n = insert_row(s, intent, ret, e);
-	if (n > 0 && write_network(s, intent, e) < 0)
+	if (n > 0 && (write_network(s, intent, e) < 0 || write_session(s, intent, e) < 0))
 		n = -1;
 	if (n <= 0) {
 		store_rollback(s);
@@ -292,7 +306,8 @@ static int ids_check(const struct sandbox_intent *intent, struct err *e)
 int store_sandbox_insert(struct store *s, const struct sandbox_intent *intent,
 			 struct sandbox *ret, struct err *e)
 {
-	bool several = intent->room || intent->spec->cap_subject[0] || intent->network;
+	bool several = intent->room || intent->spec->cap_subject[0] || intent->network ||
+		       intent->decided;
 	struct sandbox got = { 0 };
 	int n;
 

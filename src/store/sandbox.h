@@ -29,6 +29,8 @@
  * With a use its key is taken in the same transaction. Returns 1 if it was taken
  * before, by whatever request, and writes nothing: see store_idempotency_get().
  */
+struct agent_session;
+
 struct sandbox_intent {
 	const char *id, *owner, *host;
 	const struct sandbox_spec *spec;
@@ -37,6 +39,9 @@ struct sandbox_intent {
 	uint64_t deadline_ms;
 	const struct idempotency_use *use; /* NULL: the request came without a key */
 	const char *network;               /* written with it or not at all; NULL: none */
+	/* So is what was decided for its session; ERR_CONFLICT: something else was, meanwhile. */
+	const char *session;
+	const struct agent_session *decided; /* NULL: nothing new */
 };
 must_check int store_sandbox_insert(struct store *s, const struct sandbox_intent *intent,
 				    struct sandbox *ret, struct err *e);

@@ -86,9 +86,9 @@ def test_the_same_key_with_another_body_or_verb_is_409(s):
 
 
 def test_the_whole_target_is_the_request(s):
-    key, pad = new_key(), "/v1/sandboxes?ignored=" + "p" * 400
+    key, pad = new_key(), "/v1/sandboxes?" + "&" * 400
     headers = {"Content-Type": "application/json", "Idempotency-Key": key}
-    answers = [s.api.request("POST", pad + end, BODY, headers) for end in "aba"]
+    answers = [s.api.request("POST", pad + end, BODY, headers) for end in ("", "&", "")]
     assert [a[0] for a in answers] == [201, 409, 201], answers
     assert answers[0][1] == answers[2][1] and answers[2][2].get("Idempotency-Replayed") == "true", answers
     delete_all(s)

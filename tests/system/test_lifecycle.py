@@ -72,6 +72,27 @@ def test_unknown_ids_are_404_and_nonsense_is_refused(s):
         assert refused(s.api.exec, ident, ["true"]) in (400, 404), ident
 
 
+@only("crun")
+def test_what_a_target_says_is_known_or_refused(s):
+    """Nothing of a query is left out in silence, and no name in a path reaches the database that is none of its texts."""
+    for path, known in (("/v1/sandboxes?limt=5", "after limit selector state"), ("/v1/sandboxes?limit=5&x", "after limit selector state"),
+                        ("/v1/sandboxes/none/files?path=/a&paht=/b", "path"), ("/v1/usage?%6cimit=1", "after limit"), ("/v1/keys?a=b", "no query")):
+        status, why, _ = s.api.request("GET", path)
+        assert (status, why["code"]) == (400, "invalid") and known in why["remediation"], (path, why)
+        assert path.split("?")[1].split("&")[-1].split("=")[0] in why["message"], why
+    assert s.api.request("GET", "/v1/sandboxes?limit=5&")[0] == 200
+    status, why, _ = Api(s.port, "no-key").request("GET", "/v1/keys?a=b")
+    assert status == 401, "a stranger is told that first"
+    for path in ("/v1/profiles/%ff", "/v1/profiles/a%c3", "/v1/hosts/%ff", "/v1/images/%ff", "/v1/sandboxes/%ff", "/v1/sandboxes/%ff/execs/x",
+                 "/v1/sandboxes/sb_c1_00000000000000000000/execs/%ff", "/v1/secrets/%ff", "/v1/policies/%ff", "/v1/keys/%ff"):
+        for method in ("GET", "DELETE"):
+            status, why, _ = s.api.request(method, path)
+            assert status == 405 or (status, why["message"]) == (400, "a part of the path is not UTF-8"), (method, path, why)
+    for path in ("/v1/sandboxes?selector=%ff", "/v1/sandboxes?after=%ff", "/v1/sandboxes?selector=a=%ff", "/v1/usage?after=%ff"):
+        status, why, _ = s.api.request("GET", path)
+        assert status == 400 and "database" not in str(why), (path, why)
+
+
 def test_bad_requests_say_what_is_wrong(s):
     for body in ({}, {"image": ""}, {"image": "nosuch"}, {"image": 7}, {"image": "base", "memory_mb": 1},
                  {"image": "base", "memory_mb": "512"}, {"image": "base", "runtime": "docker"},
@@ -204,7 +225,10 @@ def every_request_about(ident):
         for verb in set(verbs) & {"get", "put", "post", "patch", "delete"}:
             content = verbs[verb].get("requestBody", {}).get("content", {})
             body = next((example(c) for c in content.values()), None)
-            query = "?path=/etc/passwd&for=exit" if verb != "post" else ""
+            listed = [document["components"]["parameters"][p["$ref"].rsplit("/", 1)[1]] if "$ref" in p else p
+                      for p in verbs.get("parameters", []) + verbs[verb].get("parameters", [])]
+            names = {p["name"] for p in listed if p["in"] == "query"}
+            query = "?" + "&".join(f"{name}={value}" for name, value in (("path", "/etc/passwd"), ("for", "exit")) if name in names)
             yield verb.upper(), where + query, body, upgrade if path.endswith("/attach") else None
 
 

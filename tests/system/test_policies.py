@@ -82,6 +82,24 @@ def test_a_session_is_of_the_user_it_began_with(s):
         delete_all(s)
 
 
+def test_a_refused_create_decides_nothing(s):
+    """What is decided for a session is written with its sandbox, or not at all."""
+    mine = who(org="refused", user="ann", session="refused")
+    try:
+        add(s, scope="org", subject="refused", runtime="crun")
+        for body in ({"image": "nosuch"}, {"runtime": "runsc"}, {"memory_mb": 1 << 30}, {"profile": "nosuch"}):
+            status, why = post(s.api, mine | body)
+            assert status >= 400, (body, why)
+            assert not sql(s, "SELECT 1 FROM agent_session WHERE session = 'refused'"), (body, why)
+        clear(s)
+        add(s, scope="org", subject="refused", isolation="shared")
+        assert post(s.api, mine)[1]["isolation"] == "shared", "by the policy of its first use"
+        assert sql(s, "SELECT 1 FROM agent_session WHERE session = 'refused'")
+    finally:
+        clear(s)
+        delete_all(s)
+
+
 def test_a_runtime_that_a_policy_names_is_not_talked_out_of(s):
     try:
         add(s, scope="user", subject="x", runtime="crun", profile="standard")
@@ -154,5 +172,9 @@ def test_a_key_from_before_keys_were_hashed_still_finds_its_sandbox(s):
         assert s.api.exec("acme__ann", "echo old").out == b"old\n"
         assert post(s.api, who(org="acme", user="ann"))[1]["id"] == made["id"]
         assert s.api.get("/v1/sandboxes/acme__ann")["identity_key"] == "acme__ann"  # never rewritten
+        fresh = post(s.api, who(org="acme", user="ann", session="of-ann"))[1]["id"]
+        assert fresh != made["id"], "a session that nothing is known of is a new one: it is put among no others"
+        sql(s, "UPDATE agent_session SET identity_key = 'acme__ann', isolation = 'shared' WHERE session = 'of-ann'")
+        assert post(s.api, who(org="acme", user="ann", session="of-ann"))[1]["id"] == made["id"], "brought over with its row"
     finally:
         delete_all(s)

@@ -68,16 +68,22 @@ static int check_session_identity(const struct agent_session *held, const struct
 	return err_fix(e, "Give the identity this session began with, or use another session.");
 }
 
-/* What holds for this session: as it was decided, or as it is decided now and stored. */
+/* What holds for a sandbox to be; `fresh`: it is stored with the sandbox, or not at all. */
+struct decision {
+	struct agent_session is;
+	bool fresh;
+};
+
+/* What holds for this session: as it was decided, or as it is decided now. */
 static int decide_session(struct transition *c, struct store *s, const struct identity *id,
-			  struct agent_session *ret, struct err *e)
+			  struct decision *ret, struct err *e)
 {
 	struct policy_caller caller = { id->org, id->user, id->session };
 	struct agent_session decided = { 0 };
 	struct err ignored;
 
-	if (store_session_get(s, c->sb.owner, id->session, ret, e) == 0)
-		return check_session_identity(ret, id, e);
+	if (store_session_get(s, c->sb.owner, id->session, &ret->is, e) == 0)
+		return check_session_identity(&ret->is, id, e);
 	if (e->code != ERR_NOT_FOUND || choose(s, &caller, &decided.choice, e) < 0)
 		return -1;
 	/* Without a user the sandbox cannot be shared. */
@@ -90,10 +96,8 @@ static int decide_session(struct transition *c, struct store *s, const struct id
 	snprintf(decided.org, sizeof(decided.org), "%s", id->org);
 	snprintf(decided.user, sizeof(decided.user), "%s", id->user);
 	snprintf(decided.bot, sizeof(decided.bot), "%s", id->bot);
-	if (store_session_put(s, c->sb.owner, id->session, &decided, ret, e) < 0)
-		return -1;
-	crash_point("life.session-decided");
-	return check_session_identity(ret, id, e); /* another one may have been faster */
+	*ret = (struct decision){ decided, true };
+	return 0;
 }
 
 static int decide_shared(struct store *s, const struct identity *id, struct agent_session *ret,
@@ -166,29 +170,29 @@ static void fill_lifetime(struct transition *c)
 		spec->lifetime_ms = (int64_t)(set->max_age_s * 1000 / set->timer_divisor);
 }
 
-static int decide(struct transition *c, struct store *s, struct err *e)
+static int decide(struct transition *c, struct store *s, struct decision *ret, struct err *e)
 {
 	const struct create_identity *who = &c->who;
-	struct identity id = { who->org, who->user, who->bot, who->session, 0 };
+	struct identity id = { who->org, who->user, who->bot, who->session };
 	struct policy_caller nobody = { 0 };
-	struct agent_session got = { 0 };
+	struct agent_session *got = &ret->is;
 	struct sandbox_spec *spec = &c->spec;
 	unsigned divisor = (unsigned)c->reactor->berthd->settings.timer_divisor;
 	int n;
 
 	if (!who->given)
-		n = choose(s, &nobody, &got.choice, e);
+		n = choose(s, &nobody, &got->choice, e);
 	else if (who->session[0])
-		n = decide_session(c, s, &id, &got, e);
+		n = decide_session(c, s, &id, ret, e);
 	else
-		n = decide_shared(s, &id, &got, e);
-	if (n < 0 || apply_runtime(c, got.choice.runtime, e) < 0)
+		n = decide_shared(s, &id, got, e);
+	if (n < 0 || apply_runtime(c, got->choice.runtime, e) < 0)
 		return -1;
 	if (who->given) {
-		spec->isolation = got.choice.isolation;
-		memcpy(spec->identity_key, got.identity_key, sizeof(spec->identity_key));
+		spec->isolation = got->choice.isolation;
+		memcpy(spec->identity_key, got->identity_key, sizeof(spec->identity_key));
 		if (!spec->profile[0])
-			memcpy(spec->profile, got.choice.profile, sizeof(spec->profile));
+			memcpy(spec->profile, got->choice.profile, sizeof(spec->profile));
 		apply_cap(c);
 	}
 	if (fill_limits(spec, s, e) < 0)
@@ -205,7 +209,7 @@ static int decide(struct transition *c, struct store *s, struct err *e)
 static int find(struct transition *c, struct store *s, struct err *e)
 {
 	const struct create_identity *who = &c->who;
-	struct identity id = { who->org, who->user, who->bot, who->session, 0 };
+	struct identity id = { who->org, who->user, who->bot, who->session };
 	char legacy[IDENTITY_LEGACY_SIZE] = "";
 	struct sandbox_search q = {
 		.owner = c->sb.owner,
@@ -238,6 +242,19 @@ static int check_found(struct transition *c, struct store *s, struct err *e)
 			return -1;
 	}
 	return sandbox_asked_check(c->asked, &c->sb, row ? row->policy : NULL, e);
+}
+
+/* 1: what holds for its session was decided otherwise meanwhile; the caller looks again. */
+static int keep_session(struct transition *c, struct store *s, const struct decision *d,
+			struct err *e)
+{
+	struct agent_session holds;
+
+	if (!d->fresh)
+		return 0;
+	if (store_session_put(s, c->sb.owner, c->who.session, &d->is, &holds, e) < 0)
+		return -1;
+	return session_is_decided_so(&holds, &d->is) ? 0 : 1;
 }
 
 /* The key, if there is one, is from here on that of the sandbox that was found. */
@@ -274,8 +291,18 @@ static int check_engine(const struct transition *c, struct err *e)
 		       strcmp(runtime, "crun") == 0 ? "apt install crun" : "https://gvisor.dev");
 }
 
-int create_spec_write(struct transition *c, struct store *s, struct err *e)
+/* It was found: 1 if that was not the one, after all. */
+static int take_found(struct transition *c, struct store *s, const struct decision *d,
+		      struct err *e)
 {
+	int n = check_found(c, s, e) < 0 ? -1 : keep_session(c, s, d, e);
+
+	return n ? n : take_key(c, s, e);
+}
+
+static int insert(struct transition *c, struct store *s, const struct decision *d, struct err *e)
+{
+	unsigned divisor = (unsigned)c->reactor->berthd->settings.timer_divisor;
 	struct sandbox_intent intent = {
 		.id = c->sb.id,
 		.owner = c->sb.owner,
@@ -283,42 +310,65 @@ int create_spec_write(struct transition *c, struct store *s, struct err *e)
 		.spec = &c->spec,
 		.room = &c->host,
 		.full = &c->full,
+		.deadline_ms = lifecycle_deadline_ms(SANDBOX_CREATING, divisor),
 		.network = c->network,
 		.use = c->use.key[0] ? &c->use : NULL,
+		.session = c->who.session,
+		.decided = d->fresh ? &d->is : NULL,
 	};
-	unsigned divisor = (unsigned)c->reactor->berthd->settings.timer_divisor;
+	int n = store_sandbox_insert(s, &intent, &c->sb, e);
+
+	c->wrote = n == 0;
+	c->used_before = n == 1;
+	if (n == 0)
+		crash_point("life.intent-written");
+	if (n == 1)
+		return err_set(e, ERR_CONFLICT, "this Idempotency-Key was used before");
+	return n;
+}
+
+/* 1: others were at it at the same time; look again. */
+static int find_or_insert(struct transition *c, struct store *s, struct err *e)
+{
+	struct decision d = { 0 };
 	bool addressed;
 	int n;
 
-	if (decide(c, s, e) < 0)
+	if (decide(c, s, &d, e) < 0)
 		return -1;
-	c->full = false;
-	intent.deadline_ms = lifecycle_deadline_ms(SANDBOX_CREATING, divisor);
 	addressed = c->spec.name[0] || c->spec.identity_key[0];
-	for (int i = 0; i < TRIES; i++) {
-		n = used_before(c, s, e);
-		if (n == 0)
-			n = find(c, s, e);
-		if (n < 0)
-			return -1;
-		c->found = n == 1;
-		if (c->found)
-			return check_found(c, s, e) < 0 ? -1 : take_key(c, s, e);
-		if (c->nowhere) {
-			*e = *c->nowhere;
-			return -1;
-		}
-		if (check_engine(c, e) < 0)
-			return -1;
-		n = store_sandbox_insert(s, &intent, &c->sb, e);
-		c->wrote = n == 0;
-		c->used_before = n == 1;
-		if (n == 0)
-			crash_point("life.intent-written");
-		if (n == 1)
-			return err_set(e, ERR_CONFLICT, "this Idempotency-Key was used before");
-		if (n == 0 || e->code != ERR_CONFLICT || !addressed)
-			return n;
+	n = used_before(c, s, e);
+	if (n == 0)
+		n = find(c, s, e);
+	if (n < 0)
+		return -1;
+	c->found = n == 1;
+	if (c->found)
+		return take_found(c, s, &d, e);
+	if (c->nowhere) {
+		*e = *c->nowhere;
+		return -1;
 	}
-	return err_set(e, ERR_BUSY, "others make and delete this sandbox at the same time");
+	if (check_engine(c, e) < 0)
+		return -1;
+	if (insert(c, s, &d, e) == 0)
+		return 0;
+	return e->code == ERR_CONFLICT && addressed && !c->used_before ? 1 : -1;
+}
+
+int create_spec_write(struct transition *c, struct store *s, struct err *e)
+{
+	cleanup(free_ptr) struct sandbox_spec *asked = xcalloc(1, sizeof(*asked));
+	int n = 1;
+
+	*asked = c->spec; /* what is left open in it may be decided otherwise the next time */
+	c->full = false;
+	for (int i = 0; i < TRIES && n == 1; i++) {
+		c->spec = *asked;
+		n = find_or_insert(c, s, e);
+	}
+	if (n == 1)
+		return err_set(e, ERR_BUSY,
+			       "others make and delete this sandbox at the same time");
+	return n;
 }

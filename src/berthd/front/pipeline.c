@@ -99,6 +99,71 @@ static bool own(struct request *rq)
 	return http_own(rq->x, (uint8_t)(1 + str_hash(rq->key.owner) % (HTTP_SHARES - 1)));
 }
 
+static bool knows(const char *words, const char *name, size_t len)
+{
+	for (const char *at = words; at && *at; at += strspn(at, " ")) {
+		size_t n = strcspn(at, " ");
+
+		if (n == len && strncmp(at, name, n) == 0)
+			return true;
+		at += n;
+	}
+	return false;
+}
+
+/* Where it names something that is text everywhere else, also in the database. */
+static int check_text(const char *what, const char *text, struct err *e)
+{
+	size_t len = strlen(text);
+
+	if (utf8_valid_prefix(text, len) == len)
+		return 0;
+	err_set(e, ERR_INVALID, "a part of the %s is not UTF-8", what);
+	return err_fix(e, "Write names as UTF-8, percent-encoded.");
+}
+
+/* A file's name and what a command says are bytes. */
+static int check_member(const struct request *rq, const char *at, size_t len, struct err *e)
+{
+	cleanup(free_ptr) char *value = xcalloc(1, strlen(rq->query) + 1);
+	char name[32];
+	bool found;
+
+	if (knows("path pattern", at, len) || !str_copy_bytes(name, sizeof(name), at, len))
+		return 0;
+	if (http_query(rq->query, name, value, strlen(rq->query) + 1, &found, e) < 0)
+		return err_wrap(e, "%s", name);
+	return check_text("query", value, e);
+}
+
+/* What is not known would be left out in silence: `?limt=5` is no list of five. */
+static int check_query(const struct request *rq, struct err *e)
+{
+	const char *known = rq->route->query;
+
+	for (const char *at = rq->query; *at; at += strspn(at, "&")) {
+		size_t len = strcspn(at, "&"), name = strcspn(at, "=&");
+
+		if (len > 0 && !knows(known, at, name)) {
+			err_set(e, ERR_INVALID, "%s %.80s knows no \"%.*s\" in its query",
+				rq->method, rq->route->path, name < 60 ? (int)name : 60, at);
+			return known ? err_fix(e, "It knows: %s.", known)
+				     : err_fix(e, "It takes no query.");
+		}
+		if (len > 0 && check_member(rq, at, name, e) < 0)
+			return -1;
+		at += len;
+	}
+	return 0;
+}
+
+static int check_target(const struct request *rq, struct err *e)
+{
+	if (check_text("path", rq->param, e) < 0 || check_text("path", rq->sub, e) < 0)
+		return -1;
+	return check_query(rq, e);
+}
+
 static void allowed(struct request *rq)
 {
 	struct err e;
@@ -114,6 +179,8 @@ static void allowed(struct request *rq)
 		err_fix(&e, "Close some that are not needed; event streams hold one each.");
 		return request_fail(rq, &e);
 	}
+	if (check_target(rq, &e) < 0)
+		return request_fail(rq, &e);
 	name_cache_resolve(rq, on_resolved);
 }
 

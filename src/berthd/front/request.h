@@ -39,6 +39,8 @@ struct route {
 	/* One of the two: on a store worker, straight through; or on the loop. */
 	int (*store)(struct request *rq, struct store *s, struct buf *reply, struct err *e);
 	void (*loop)(struct request *rq);
+
+	const char *query; /* the members its query may have, with a blank between; NULL: none */
 };
 const struct route *routes_table(size_t *count);
 

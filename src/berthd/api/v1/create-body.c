@@ -57,7 +57,7 @@ static void body_done(struct body *b)
 static int read_identity(const char *text, struct create_identity *who, struct err *e)
 {
 	struct create_identity got = { .given = true };
-	struct identity id = { got.org, got.user, got.bot, got.session, 0 };
+	struct identity id = { got.org, got.user, got.bot, got.session };
 	char key[IDENTITY_KEY_SIZE];
 
 	if (json_read(text, strlen(text), identity_fields, &got, e) < 0)
