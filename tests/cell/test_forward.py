@@ -308,6 +308,8 @@ def test_a_pass_is_taken_once_and_for_a_minute(c):
     told_of(c, "replayed_pass")
     c.hosts[0].kill("berthd")
     c.hosts[0].start()
+    status, code, message = error_of(door.request("GET", path, headers=seen))
+    assert (status, code) == (503, "busy") and "older than this berthd" in message, message
     assert door.request("GET", path, headers=written_pass(c, "h1", "GET", path, cell_now(c), 4712))[0] == 200
 
 

@@ -47,7 +47,7 @@ TEST(a_pass_is_taken_once_and_only_in_its_time)
 	struct peer_token ahead = shown(NOW + PASS_VALID_MS, 79);
 	struct err e;
 
-	peer_token_seen_init(&s);
+	peer_token_seen_init(&s, 0);
 	CHECK_OK(peer_token_seen_take(&s, &p, NOW, &e), &e);
 	CHECK_ERR(peer_token_seen_take(&s, &p, NOW, &e), &e, ERR_DENIED);
 	CHECK_OK(peer_token_seen_take(&s, &other, NOW + PASS_VALID_MS, &e), &e);
@@ -72,7 +72,7 @@ TEST(what_is_remembered_has_a_bound_and_is_forgotten)
 	struct peer_token p;
 	struct err e;
 
-	peer_token_seen_init(&s);
+	peer_token_seen_init(&s, 0);
 	for (uint64_t i = 1; i <= PASS_SEEN_MAX; i++) {
 		p = shown(NOW, i * 977);
 		CHECK_OK(peer_token_seen_take(&s, &p, NOW, &e), &e);
@@ -86,5 +86,19 @@ TEST(what_is_remembered_has_a_bound_and_is_forgotten)
 	p = shown(NOW + 4 * PASS_VALID_MS, 6);
 	CHECK_OK(peer_token_seen_take(&s, &p, NOW + 4 * PASS_VALID_MS, &e), &e);
 	CHECK_INT(s.now.count + s.before.count, 2);
+	peer_token_seen_done(&s);
+}
+
+/* The nonces of the berthd before it are gone: what may be among them is not taken. */
+TEST(a_pass_from_before_the_start_is_not_taken)
+{
+	struct peer_token before = shown(NOW - 1, 5), after = shown(NOW, 5);
+	struct peer_token_seen s;
+	struct err e;
+
+	peer_token_seen_init(&s, NOW);
+	CHECK_ERR(peer_token_seen_take(&s, &before, NOW + 1, &e), &e, ERR_BUSY);
+	CHECK_STR(e.fix, "Send the request again: it gets a new pass.");
+	CHECK_OK(peer_token_seen_take(&s, &after, NOW + 1, &e), &e);
 	peer_token_seen_done(&s);
 }

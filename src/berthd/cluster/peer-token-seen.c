@@ -6,9 +6,9 @@
 
 #define SIZE_FIRST 1024
 
-void peer_token_seen_init(struct peer_token_seen *s)
+void peer_token_seen_init(struct peer_token_seen *s, uint64_t begun_ms)
 {
-	*s = (struct peer_token_seen){ 0 };
+	*s = (struct peer_token_seen){ .begun_ms = begun_ms };
 	pthread_mutex_init(&s->lock, NULL);
 }
 
@@ -95,6 +95,11 @@ int peer_token_seen_take(struct peer_token_seen *s, const struct peer_token *p, 
 			PASS_VALID_MS / 1000);
 		err_reason(e, REASON_REPLAYED_PASS, 0);
 		return err_fix(e, "Time is the database's: can both hosts reach it?");
+	}
+	if (p->at_ms < s->begun_ms) {
+		err_set(e, ERR_BUSY, "this pass is older than this berthd, which has just started: "
+				     "nothing was done");
+		return err_fix(e, "Send the request again: it gets a new pass.");
 	}
 	pthread_mutex_lock(&s->lock);
 	n = take(s, p->nonce, now_ms, e);

@@ -1,7 +1,8 @@
 /*
  * The passes that were shown here, so that each is taken once: a pass of the last
  * minute whose nonce is not known yet. Two sets of nonces, of which the older one
- * is emptied when all that is in it is too old anyway.
+ * is emptied when all that is in it is too old anyway. They end with berthd: a pass
+ * from before its start may have been shown to the one before it, and is not taken.
  *
  * The time is the cell's: the database's, carried on by a clock that never jumps.
  */
@@ -22,13 +23,14 @@ struct peer_token_set {
 struct peer_token_seen {
 	pthread_mutex_t lock;
 	struct peer_token_set now, before;
-	uint64_t since_ms;
+	uint64_t begun_ms, since_ms;
 };
 
-void peer_token_seen_init(struct peer_token_seen *s);
+/* `begun_ms`: from when on we have seen every pass that is shown here. */
+void peer_token_seen_init(struct peer_token_seen *s, uint64_t begun_ms);
 void peer_token_seen_done(struct peer_token_seen *s);
 
-/* ERR_DENIED: it is too old, or was shown before. ERR_BUSY: too many at once. */
+/* ERR_DENIED: it is too old, or was shown before. ERR_BUSY: a new pass would do, by and by. */
 must_check int peer_token_seen_take(struct peer_token_seen *s, const struct peer_token *p,
 				    uint64_t now_ms,
 				    struct err *e);

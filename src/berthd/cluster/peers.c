@@ -7,19 +7,6 @@
 #include "berthd/runtime/berthd.h"
 #include "lib/time.h"
 
-void peers_init(struct peers *p)
-{
-	pthread_mutex_init(&p->lock, NULL);
-	peer_token_seen_init(&p->seen);
-}
-
-void peers_done(struct peers *p)
-{
-	free(p->list);
-	free(p->found);
-	peer_token_seen_done(&p->seen);
-}
-
 /* Not our own wall clock: one that is wrong would cut this host off from its cell. */
 uint64_t peers_now_ms(struct peers *p)
 {
@@ -29,6 +16,19 @@ uint64_t peers_now_ms(struct peers *p)
 void peers_set_now_ms(struct peers *p, uint64_t now_ms)
 {
 	atomic_store(&p->ahead_ms, now_ms - time_boot_ms()); /* may wrap, and back again */
+}
+
+void peers_init(struct peers *p)
+{
+	pthread_mutex_init(&p->lock, NULL);
+	peer_token_seen_init(&p->seen, peers_now_ms(p));
+}
+
+void peers_done(struct peers *p)
+{
+	free(p->list);
+	free(p->found);
+	peer_token_seen_done(&p->seen);
 }
 
 static void add(struct peers *p, const struct host *h, struct peer *list, size_t *count)

@@ -42,7 +42,7 @@ struct peers {
 	size_t found_count;
 };
 
-void peers_init(struct peers *p);
+void peers_init(struct peers *p); /* after the first peers_set_now_ms(), if it is a cell */
 /* From a secret on it is a cell; the list is read now and then, on this loop. */
 void peers_begin(struct peers *p, struct reactor *r);
 void peers_end(struct peers *p);
