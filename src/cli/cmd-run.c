@@ -110,7 +110,7 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 	keeper_end(&keeper);
 	if (!o->keep)
 		status = end(c, id, status, e);
-	else
+	else if (!c->json) /* the record names it */
 		say("the sandbox %s is kept", id);
 	if (status > 0 && stop.count == 0 && !c->json)
 		refusals_tell(c, id);

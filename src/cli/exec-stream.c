@@ -35,6 +35,7 @@ struct pump {
 	bool ended;        /* the server closes */
 	bool broken;       /* the connection is; that says nothing about the command */
 	bool exited;       /* `exit` is the command's end */
+	bool mid_line;     /* what we wrote to standard error does not end one */
 	uint64_t received; /* bytes of both outputs */
 	uint64_t untaken;  /* bytes of standard input that may not have arrived */
 	int leave;         /* our own exit status, for ends that are not the command's; 0: none */
@@ -97,6 +98,8 @@ static int put(struct pump *p, int fd, struct bytes b, struct err *e)
 			return err_sys(e, errno, "write the command's output");
 		at += n > 0 ? (size_t)n : 0;
 	}
+	if (fd == STDERR_FILENO && b.len > 0)
+		p->mid_line = b.data[b.len - 1] != '\n';
 	return 0;
 }
 
@@ -305,13 +308,43 @@ static bool is_own(const struct pump *p)
 	       (p->stop->count || (p->tty && p->exit.signum == SIGINT));
 }
 
+/* With --json: the record as the last line of standard error, behind what is the command's own. */
+static void tell_record(const struct pump *p, const struct context *c, const char *sandbox,
+			const char *id)
+{
+	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	cleanup(buf_done) struct buf path = buf_make(CLIENT_URL_MAX);
+	struct err e;
+
+	buf_adds(&path, "/v1/sandboxes/");
+	fetch_escape(&path, sandbox);
+	buf_addf(&path, "/execs/%s", id);
+	if (p->mid_line)
+		say_beside("\n", 1);
+	if (client_call(c, "GET", buf_str(&path), NULL, &reply, &e) < 0)
+		return say_error(&e, true);
+	buf_adds(&reply.text, "\n");
+	say_beside(buf_str(&reply.text), reply.text.len);
+}
+
+/* What a bare exit status does not say. */
+static void tell_end(const struct pump *p, const struct context *c, const char *sandbox,
+		     const char *id)
+{
+	char reason[EXIT_REASON_SIZE];
+
+	if (c->json)
+		tell_record(p, c, sandbox, id);
+	else if (exit_reason(&p->exit, reason) && !is_own(p))
+		say("%s", reason);
+}
+
 static int pump_on(const struct context *c, const char *sandbox, struct exec_request *request,
 		   struct interrupt *stop, struct terminal *tty, struct err *e)
 {
 	cleanup(pump_done) struct pump p = { .stop = stop,
 					     .tty = tty,
 					     .input = request->flags & EXEC_STDIN };
-	char reason[EXIT_REASON_SIZE];
 
 	p.in = buf_make(IN_MAX);
 	p.out = buf_make(OUT_MAX);
@@ -323,8 +356,7 @@ static int pump_on(const struct context *c, const char *sandbox, struct exec_req
 		return p.leave ? p.leave : exit_refused(e, c->json);
 	if (tty)
 		terminal_close(tty); /* so that what follows is a line of its own */
-	if (exit_reason(&p.exit, reason) && !is_own(&p))
-		say("%s", reason);
+	tell_end(&p, c, sandbox, request->id);
 	return exit_code(&p.exit);
 }
 

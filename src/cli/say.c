@@ -45,10 +45,17 @@ void say(const char *fmt, ...)
 	put("berth: ", text);
 }
 
+void say_beside(const char *data, size_t len)
+{
+	cleanup(buf_done) struct buf plain = buf_make(OUT_MAX);
+
+	plain_add_lines(&plain, data, len);
+	(void)!write_all(STDERR_FILENO, plain.data, plain.len); /* there is no other way */
+}
+
 static void put_json(const struct err *e, const char *fix)
 {
 	cleanup(buf_done) struct buf line = buf_make(8UL * LINE_MAX_BYTES);
-	cleanup(buf_done) struct buf plain = buf_make(64UL * LINE_MAX_BYTES);
 	/* The SDKs have that code of their own for it, too. */
 	bool away = e->reason && strcmp(e->reason, REASON_CONNECTION) == 0;
 
@@ -59,8 +66,7 @@ static void put_json(const struct err *e, const char *fix)
 	json_str(&line, "message", e->msg);
 	json_str(&line, "remediation", fix);
 	buf_adds(&line, "}\n");
-	plain_add_lines(&plain, buf_str(&line), line.len);
-	(void)!write_all(STDERR_FILENO, plain.data, plain.len); /* there is no other way */
+	say_beside(buf_str(&line), line.len);
 }
 
 void say_error(const struct err *e, bool json)

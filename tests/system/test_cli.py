@@ -339,10 +339,25 @@ def test_errors_are_one_json_object_with_json(s):
             assert said["code"] == code and said["message"] and said["remediation"], (args, said)
         status, out, err = s.berth("--json", "ps", env={"BERTH_URL": "http://127.0.0.1:1"})
         assert (status, out, json.loads(err)["code"]) == (125, b"", "connection"), (status, out, err)
-        status, out, err = s.berth("exec", b.id, "--json", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
-        assert (status, out, err) == (3, b"out\n", b"err\n")
         status, _, err = s.berth("exec", "--json", b.id, "--", "no-such-program")
         assert json.loads(err)["reason"] == "no_such_command", err
+
+
+def test_a_command_with_json_tells_its_record_behind_what_it_said(s):
+    with s.box() as b:
+        status, out, err = s.berth("exec", b.id, "--json", "--", "sh", "-c", "echo out; printf err >&2; exit 3")
+        said, record = err.splitlines()
+        record = json.loads(record)
+        assert (status, out, said) == (3, b"out\n", b"err"), (status, out, err)
+        assert (record["kind"], record["exit_code"], record["state"]) == ("exited", 3, "ended"), record
+        assert record["usage"] and record["started_at"] <= record["ended_at"], record
+        assert record == s.api.get(f"/v1/sandboxes/{b.id}/execs/{record['id']}")
+        status, out, err = s.berth("exec", b.id, "--json", "--timeout", "1s", "--", "sleep", "100")
+        assert (status, out, json.loads(err)["kind"]) == (124, b"", "timed_out"), err
+    status, out, err = s.berth("run", "--json", "base", "--", "echo", "hello")
+    record = json.loads(err)
+    assert (status, out, record["exit_code"]) == (0, b"hello\n", 0), err
+    assert s.api.get(f"/v1/sandboxes/{record['sandbox']}")["state"] == "gone"
 
 
 def test_events_tell_their_time(s):
