@@ -63,8 +63,8 @@ attack-guards:				# take defences out of the code: the probes must get through
 cell: all				# several hosts on this machine, one database; needs root
 	python3 tests/cell/run.py --build build $(TESTS)
 
-bench: all				# figures beside the bare engine: build/bench/figures.json
-	python3 tests/bench/run.py --build build $(FIGURES)
+bench: all				# figures beside the bare engine: build/bench/figures.json; AGAINST=other/build
+	python3 tests/bench/run.py --build build $(if $(AGAINST),--against $(AGAINST)) $(FIGURES)
 
 sdk: all				# both SDKs against a real server; SUITES=typescript|python|examples
 	python3 tests/sdk/run.py --build build --runtime $(RUNTIME) $(SUITES)

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Figures of Berth beside the bare engine, taken in turns in one run.
 
-    run.py --build build [NAME[,NAME...]]
+    run.py --build build [--against DIR [--turns N]] [NAME[,NAME...]]
 
-Ratios count; absolute times are this machine's at this moment. Needs root.
+Ratios count; absolute times are this machine's at this moment. With --against those of another build are taken too, in turns
+and in changing order, so that what else the machine does meets both; the table has the medians. Needs root.
 """
 import argparse
+import contextlib
 import json
 import os
+import statistics
 import subprocess
 import sys
 import threading
@@ -312,12 +315,12 @@ def met(row):
 
 
 def table(figures):
-    form = "{:<32} {:>10} {:<12} {:>10} {:>7} {:>10}  {}"
-    print(form.format("figure", "value", "unit", "bare", "ratio", "target", ""))
+    form = "{:<32} {:>10} {:<12} {:>10} {:>7} {:>10} {:>10} {:>7}  {}"
+    print(form.format("figure", "value", "unit", "bare", "ratio", "target", "old", "of old", ""))
     for name, row in figures.items():
         verdict = ("ok" if met(row) else "MISSED") if "target" in row else ""
         print(form.format(name, row["value"], row["unit"], row.get("bare", ""),
-                          row.get("ratio", ""), row.get("target", ""), verdict))
+                          row.get("ratio", ""), row.get("target", ""), row.get("old", ""), row.get("of_old", ""), verdict))
 
 
 def take(bench, name):
@@ -347,9 +350,49 @@ def measure(build, names):
                 sys.exit("bench: something was left behind in " + server.base)
 
 
+def one_turn(build, names):
+    """(figures, it went well) of a run of its own: the bare engine's part moves its process into a server's mounts."""
+    path = build + "/bench/figures.json"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    print(f"bench: {build}", file=sys.stderr, flush=True)
+    done = subprocess.run([sys.executable, __file__, "--build", build, ",".join(names)], stdout=subprocess.DEVNULL)
+    with contextlib.suppress(FileNotFoundError), open(path) as f:
+        return json.load(f), done.returncode == 0
+    return {}, False
+
+
+def medians(turns):
+    """One row for each figure: the medians of what it was in each turn."""
+    figures = {}
+    for name in dict.fromkeys(name for turn in turns for name in turn):
+        rows = [turn[name] for turn in turns if name in turn]
+        numbers = {key: round(statistics.median(row[key] for row in rows if key in row), 3)
+                   for key in ("value", "bare", "ratio") if key in rows[0]}
+        figures[name] = {**rows[0], **numbers}
+    return figures
+
+
+def measure_both(build, against, names, turns):
+    """The figures of both, in turns: (ours, with the other's value as `old`; builds of which a turn failed)."""
+    taken, failed = {build: [], against: []}, []
+    for i in range(turns):
+        for each in (build, against) if i % 2 else (against, build):
+            figures, well = one_turn(each, names)
+            taken[each].append(figures)
+            failed += [] if well else [each]
+    new, old = medians(taken[build]), medians(taken[against])
+    for name, row in new.items():
+        if old.get(name, {}).get("value"):
+            row["old"], row["of_old"] = old[name]["value"], round(row["value"] / old[name]["value"], 3)
+    return new, failed
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default="build")
+    parser.add_argument("--against", help="the build directory of another version, measured in turns with this one")
+    parser.add_argument("--turns", type=int, default=5, help="how often each build's turn comes")
     parser.add_argument("figures", nargs="?", default=",".join(FIGURES))
     options = parser.parse_args()
     names = options.figures.split(",")
@@ -358,7 +401,10 @@ def main():
         sys.exit(f"bench: no such figure: {', '.join(unknown)}; there are {', '.join(FIGURES)}")
     if os.geteuid() != 0:
         sys.exit("bench: must be root, to run the bare engine and drop caches")
-    figures, failed = measure(options.build, names)
+    if options.against:
+        figures, failed = measure_both(options.build, options.against, names, options.turns)
+    else:
+        figures, failed = measure(options.build, names)
     os.makedirs(options.build + "/bench", exist_ok=True)
     with open(options.build + "/bench/figures.json", "w") as f:
         json.dump(figures, f, indent=1)

@@ -172,9 +172,12 @@ TEST(a_late_event_of_the_generation_before_is_refused)
 	a = node_expect(w, NODE_START);
 	c = transition_for(w, ID("1"), &o);
 	c->sb = before;
+	c->sb.version = 0; /* as one that knows no more than whose it was */
 	transition_event(c, EV_ABSENT, NULL, on_outcome);
 	wait_outcome(w, &o);
 	CHECK(o.failed);
+	CHECK_INT(o.why.code, ERR_CONFLICT);
+	node_is_left_alone(w);
 	CHECK_INT(record_of(w, ID("1")).state, SANDBOX_CREATING);
 	CHECK_INT(record_of(w, ID("1")).generation, 2);
 	node_answer(w, &a, &(union node_any){ 0 });
