@@ -7,6 +7,7 @@
 
 #include "berthd/control/sandbox-cache.h"
 #include "berthd/exec/init-dial.h"
+#include "berthd/exec/init-stream.h"
 #include "berthd/exec/running-set.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
@@ -16,8 +17,6 @@
 #include "lib/loop.h"
 #include "lib/str.h"
 
-#define READ_SIZE    (64 * 1024)
-#define IN_MAX       (FRAME_HEAD + FRAME_PAYLOAD_MAX + READ_SIZE + 1)
 #define WAIT_MORE_MS 30000   /* for its turn, over what it may run for */
 #define WAIT_MAX_MS  3600000 /* for its turn, if it may run for ever */
 #define END_MORE_MS  20000   /* for init to interrupt, kill and say so */
@@ -50,7 +49,6 @@ static void run_free(struct code_run *r)
 	if (r->beside)
 		sandbox_cache_beside(r->reactor->berthd->sandboxes, r->sandbox, -1);
 	code_ask_done(&r->ask);
-	buf_done(&r->in);
 	buf_done(&r->line);
 	buf_done(&r->error);
 	close_fd(&r->fd);
@@ -82,8 +80,7 @@ static void run_close(struct code_run *r)
 	r->ended = true;
 	if (r->started)
 		running_set_drop(r->reactor->berthd->running, r->context.id);
-	if (r->piped)
-		uv_close((uv_handle_t *)&r->pipe, on_handle_closed);
+	init_stream_close(take_ptr(r->stream));
 	if (r->timing)
 		uv_close((uv_handle_t *)&r->deadline, on_handle_closed);
 }
@@ -196,9 +193,8 @@ static void settle(struct code_run *r)
 	bool doubt = r->exit.kind == EXEC_LOST ||
 		     (r->exit.kind == EXEC_SIGNALLED && r->exit.signum == SIGKILL);
 
-	if (r->reading)
-		uv_read_stop((uv_stream_t *)&r->pipe);
-	r->reading = false;
+	if (r->stream)
+		init_stream_pause(r->stream);
 	if (!doubt) {
 		r->told = true;
 		return end(r);
@@ -322,7 +318,11 @@ static bool take_notes(struct code_run *r, const uint8_t *data, size_t len)
 	return full;
 }
 
-static void send_frame(struct code_run *r, enum frame_type type, const void *data, size_t len);
+static void send_frame(struct code_run *r, enum frame_type type, const void *data, size_t len)
+{
+	if (r->stream)
+		init_stream_send(r->stream, type, data, len);
+}
 
 /* The run itself, as the runner reads it. */
 static void send_code(struct code_run *r)
@@ -369,6 +369,11 @@ static void on_started(struct code_run *r)
 	send_code(r);
 }
 
+static int unexpected(struct err *e)
+{
+	return err_set(e, ERR_INTERNAL, "the sandbox's init sent an unexpected frame");
+}
+
 static int take_run(struct code_run *r, const struct frame *f, struct err *e)
 {
 	if (r->ask.verb != CONTEXT_RUN)
@@ -390,12 +395,8 @@ static int take_exit(struct code_run *r, const struct frame *f, struct err *e)
 	return 0;
 }
 
-/* 1: the sink is full. */
 static int take_frame(struct code_run *r, const struct frame *f, struct err *e)
 {
-	int which = f->type == FRAME_STDERR;
-	bool full;
-
 	switch (f->type) {
 	case FRAME_STARTED:
 		return 0;
@@ -405,17 +406,6 @@ static int take_frame(struct code_run *r, const struct frame *f, struct err *e)
 		if (r->started || r->ask.verb == CONTEXT_END)
 			return take_exit(r, f, e);
 		break;
-	case FRAME_STDOUT:
-	case FRAME_STDERR:
-		if (!r->started)
-			break;
-		full = r->sink->output(r, f->type, f->payload.data, f->payload.len);
-		r->offset[which] += f->payload.len;
-		return full;
-	case FRAME_NOTE:
-		if (!r->started)
-			break;
-		return take_notes(r, f->payload.data, f->payload.len);
 	case FRAME_ERROR:
 		frame_guest_error(f, e);
 		if (e->code == ERR_UNSUPPORTED)
@@ -424,98 +414,69 @@ static int take_frame(struct code_run *r, const struct frame *f, struct err *e)
 	default:
 		break;
 	}
-	return err_set(e, ERR_INTERNAL, "the sandbox's init sent an unexpected frame");
+	return unexpected(e);
 }
 
-static void pause_reading(struct code_run *r)
+static bool is_over(const struct code_run *r)
 {
-	if (r->reading)
-		uv_read_stop((uv_stream_t *)&r->pipe);
-	r->reading = false;
+	return r->ended || r->exit.kind != EXEC_NONE;
 }
 
-static void take_frames(struct code_run *r)
+static void on_frame(void *data, const struct frame *f)
 {
-	size_t at = 0;
-	struct frame f;
+	struct code_run *r = data;
 	struct err e;
 
-	while (!r->ended && r->exit.kind == EXEC_NONE) {
-		struct bytes wire = { (const uint8_t *)buf_str(&r->in) + at, r->in.len - at };
-		ssize_t used = frame_next(wire, &f, &e);
-		int n = used < 0 ? -1 : 0;
+	if (!is_over(r) && take_frame(r, f, &e) < 0)
+		finish(r, &e);
+}
 
-		if (used == 0)
-			break;
-		if (used > 0)
-			n = take_frame(r, &f, &e);
-		if (n < 0)
-			return finish(r, &e);
-		if (n > 0)
-			pause_reading(r);
-		at += (size_t)used;
+static bool on_piece(void *data, enum frame_type type, uint8_t *bytes, size_t len)
+{
+	struct code_run *r = data;
+	struct err e;
+	bool full;
+
+	if (is_over(r))
+		return false;
+	if (!r->started) {
+		(void)unexpected(&e);
+		finish(r, &e);
+		return false;
 	}
-	buf_drop(&r->in, at);
+	if (type == FRAME_NOTE)
+		return take_notes(r, bytes, len);
+	full = r->sink->output(r, type, bytes, len);
+	r->offset[type == FRAME_STDERR] += len;
+	return full;
 }
 
-static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf)
+static void on_gone(void *data, const struct err *why)
 {
-	struct code_run *r = handle->data;
+	struct code_run *r = data;
 
-	(void)size;
-	*buf = uv_buf_init(r->reactor->read_buffer, READ_SIZE);
-}
-
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
-{
-	struct code_run *r = stream->data;
-
-	if (n > 0) {
-		r->pending++; /* it must outlive this, however it ends */
-		buf_add(&r->in, buf->base, (size_t)n);
-		take_frames(r);
-		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): `pending` holds it until here */
-		let_go(r);
-	} else if (n < 0 && !r->ended && r->exit.kind == EXEC_NONE) {
+	if (is_over(r))
+		return;
+	if (why)
+		finish(r, why);
+	else
 		lost(r);
-	}
 }
+
+static const struct init_stream_events stream_events = {
+	.pieces = FRAME_BIT(FRAME_STDOUT) | FRAME_BIT(FRAME_STDERR) | FRAME_BIT(FRAME_NOTE),
+	.piece = on_piece,
+	.frame = on_frame,
+	.gone = on_gone,
+};
 
 void code_resume(struct code_run *r)
 {
-	if (r->ended || r->reading || !r->piped || r->exit.kind != EXEC_NONE)
-		return;
-	r->reading = uv_read_start((uv_stream_t *)&r->pipe, on_alloc, on_read) == 0;
+	if (!is_over(r) && r->stream)
+		init_stream_resume(r->stream);
 }
 
 /* ---- what goes to init ---- */
-
-struct sending {
-	uv_write_t write;
-	char bytes[];
-};
-
-static void on_sent(uv_write_t *write, int status)
-{
-	(void)status; /* a broken connection is seen by the reader */
-	free(container_of(write, struct sending, write));
-}
-
-static void send_frame(struct code_run *r, enum frame_type type, const void *data, size_t len)
-{
-	struct sending *s;
-	uv_buf_t buf;
-
-	if (r->ended)
-		return;
-	s = xcalloc(1, sizeof(*s) + FRAME_HEAD + len);
-	frame_head((uint8_t *)s->bytes, type, len);
-	if (len > 0)
-		memcpy(s->bytes + FRAME_HEAD, data, len);
-	buf = uv_buf_init(s->bytes, (unsigned)(FRAME_HEAD + len));
-	if (uv_write(&s->write, (uv_stream_t *)&r->pipe, &buf, 1, on_sent) < 0)
-		free(s);
-}
 
 /* {"NAME": "value"} of the record, as a list. */
 static int read_env(const char *text, struct strv *ret, struct err *e)
@@ -562,25 +523,20 @@ static uint64_t turn_by(const struct code_run *r)
 
 static void talk(struct code_run *r)
 {
-	uv_loop_t *loop = &r->reactor->loop;
 	struct err e;
 
-	uv_pipe_init(loop, &r->pipe, 0);
-	r->pipe.data = r;
-	r->piped = true;
-	uv_timer_init(loop, &r->deadline);
+	uv_timer_init(&r->reactor->loop, &r->deadline);
 	r->deadline.data = r;
 	r->timing = true;
-	r->pending += 2;
-	if (uv_pipe_open(&r->pipe, r->fd) < 0) {
+	r->pending++;
+	r->stream = init_stream_open(r->reactor, take_fd(r->fd), &stream_events, r);
+	if (!r->stream) {
 		err_set(&e, ERR_INTERNAL, "the connection to the sandbox cannot be used");
 		return finish(r, &e);
 	}
-	r->fd = -1;
 	uv_timer_start(&r->deadline, on_deadline, turn_by(r), 0);
 	if (send_ask(r, &e) < 0)
 		return finish(r, &e);
-	code_resume(r);
 }
 
 /* ---- the context ---- */
@@ -674,7 +630,6 @@ void code_run_begin(const struct code_begin *b)
 	*b->ask = (struct code_ask){ 0 };
 	if (r->ask.verb == CONTEXT_END)
 		r->context = *(const struct context_record *)b->data;
-	r->in = buf_make(IN_MAX);
 	r->line = buf_make(NOTE_MAX + 1);
 	r->error = buf_make((size_t)NOTE_MAX * 2);
 	*b->held = r;

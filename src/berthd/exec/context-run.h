@@ -45,6 +45,7 @@ struct code_ask {
 };
 
 struct code_run;
+struct init_stream;
 
 struct code_sink {
 	void (*started)(struct code_run *r);
@@ -72,14 +73,13 @@ struct code_run {
 	bool beside;                  /* it is counted among what runs in the sandbox */
 
 	struct job job; /* for the database: one at a time */
-	int fd;         /* to init, until the pipe has it */
-	uv_pipe_t pipe;
+	int fd;         /* to init, until the stream has it */
+	struct init_stream *stream;
 	uv_timer_t deadline;
 	int pending; /* handles and calls that will still come back to us */
-	bool piped, timing, reading, started, told, ended;
+	bool timing, started, told, ended;
 	bool recording; /* the record of the run is on its way to the database */
 
-	struct buf in;   /* frames not yet whole */
 	struct buf line; /* a note not yet whole */
 	bool skipping;   /* it is too long */
 	struct note_budget notes;

@@ -62,7 +62,7 @@ void exec_close(struct exec *x)
 	}
 	exec_move(x, EXEC_CLOSED);
 	mailbox_look(x);
-	line_close(take_ptr(x->line));
+	init_stream_close(take_ptr(x->stream));
 	uv_close((uv_handle_t *)&x->deadline, on_handle_closed);
 	uv_close((uv_handle_t *)&x->retry, on_handle_closed);
 	uv_close((uv_handle_t *)&x->watch, on_handle_closed);
@@ -125,13 +125,15 @@ static void take_leave(struct exec *x)
 
 	if (x->gone)
 		return leave(x);
-	if (!x->line || x->unanswered)
+	if (!x->stream || x->unanswered)
 		return reach_again(x);
 	journal_look(x->journal, &v);
 	memcpy(ack.offset, v.slot.offset, sizeof(ack.offset));
 	exec_ack_encode(&out, &ack);
 	exec_move(x, EXEC_LEAVING);
-	line_send(x->line, FRAME_ACK, out.data, out.len);
+	init_stream_send(x->stream, FRAME_ACK, out.data, out.len);
+	if (init_stream_backlog(x->stream) == 0)
+		return leave(x);
 	uv_timer_start(&x->deadline, on_leave_late, LEAVE_MS, 0);
 }
 
@@ -249,8 +251,8 @@ static void settle(struct exec *x)
 	uv_timer_stop(&x->retry);
 	uv_timer_stop(&x->watch);
 	mailbox_look(x);
-	if (x->line)
-		line_pause(x->line);
+	if (x->stream)
+		init_stream_pause(x->stream);
 	uv_timer_start(&x->deadline, on_usage_late, USAGE_MS, 0);
 	if (x->requests_before.since_ns)
 		(void)exec_ask_requests(x, on_counted);
@@ -297,12 +299,12 @@ void exec_send(struct exec *x, enum frame_type type, const void *data, size_t le
 		x->stdin_out += len;
 	if (type == FRAME_STDIN_END && !(x->journal->head.ask.flags & EXEC_PTY))
 		x->input_ended = true;
-	line_send(x->line, type, data, len);
+	init_stream_send(x->stream, type, data, len);
 }
 
 size_t exec_send_backlog(const struct exec *x)
 {
-	return x->line ? line_backlog(x->line) + x->stdin_out : 0;
+	return x->stream ? init_stream_backlog(x->stream) + x->stdin_out : 0;
 }
 
 static void acknowledge(struct exec *x)
@@ -313,11 +315,11 @@ static void acknowledge(struct exec *x)
 	uint64_t end = slot->offset[0] + slot->offset[1];
 	struct err ignored;
 
-	if (end - x->acked < ACK_STEP || !x->line || journal_save(x->journal, &ignored) < 0)
+	if (end - x->acked < ACK_STEP || !x->stream || journal_save(x->journal, &ignored) < 0)
 		return;
 	memcpy(ack.offset, slot->offset, sizeof(ack.offset));
 	exec_ack_encode(&out, &ack);
-	line_send(x->line, FRAME_ACK, out.data, out.len);
+	init_stream_send(x->stream, FRAME_ACK, out.data, out.len);
 	x->acked = end;
 }
 
@@ -329,8 +331,8 @@ static void exec_resume(struct exec *x)
 		return;
 	x->paused = false;
 	uv_timer_stop(&x->retry);
-	if (x->line && !exec_is_over(x))
-		line_resume(x->line);
+	if (x->stream && !exec_is_over(x))
+		init_stream_resume(x->stream);
 }
 
 void exec_caught_up(struct exec *x)
@@ -358,8 +360,8 @@ static void hold_back(struct exec *x)
 	else if (!journal_is_full(x->journal))
 		return;
 	x->paused = true;
-	if (x->line)
-		line_pause(x->line);
+	if (x->stream)
+		init_stream_pause(x->stream);
 }
 
 /*
@@ -372,14 +374,11 @@ static bool can_hand(struct exec *x, uint64_t position)
 	       (!x->client->full || journal_is_full(x->journal));
 }
 
-static void on_output(void *data, int stream, uint8_t *bytes, size_t len)
+static void take_output(struct exec *x, int stream, uint8_t *bytes, size_t len)
 {
-	struct exec *x = data;
 	const struct journal_slot *slot = &x->journal->slot; /* only we change it */
 	bool hand, late, recorded;
 
-	if (x->phase != EXEC_RUNNING)
-		return;
 	hand = can_hand(x, slot->offset[0] + slot->offset[1]);
 	late = x->client && !hand;
 	recorded = journal_append(x->journal, stream, bytes, len, late);
@@ -391,6 +390,15 @@ static void on_output(void *data, int stream, uint8_t *bytes, size_t len)
 		return; /* the disk is full: for the client, too, this is a gap */
 	if (x->client && (late || x->client->full) && !x->paused)
 		hold_back(x);
+}
+
+static bool on_output(void *data, enum frame_type type, uint8_t *bytes, size_t len)
+{
+	struct exec *x = data;
+
+	if (x->phase == EXEC_RUNNING)
+		take_output(x, type == FRAME_STDERR, bytes, len);
+	return false; /* hold_back() does that */
 }
 
 static void on_started(struct exec *x, uint32_t pid)
@@ -530,16 +538,25 @@ static void on_gone(void *data, const struct err *why)
 	reach_again(x);
 }
 
-static void on_sent(void *data)
+static void on_sent(void *data, bool broken)
 {
 	struct exec *x = data;
 
+	(void)broken; /* the reader sees that */
+	if (init_stream_backlog(x->stream) > 0)
+		return;
 	if (x->phase == EXEC_LEAVING)
 		return leave(x);
 	mailbox_look(x);
 }
 
-static const struct line_events line_events = { on_output, on_frame, on_gone, on_sent };
+static const struct init_stream_events stream_events = {
+	.pieces = FRAME_BIT(FRAME_STDOUT) | FRAME_BIT(FRAME_STDERR),
+	.piece = on_output,
+	.frame = on_frame,
+	.gone = on_gone,
+	.sent = on_sent,
+};
 
 /* ---- the way there ---- */
 
@@ -557,7 +574,7 @@ static void on_retry(uv_timer_t *timer)
 /* The connection broke: that says nothing about the command. Ask for it. */
 static void reach_again(struct exec *x)
 {
-	line_close(take_ptr(x->line));
+	init_stream_close(take_ptr(x->stream));
 	exec_move(x, x->phase >= EXEC_TELLING ? EXEC_TELLING : EXEC_REACHING);
 	exec_signals_unsure(x);
 	x->paused = x->unanswered = false;
@@ -573,7 +590,7 @@ static void on_way_again(void *data, struct init_dial *way, const struct err *wh
 	cleanup(buf_done) struct buf out = buf_make(256);
 	struct exec_attach attach = { 0 };
 
-	if (exec_came_back(x) || x->line || /* an earlier search has found it */
+	if (exec_came_back(x) || x->stream || /* an earlier search has found it */
 	    (x->phase != EXEC_REACHING && x->phase != EXEC_TELLING))
 		return;
 	/* Its sandbox is gone, or its processes are, or it was started anew. */
@@ -587,15 +604,15 @@ static void on_way_again(void *data, struct init_dial *way, const struct err *wh
 	}
 	x->let_go = false;
 	if (!why)
-		x->line = line_open(x->reactor, take_fd(way->fd), &line_events, x);
-	if (!x->line)
+		x->stream = init_stream_open(x->reactor, take_fd(way->fd), &stream_events, x);
+	if (!x->stream)
 		return reach_again(x);
 	memcpy(attach.id, x->journal->head.ask.id, sizeof(attach.id));
 	memcpy(attach.offset, x->journal->slot.offset, sizeof(attach.offset));
 	x->acked = attach.offset[0] + attach.offset[1];
 	exec_attach_encode(&out, &attach);
 	x->unanswered = true;
-	line_send(x->line, FRAME_ATTACH, out.data, out.len);
+	init_stream_send(x->stream, FRAME_ATTACH, out.data, out.len);
 }
 
 void exec_run(struct exec *x, int fd, const struct exec_request *ask)
@@ -603,15 +620,15 @@ void exec_run(struct exec *x, int fd, const struct exec_request *ask)
 	cleanup(buf_done) struct buf out = buf_make(FRAME_PAYLOAD_MAX);
 	struct err e;
 
-	x->line = line_open(x->reactor, fd, &line_events, x);
-	if (!x->line) {
+	x->stream = init_stream_open(x->reactor, fd, &stream_events, x);
+	if (!x->stream) {
 		err_set(&e, ERR_INTERNAL, "the connection to the sandbox cannot be used");
 		return exec_refuse(x, &e);
 	}
 	exec_move(x, EXEC_STARTING);
 	uv_timer_start(&x->deadline, on_deadline, START_MS, 0);
 	exec_request_encode(&out, ask);
-	line_send(x->line, FRAME_EXEC, out.data, out.len);
+	init_stream_send(x->stream, FRAME_EXEC, out.data, out.len);
 }
 
 void exec_bind(struct exec *x, struct journal *j)

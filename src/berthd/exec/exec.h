@@ -11,7 +11,7 @@
 #pragma once
 
 #include "berthd/exec/exec-phase.h"
-#include "berthd/exec/init-line.h"
+#include "berthd/exec/init-stream.h"
 #include "berthd/exec/mailbox.h"
 #include "berthd/journal/tail.h"
 #include "berthd/netpolicy/questions.h"
@@ -31,7 +31,7 @@ struct exec {
 	bool keep; /* goes on when the client is gone */
 
 	uint8_t phase;     /* enum exec_phase */
-	struct line *line; /* NULL: on the way to it */
+	struct init_stream *stream; /* NULL: on the way to it */
 	bool unanswered;   /* init was asked for it there, and has not said that it has it */
 	bool paused;
 	bool busy;                            /* its sandbox is, because of this */
@@ -56,7 +56,7 @@ struct exec {
 	struct limits limits; /* as they were last */
 	uint64_t oom_told;    /* see sandbox_cache_oom(); as it began */
 	bool looking, looked; /* what killed it; see hold.h */
-	bool let_go;          /* init was told so, on this line */
+	bool let_go;          /* init was told so, on this stream */
 	enum presence memory; /* did the kernel, for memory? */
 	bool alone;           /* nothing ran beside it, so far, */
 	uint64_t begun;       /* when this was how many had begun */

@@ -19,7 +19,7 @@ static void on_entered(void *data, const union node_any *record, int *fd, const 
 		return exec_refuse(x, why);
 	crash_point("exec.group-entered");
 	exec_move(x, EXEC_GOING);
-	line_send(x->line, FRAME_GO, NULL, 0);
+	init_stream_send(x->stream, FRAME_GO, NULL, 0);
 }
 
 static const struct node_call_events entered_events = { .on_done = on_entered };
@@ -43,13 +43,13 @@ void exec_held(struct exec *x, uint32_t pid)
 
 /* ---- after its end ---- */
 
-/* Once on a line: an answer to each of its frames would be memory that a guest decides about. */
+/* Once on a stream: an answer to each of its frames would be memory that a guest decides about. */
 static void let_go(struct exec *x)
 {
-	if (!x->line || x->phase != EXEC_RUNNING)
+	if (!x->stream || x->phase != EXEC_RUNNING)
 		return;
 	x->let_go = true;
-	line_send(x->line, FRAME_GO, NULL, 0);
+	init_stream_send(x->stream, FRAME_GO, NULL, 0);
 }
 
 static void on_looked(void *data, const union node_any *record, int *fd, const struct err *why)

@@ -1,9 +1,8 @@
 /*
- * A connection to a sandbox's init, in frames, for one operation.
+ * One operation of a sandbox's init: the way there, a stream, and an end to init's silence.
  *
- * DATA frames are passed on as they come, in whatever pieces; all others come
- * whole. Back-pressure goes both ways. The process that holds the guest's end may
- * send anything: a frame that is none, or too long, ends the link.
+ * DATA frames are passed on as they come, in whatever pieces; all others come whole.
+ * Back-pressure goes both ways. What is no frame, or too long, ends the link.
  */
 #pragma once
 

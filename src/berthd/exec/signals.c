@@ -20,7 +20,7 @@ static void send_signal(struct exec *x, const struct mail *m)
 	cleanup(buf_done) struct buf out = buf_make(64);
 
 	writer_u32(&out, m->signum);
-	line_send(x->line, FRAME_SIGNAL, out.data, out.len);
+	init_stream_send(x->stream, FRAME_SIGNAL, out.data, out.len);
 	x->signals_sent++;
 }
 
