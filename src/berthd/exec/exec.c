@@ -6,6 +6,7 @@
 #include "berthd/control/sandbox-cache.h"
 #include "berthd/exec/hold.h"
 #include "berthd/exec/init-dial.h"
+#include "berthd/exec/oom.h"
 #include "berthd/exec/signals.h"
 #include "berthd/exec/usage.h"
 #include "berthd/netpolicy/policy-sync.h"
@@ -204,7 +205,7 @@ static void on_usage(void *data, const union node_any *record, int *fd, const st
 	(void)fd;
 	if (exec_came_back(x) || x->phase != EXEC_MEASURING)
 		return;
-	exec_name_killer(x, why ? NULL : &record->usage);
+	exec_oom_judge(x, why ? NULL : &record->usage);
 	if (!why)
 		exec_usage_end(x, &record->usage);
 	x->measured = true;
@@ -220,7 +221,7 @@ static void on_usage_late(uv_timer_t *timer)
 {
 	struct exec *x = timer->data;
 
-	exec_name_killer(x, NULL);
+	exec_oom_judge(x, NULL);
 	record_end(x);
 }
 
@@ -513,7 +514,7 @@ static void on_frame(void *data, const struct frame *f)
 		return;
 	}
 	if (f->type == FRAME_KILLED && runs && !x->let_go)
-		return exec_killed(x);
+		return exec_oom_ask(x);
 	if (f->type == FRAME_SIGNALLED && runs && frame_u32(f, &n, &e) == 0)
 		return exec_signals_back(x, n < x->signals_sent ? n : x->signals_sent, NULL);
 	if (f->type != FRAME_EXITED || !runs ||

@@ -20,6 +20,13 @@
 
 #define EXEC_COUNT_MS 100 /* for berth-egress to say how many requests were made so far */
 
+/* Was berth-node asked whether the kernel killed it? */
+enum oom_look {
+	OOM_UNASKED,
+	OOM_ASKED,
+	OOM_ANSWERED
+};
+
 struct exec {
 	struct reactor *reactor;
 	char request[NODE_REQUEST_SIZE];
@@ -30,9 +37,9 @@ struct exec {
 	uint64_t generation;
 	bool keep; /* goes on when the client is gone */
 
-	uint8_t phase;     /* enum exec_phase */
+	uint8_t phase;              /* enum exec_phase */
 	struct init_stream *stream; /* NULL: on the way to it */
-	bool unanswered;   /* init was asked for it there, and has not said that it has it */
+	bool unanswered;            /* init was asked for it there, and has not said that it has it */
 	bool paused;
 	bool busy;                            /* its sandbox is, because of this */
 	bool gone;                            /* no process is left to ask */
@@ -55,7 +62,7 @@ struct exec {
 	struct exec_usage use;
 	struct limits limits; /* as they were last */
 	uint64_t oom_told;    /* see sandbox_cache_oom(); as it began */
-	bool looking, looked; /* what killed it; see hold.h */
+	enum oom_look oom;    /* see oom.h */
 	bool let_go;          /* init was told so, on this stream */
 	enum presence memory; /* did the kernel, for memory? */
 	bool alone;           /* nothing ran beside it, so far, */
