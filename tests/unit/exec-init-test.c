@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "berthd/exec/code-phase.h"
 #include "berthd/exec/mailbox.h"
 #include "exec-world.h"
 #include "lib/str.h"
@@ -76,26 +77,32 @@ static void end(struct journal *j, uint32_t code)
 	journal_unref(j);
 }
 
-static bool may_move(unsigned from, unsigned to)
+static bool may_move(const struct phase_table *t, unsigned from, unsigned to)
 {
-	return exec_phases.next[from] & PHASE_BIT(to);
+	return t->next[from] & PHASE_BIT(to);
+}
+
+/* All but the first are reached, all but the last are left, and none before `over` after it. */
+static void check_phases(const struct phase_table *t, unsigned over)
+{
+	for (unsigned to = 0; to < t->count; to++) {
+		unsigned ways = 0;
+
+		CHECK(t->names[to]);
+		for (unsigned from = 0; from < t->count; from++)
+			ways += from != to && may_move(t, from, to);
+		CHECK((ways > 0) == (to != 0));
+		CHECK((t->next[to] == 0) == (to == t->count - 1));
+	}
+	for (unsigned from = over; from < t->count; from++)
+		for (unsigned to = 0; to < over; to++)
+			CHECK(!may_move(t, from, to));
 }
 
 TEST(every_phase_is_reached_and_left_but_the_first_and_the_last)
 {
-	for (unsigned to = 0; to < exec_phases.count; to++) {
-		unsigned ways = 0;
-
-		CHECK(exec_phases.names[to]);
-		for (unsigned from = 0; from < exec_phases.count; from++)
-			ways += from != to && may_move(from, to);
-		CHECK((ways > 0) == (to != EXEC_DIALING));
-		CHECK((exec_phases.next[to] == 0) == (to == EXEC_CLOSED));
-	}
-	/* Its end is recorded once, and what has ended runs no more. */
-	for (unsigned from = EXEC_MEASURING; from < exec_phases.count; from++)
-		for (unsigned to = 0; to <= EXEC_RUNNING; to++)
-			CHECK(!may_move(from, to));
+	check_phases(&exec_phases, EXEC_MEASURING); /* its end is recorded once */
+	check_phases(&code_phases, CODE_SETTLING);
 }
 
 TEST(an_error_of_init_while_it_runs_is_no_end)

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "berthd/control/sandbox-cache.h"
+#include "berthd/exec/code-end.h"
+#include "berthd/exec/code-notes.h"
 #include "berthd/exec/init-dial.h"
 #include "berthd/exec/init-stream.h"
 #include "berthd/exec/running-set.h"
@@ -21,20 +23,6 @@
 #define WAIT_MAX_MS  3600000 /* for its turn, if it may run for ever */
 #define END_MORE_MS  20000   /* for init to interrupt, kill and say so */
 #define REQUEST_MAX  (8 * 1024 * 1024)
-
-static const char *const kind_names[CODE_KIND_COUNT] = {
-	[CODE_NONE] = "none",
-	[CODE_OK] = "ok",
-	[CODE_ERROR] = "error",
-	[CODE_TIMED_OUT] = "timed_out",
-	[CODE_KILLED] = "killed",
-	[CODE_LOST] = "lost",
-};
-
-const char *code_kind_name(enum code_kind kind)
-{
-	return kind_names[kind];
-}
 
 void code_ask_done(struct code_ask *ask)
 {
@@ -57,14 +45,25 @@ static void run_free(struct code_run *r)
 
 static void let_go(struct code_run *r)
 {
-	if (--r->pending == 0 && r->ended)
+	if (--r->pending == 0 && r->phase == CODE_CLOSED)
 		run_free(r);
+}
+
+static void move(struct code_run *r, enum code_phase to)
+{
+	(void)!phase_move(&code_phases, &r->phase, to); /* no step could be undone */
+}
+
+/* Its end is known, as far as init knows it. */
+static bool is_over(const struct code_run *r)
+{
+	return r->phase >= CODE_SETTLING;
 }
 
 /* A call came back. True if the run has ended and waits for it no more. */
 static bool came_back_late(struct code_run *r)
 {
-	bool late = r->ended;
+	bool late = r->phase == CODE_CLOSED;
 
 	let_go(r);
 	return late;
@@ -77,8 +76,8 @@ static void on_handle_closed(uv_handle_t *handle)
 
 static void run_close(struct code_run *r)
 {
-	r->ended = true;
-	if (r->started)
+	move(r, CODE_CLOSED);
+	if (r->listed)
 		running_set_drop(r->reactor->berthd->running, r->context.id);
 	init_stream_close(take_ptr(r->stream));
 	if (r->timing)
@@ -87,7 +86,7 @@ static void run_close(struct code_run *r)
 
 static void finish(struct code_run *r, const struct err *why)
 {
-	if (r->ended)
+	if (r->phase == CODE_CLOSED)
 		return;
 	r->pending++; /* the call that came back last has let go of it already */
 	run_close(r);
@@ -97,75 +96,18 @@ static void finish(struct code_run *r, const struct err *why)
 
 void code_cancel(struct code_run *r)
 {
-	if (!r->ended)
+	if (r->phase != CODE_CLOSED)
 		run_close(r); /* init sees the connection close and interrupts the run */
 }
 
 /* ---- its end ---- */
-
-static void say(struct code_run *r, const char *name, const char *message)
-{
-	if (r->error.len > 0)
-		return; /* the code's own word is better */
-	json_open(&r->error, '{');
-	json_str(&r->error, "name", name);
-	json_str(&r->error, "message", message);
-	json_key(&r->error, "traceback");
-	buf_adds(&r->error, "[]}");
-}
-
-static void explain_end(struct code_run *r)
-{
-	char text[160];
-
-	switch (r->exit.kind) {
-	case EXEC_EXITED:
-		r->kind = CODE_ERROR;
-		snprintf(text, sizeof(text), "the interpreter exited with code %u", r->exit.code);
-		return say(r, "Exited", text);
-	case EXEC_SIGNALLED:
-		r->kind = CODE_KILLED;
-		snprintf(text, sizeof(text), "the interpreter was killed by signal %u",
-			 r->exit.signum);
-		return say(r, "Killed", text);
-	case EXEC_TIMED_OUT:
-		r->kind = CODE_TIMED_OUT;
-		return say(r, "TimedOut", "the run did not heed the interrupt and was killed");
-	case EXEC_OOM:
-		r->kind = CODE_KILLED;
-		return say(r, "OutOfMemory", "the sandbox's memory limit was reached");
-	case EXEC_KILLED:
-		r->kind = CODE_KILLED;
-		return say(r, "Killed", "the context was ended");
-	default:
-		r->kind = CODE_LOST;
-		return say(r, "Lost", "nobody saw how the run ended");
-	}
-}
-
-/* What the record says, and whether the interpreter is still there. */
-static void judge(struct code_run *r)
-{
-	if (!r->run.done || r->exit.kind == EXEC_LOST || r->exit.kind == EXEC_OOM) {
-		r->run.done = false;
-		return explain_end(r);
-	}
-	if (r->exit.kind == EXEC_TIMED_OUT) {
-		r->kind = CODE_TIMED_OUT;
-		return say(r, "TimedOut", "the run took too long and was interrupted");
-	}
-	if (r->exit.kind != EXEC_EXITED)
-		r->kind = CODE_KILLED;
-	else
-		r->kind = r->error.len > 0 ? CODE_ERROR : CODE_OK;
-}
 
 static void end(struct code_run *r)
 {
 	if (r->recording)
 		return; /* it comes back here */
 	if (r->ask.verb == CONTEXT_RUN)
-		judge(r);
+		code_judge(r);
 	finish(r, NULL);
 }
 
@@ -180,7 +122,7 @@ static void on_usage(void *data, const union node_any *record, int *fd, const st
 	    sandbox_cache_oom(r->reactor->berthd->sandboxes, r->sandbox,
 			      record->usage.oom_kills - r->oom_kills, r->oom_told))
 		r->exit.kind = EXEC_OOM;
-	r->told = true;
+	move(r, CODE_ENDING);
 	end(r);
 }
 
@@ -193,10 +135,10 @@ static void settle(struct code_run *r)
 	bool doubt = r->exit.kind == EXEC_LOST ||
 		     (r->exit.kind == EXEC_SIGNALLED && r->exit.signum == SIGKILL);
 
-	if (r->stream)
-		init_stream_pause(r->stream);
+	move(r, CODE_SETTLING);
+	init_stream_pause(r->stream);
 	if (!doubt) {
-		r->told = true;
+		move(r, CODE_ENDING);
 		return end(r);
 	}
 	memcpy(t.request, r->request, sizeof(t.request));
@@ -216,9 +158,9 @@ static void on_deadline(uv_timer_t *timer)
 	struct code_run *r = timer->data;
 	struct err e;
 
-	if (r->ended || r->exit.kind != EXEC_NONE)
+	if (is_over(r))
 		return;
-	if (r->started || r->ask.verb == CONTEXT_END)
+	if (r->phase == CODE_RUNNING || r->ask.verb == CONTEXT_END)
 		return lost(r);
 	err_set(&e, ERR_BUSY, "the context %s did not become free in time", r->context.id);
 	err_fix(&e, "Wait for its other runs, or use another context.");
@@ -246,7 +188,7 @@ static void on_recorded(struct job *job)
 	if (job->failed)
 		log_event(LOG_WARN, "a run is not on record", "context", r->context.id, "why",
 			  job->e.msg, NULL);
-	if (!came_back_late(r) && r->told)
+	if (!came_back_late(r) && r->phase == CODE_ENDING)
 		end(r);
 }
 
@@ -259,64 +201,6 @@ static void begin_record(struct code_run *r)
 }
 
 /* ---- what comes from init ---- */
-
-/* What a run says in one line, if there is room for it. */
-static bool take_note(struct code_run *r)
-{
-	cleanup(buf_done) struct buf json = buf_make((size_t)NOTE_MAX * 2);
-	enum note_type type;
-	struct err ignored;
-
-	if (!note_may_be_read(&r->notes, buf_str(&r->line), r->line.len) ||
-	    note_read(buf_str(&r->line), r->line.len, &type, &json, &ignored) < 0) {
-		r->results_dropped++;
-		return false;
-	}
-	if (type == NOTE_ERROR) {
-		buf_clear(&r->error);
-		buf_add(&r->error, json.data, json.len);
-		return r->sink->note(r, type, &json);
-	}
-	if (r->results == CODE_RESULTS_MAX ||
-	    json.len > CODE_RESULTS_BYTES_MAX - r->results_bytes) {
-		r->results_dropped++;
-		return false;
-	}
-	r->results++;
-	r->results_bytes += json.len;
-	return r->sink->note(r, type, &json);
-}
-
-static bool take_notes(struct code_run *r, const uint8_t *data, size_t len)
-{
-	bool full = false;
-
-	while (len > 0) {
-		const uint8_t *eol = memchr(data, '\n', len);
-		size_t n = eol ? (size_t)(eol - data) : len;
-
-		if (!r->skipping)
-			buf_add(&r->line, data, n);
-		if (buf_overflowed(&r->line)) {
-			r->skipping = true;
-			buf_done(&r->line);
-			r->line = buf_make(NOTE_MAX + 1);
-		}
-		data += n;
-		len -= n;
-		if (!eol)
-			continue;
-		data++;
-		len--;
-		if (r->skipping)
-			r->results_dropped++;
-		else
-			full |= take_note(r);
-		r->skipping = false;
-		buf_clear(&r->line);
-	}
-	return full;
-}
 
 static void send_frame(struct code_run *r, enum frame_type type, const void *data, size_t len)
 {
@@ -359,7 +243,8 @@ static void on_started(struct code_run *r)
 {
 	uint64_t timeout = timeout_of(r);
 
-	r->started = true;
+	move(r, CODE_RUNNING);
+	r->listed = true;
 	running_set_add(r->reactor->berthd->running, r->context.id);
 	uv_timer_stop(&r->deadline);
 	if (timeout > 0)
@@ -380,7 +265,7 @@ static int take_run(struct code_run *r, const struct frame *f, struct err *e)
 		return err_set(e, ERR_INTERNAL, "the sandbox's init runs what nobody asked for");
 	if (context_run_decode(f->payload, &r->run, e) < 0)
 		return -1;
-	if (!r->started)
+	if (r->phase == CODE_WAITING)
 		on_started(r);
 	return 0;
 }
@@ -403,7 +288,7 @@ static int take_frame(struct code_run *r, const struct frame *f, struct err *e)
 	case FRAME_RUN:
 		return take_run(r, f, e);
 	case FRAME_EXITED:
-		if (r->started || r->ask.verb == CONTEXT_END)
+		if (r->phase == CODE_RUNNING || r->ask.verb == CONTEXT_END)
 			return take_exit(r, f, e);
 		break;
 	case FRAME_ERROR:
@@ -415,11 +300,6 @@ static int take_frame(struct code_run *r, const struct frame *f, struct err *e)
 		break;
 	}
 	return unexpected(e);
-}
-
-static bool is_over(const struct code_run *r)
-{
-	return r->ended || r->exit.kind != EXEC_NONE;
 }
 
 static void on_frame(void *data, const struct frame *f)
@@ -439,13 +319,13 @@ static bool on_piece(void *data, enum frame_type type, uint8_t *bytes, size_t le
 
 	if (is_over(r))
 		return false;
-	if (!r->started) {
+	if (r->phase != CODE_RUNNING) {
 		(void)unexpected(&e);
 		finish(r, &e);
 		return false;
 	}
 	if (type == FRAME_NOTE)
-		return take_notes(r, bytes, len);
+		return code_notes_take(r, bytes, len);
 	full = r->sink->output(r, type, bytes, len);
 	r->offset[type == FRAME_STDERR] += len;
 	return full;
@@ -525,6 +405,7 @@ static void talk(struct code_run *r)
 {
 	struct err e;
 
+	move(r, CODE_WAITING);
 	uv_timer_init(&r->reactor->loop, &r->deadline);
 	r->deadline.data = r;
 	r->timing = true;
@@ -611,6 +492,7 @@ static void on_way(void *data, struct init_dial *way, const struct err *why)
 	sandbox_cache_beside(r->reactor->berthd->sandboxes, r->sandbox, 1);
 	if (r->ask.verb == CONTEXT_END)
 		return talk(r);
+	move(r, CODE_FINDING);
 	r->pending++;
 	job_submit(r->reactor, r->owner, &r->job, find_context, on_context);
 }
@@ -636,26 +518,4 @@ void code_run_begin(const struct code_begin *b)
 	r->pending = 2; /* the search, and until we are through here */
 	init_dial_find(&way, on_way, r);
 	let_go(r);
-}
-
-void code_end_json(struct buf *out, const struct code_run *r)
-{
-	bool exited = !r->run.done && r->exit.kind == EXEC_EXITED;
-
-	json_str(out, "kind", code_kind_name(r->kind));
-	json_str(out, "context", r->context.id);
-	json_str(out, "language", r->context.language);
-	json_int(out, "run", r->run.number);
-	json_bool(out, "restarted", r->restarted);
-	json_bool(out, "context_lost", !r->run.done);
-	json_key(out, "exit_code");
-	if (exited)
-		buf_addf(out, "%u", r->exit.code);
-	else
-		buf_adds(out, "null"); /* a missing exit code is never 0 */
-	json_int(out, "signal", r->exit.signum);
-	json_int(out, "stdout_bytes", (int64_t)r->offset[0]);
-	json_int(out, "stderr_bytes", (int64_t)r->offset[1]);
-	json_int(out, "results_dropped", (int64_t)r->results_dropped);
-	json_int(out, "wall_ms", (int64_t)(r->exit.wall_us / 1000));
 }

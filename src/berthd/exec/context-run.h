@@ -10,6 +10,7 @@
 
 #include <uv.h>
 
+#include "berthd/exec/code-phase.h"
 #include "berthd/exec/result-message.h"
 #include "berthd/runtime/caller.h"
 #include "berthd/runtime/reactor.h"
@@ -76,8 +77,10 @@ struct code_run {
 	int fd;         /* to init, until the stream has it */
 	struct init_stream *stream;
 	uv_timer_t deadline;
-	int pending; /* handles and calls that will still come back to us */
-	bool timing, started, told, ended;
+	int pending;   /* handles and calls that will still come back to us */
+	uint8_t phase; /* enum code_phase */
+	bool timing;
+	bool listed;    /* in the set of contexts that run */
 	bool recording; /* the record of the run is on its way to the database */
 
 	struct buf line; /* a note not yet whole */
