@@ -115,7 +115,7 @@ void check_hosts(const struct context *c, struct check *ret)
 	}
 	if (count > 1 && bare[0])
 		check_set(ret, CHECK_FAIL, "Set lease = on in its berthd.conf and restart berthd.",
-			  "%zu, and %s has no lease: nobody can take it over", count, bare);
+			  "%zu, and %s has no lease: no other host can take it over", count, bare);
 	else if (away[0])
 		check_set(ret, CHECK_WARN, "'berth host ls' says more; see docs/cell.md.",
 			  "%zu, and %s is away", count, away);

@@ -15,7 +15,7 @@ static const struct {
 	[EXEC_TIMED_OUT] = { EXIT_TIMED_OUT,	"the command ran out of time and was killed" },
 	[EXEC_OOM]	= { EXIT_KILLED,	"the command ran out of memory and was killed" },
 	[EXEC_KILLED]	= { EXIT_KILLED,	"the command was killed on request" },
-	[EXEC_LOST]	= { EXIT_BERTH,		"nobody saw how the command ended" },
+	[EXEC_LOST]	= { EXIT_BERTH,		"the end of the command was not seen" },
 };
 /* clang-format on */
 

@@ -224,7 +224,7 @@ static void on_server_broken(struct tls_stream *s, const char *why)
 	struct conn *c = s->data;
 
 	if (c->phase == CONN_DIALLING && c->opened) {
-		log_event(LOG_INFO, "TLS to a server", "name", c->name, "why", why, NULL);
+		log_event(LOG_INFO, "TLS to the server failed", "name", c->name, "why", why, NULL);
 		return conn_refuse(c, "server_tls", c->name, why);
 	}
 	if (c->web)
@@ -272,8 +272,8 @@ static void on_server_ready(struct tls_stream *s)
 	SSL *ssl;
 
 	if (leaf_cert_serve(c->box, c->name, &ssl, &e) < 0) {
-		log_event(LOG_ERROR, "no certificate", "sandbox", c->box->sandbox, "why", e.msg,
-			  NULL);
+		log_event(LOG_ERROR, "certificate for a sandbox cannot be made", "sandbox",
+			  c->box->sandbox, "why", e.msg, NULL);
 		return conn_refuse(c, "server_tls", c->name, "no certificate can be made");
 	}
 	be_up(c);
@@ -329,7 +329,8 @@ static void on_connected(uv_connect_t *req, int status)
 	if (!c->opened)
 		return be_up(c);
 	if (upstream_tls_dial(&c->egress->trust, c->name, &ssl, &e) < 0) {
-		log_event(LOG_ERROR, "no TLS", "name", c->name, "why", e.msg, NULL);
+		log_event(LOG_ERROR, "TLS to the server cannot begin", "name", c->name, "why",
+			  e.msg, NULL);
 		return conn_close(c);
 	}
 	tls_stream_begin(&c->server);

@@ -410,7 +410,7 @@ static void on_knock(uv_poll_t *poll, int status, int events)
 		return;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 ||
 	    (peer.uid != 0 && peer.uid != g->peer_uid)) {
-		log_event(LOG_WARN, "refused a connection of another user", NULL);
+		log_event(LOG_WARN, "berth-egress refused a connection of another user", NULL);
 		return;
 	}
 	c = xcalloc(1, sizeof(*c));

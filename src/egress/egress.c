@@ -42,8 +42,8 @@ static void on_end_signal(uv_signal_t *handle, int signum)
 {
 	struct egress *g = handle->data;
 
-	log_event(LOG_INFO, "ending; nothing passes until it is back", "signal",
-		  signum == SIGTERM ? "TERM" : "INT", NULL);
+	log_event(LOG_INFO, "berth-egress ends; nothing leaves a sandbox until the next start",
+		  "signal", signum == SIGTERM ? "TERM" : "INT", NULL);
 	uv_stop(&g->loop);
 }
 

@@ -197,7 +197,7 @@ static void lost(struct egress *g)
 	uv_close((uv_handle_t *)take_ptr(g->node_poll), on_node_closed);
 	close_fd(&g->node_fd);
 	g->node_fd = -1;
-	log_event(LOG_INFO, "lost berth-node", NULL);
+	log_event(LOG_INFO, "berth-egress lost berth-node", NULL);
 	uv_timer_start(&g->node_retry, on_retry, RETRY_MS, 0);
 }
 
@@ -224,12 +224,12 @@ static void on_node(uv_poll_t *poll, int status, int events)
 	door_close(g->doors[g->door_count]);
 	g->doors[g->door_count] = NULL;
 	if (take_door(g, g->door_count, fd, &e) < 0) {
-		log_event(LOG_ERROR, "cannot use what was handed over", "why", e.msg, NULL);
+		log_event(LOG_ERROR, "egress listener cannot be used", "why", e.msg, NULL);
 		close(fd);
 		return;
 	}
 	g->door_count++;
-	log_event(LOG_INFO, "a door is open", NULL);
+	log_event(LOG_INFO, "egress listener is open", NULL);
 }
 
 static int dial(const char *path, struct err *e)

@@ -17,7 +17,8 @@ static int usage(FILE *to)
 
 static int fail(const struct err *e)
 {
-	log_event(LOG_ERROR, "cannot start", "why", e->msg, "do", err_remediation(e), NULL);
+	log_event(LOG_ERROR, "berth-egress cannot start", "why", e->msg, "do", err_remediation(e),
+		  NULL);
 	return EXIT_FAILURE;
 }
 
@@ -49,7 +50,7 @@ int main(int argc, char **argv)
 	    log_configure(g->settings.log_level, g->settings.log_format, &e) < 0 ||
 	    egress_open(g, &e) < 0)
 		return fail(&e);
-	log_event(LOG_INFO, "ready", "socket", g->settings.socket, NULL);
+	log_event(LOG_INFO, "berth-egress is ready", "socket", g->settings.socket, NULL);
 	uv_run(&g->loop, UV_RUN_DEFAULT);
 	egress_close(g);
 	free(g);

@@ -194,7 +194,7 @@ static int begin_entry(struct tar_reader *r, const struct head *h, struct err *e
 		r->x.size = r->said_size;
 	r->has_path = r->has_target = r->has_size = false;
 	if (type < '0' || type > '6')
-		return bad(e, "an entry of a kind nobody knows");
+		return bad(e, "an entry of an unknown kind");
 	len = strlen(r->x.path);
 	if (type == '0' && len > 0 && r->x.path[len - 1] == '/')
 		type = '5'; /* as old archives write directories */

@@ -42,7 +42,7 @@ const struct setting node_settings_table[] = {
 	SETTING(CONFIG_STR, node_settings, socket, "/run/berth/node.sock",
 		"The Unix socket berthd talks to."),
 	SETTING(CONFIG_STR, node_settings, socket_user, "berth",
-		"The user berthd runs as; nobody else but root is answered."),
+		"The user berthd runs as; no other user but root is answered."),
 	SETTING(CONFIG_STR, node_settings, run_dir, "/run/berth/node",
 		"Where what runs now is written down; need not survive a reboot."),
 	SETTING(CONFIG_STR, node_settings, pool, "/var/lib/berth/pool.img",
@@ -64,7 +64,7 @@ const struct setting node_settings_table[] = {
 	SETTING(CONFIG_STR, node_settings, egress_socket, "/run/berth/egress.sock",
 		"The Unix socket where berth-egress gets the sockets it serves sandboxes by."),
 	SETTING(CONFIG_STR, node_settings, egress_user, "berth-egress",
-		"The user berth-egress runs as; nobody else but root gets them."),
+		"The user berth-egress runs as; no other user but root gets them."),
 	SETTING(CONFIG_INT, node_settings, warm_slots, "16",
 		"How many network namespaces with a link are made ahead."),
 	SETTING(CONFIG_DURATION, node_settings, disk_limit, "30s",
@@ -188,7 +188,7 @@ static void on_end_signal(uv_signal_t *handle, int signum)
 {
 	struct node *n = handle->data;
 
-	log_event(LOG_INFO, "ending; sandboxes live on", "signal",
+	log_event(LOG_INFO, "berth-node ends; sandboxes live on", "signal",
 		  signum == SIGTERM ? "TERM" : "INT", NULL);
 	uv_stop(&n->loop);
 }
@@ -228,10 +228,11 @@ static void on_router_end(uv_poll_t *poll, int status, int events)
 	(void)status, (void)events;
 	unwatch_router(n);
 	if (router_hold_again(&n->router, n->run_fd, &e) < 0 || watch_router(n, &e) < 0)
-		log_event(LOG_ERROR, "berth-router ended: sandboxes lose their network with us",
+		log_event(LOG_ERROR,
+			  "berth-router ended: sandboxes lose the network when berth-node ends",
 			  "why", e.msg, NULL);
 	else
-		log_event(LOG_WARN, "berth-router ended; another one is in its place", NULL);
+		log_event(LOG_WARN, "berth-router ended; another one took over", NULL);
 }
 
 static int watch_router(struct node *n, struct err *e)
@@ -302,7 +303,8 @@ static void warn_of_version(const struct allocation *a)
 		return;
 	snprintf(versions, sizeof(versions), "%u.%u, and we speak %d.%d", frame_major(a->protocol),
 		 frame_minor(a->protocol), FRAME_MAJOR, FRAME_MINOR);
-	allocation_log(a, LOG_WARN, "its init is of another version until it has slept", versions);
+	allocation_log(a, LOG_WARN, "init of the sandbox is of another version until the next wake",
+		       versions);
 }
 
 /* What the kernel says about one record we found. */
@@ -318,10 +320,10 @@ static void adopt_one(struct allocation *a)
 		a->phase = PHASE_RUNNING;
 	if (a->phase == PHASE_RUNNING && o.link == PRESENCE_PRESENT &&
 	    nft_allowlist_add(&a->node->router.rules, a->slot, &e) < 0)
-		allocation_log(a, LOG_ERROR, "it is cut off from the network", e.msg);
+		allocation_log(a, LOG_ERROR, "sandbox is cut off from the network", e.msg);
 	if (a->phase == PHASE_RUNNING)
 		warn_of_version(a);
-	allocation_log(a, LOG_INFO, "adopted", NULL);
+	allocation_log(a, LOG_INFO, "sandbox adopted", NULL);
 }
 
 int node_adopt(struct node *n, struct err *e)
@@ -340,7 +342,7 @@ int node_adopt(struct node *n, struct err *e)
 		if (allocation_load(n, entry->d_name, &a, &why) == 0)
 			adopt_one(a);
 		else
-			log_event(LOG_ERROR, "a record that cannot be read is left alone",
+			log_event(LOG_ERROR, "allocation record cannot be read: left alone",
 				  "allocation", entry->d_name, "why", why.msg, NULL);
 	}
 	return 0;

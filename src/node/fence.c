@@ -68,7 +68,7 @@ static int move(struct node *n, enum fence_state to, uint64_t epoch, uint64_t un
 		return err_wrap(e, "write down the lease");
 	if (f->state != to) {
 		snprintf(number, sizeof(number), "%" PRIu64, epoch);
-		log_event(LOG_INFO, "fence", "from", fence_state_name(f->state), "to",
+		log_event(LOG_INFO, "fence moved", "from", fence_state_name(f->state), "to",
 			  fence_state_name(to), "epoch", number, NULL);
 	}
 	f->state = to;
@@ -151,7 +151,8 @@ static void freeze_now(struct node *n)
 
 	if (move(n, FENCE_FROZEN, n->fence->epoch, n->fence->until_ms, &e) < 0) {
 		/* Unwritten, but no less true: the record's time has passed, too. */
-		log_event(LOG_ERROR, "fence", "why", e.msg, NULL);
+		log_event(LOG_ERROR, "fence could not be recorded: sandboxes count as frozen",
+			  "why", e.msg, NULL);
 		n->fence->state = FENCE_FROZEN;
 	}
 	begin_freezing(n);

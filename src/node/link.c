@@ -56,7 +56,7 @@ static void link_send(struct link *link, struct buf *data, int fd)
 {
 	packets_add(&link->out, data, fd);
 	if (link->out.bytes > LINK_QUEUE_MAX) {
-		log_event(LOG_WARN, "a peer does not read its answers: closing it", NULL);
+		log_event(LOG_WARN, "connection closed: the peer does not read answers", NULL);
 		return link_close(link);
 	}
 	link_flush(link);

@@ -42,6 +42,6 @@ int listen_socket_accept(int door, uid_t user)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
 	    (peer.uid == 0 || peer.uid == user))
 		return take_fd(fd);
-	log_event(LOG_WARN, "refused a connection of another user", NULL);
+	log_event(LOG_WARN, "berth-node refused a connection of another user", NULL);
 	return -1;
 }

@@ -17,7 +17,8 @@ static int usage(FILE *to)
 
 static int fail(const struct err *e)
 {
-	log_event(LOG_ERROR, "cannot start", "why", e->msg, "do", err_remediation(e), NULL);
+	log_event(LOG_ERROR, "berth-node cannot start", "why", e->msg, "do", err_remediation(e),
+		  NULL);
 	return EXIT_FAILURE;
 }
 
@@ -47,7 +48,7 @@ int main(int argc, char **argv)
 	    log_configure(n->settings.log_level, n->settings.log_format, &e) < 0 ||
 	    node_open(n, &e) < 0)
 		return fail(&e);
-	log_event(LOG_INFO, "ready", "instance", n->settings.instance, "cgroups",
+	log_event(LOG_INFO, "berth-node is ready", "instance", n->settings.instance, "cgroups",
 		  cgroup_mode_name(n->cgroups.mode), "socket", n->settings.socket, NULL);
 	uv_run(&n->loop, UV_RUN_DEFAULT);
 	node_close(n);

@@ -116,7 +116,7 @@ static void on_exit_event(uv_poll_t *poll, int status, int events)
 		return; /* the verb that is at work on it finds out by itself */
 	a->phase = PHASE_ENDED;
 	allocation_cut_off(a);
-	allocation_log(a, LOG_WARN, "its processes ended", NULL);
+	allocation_log(a, LOG_WARN, "sandbox processes ended", NULL);
 	verb_tell_ended(a);
 }
 

@@ -60,7 +60,7 @@ static void give_up(struct allocation *a, enum phase phase, const struct err *wh
 	a->phase = phase;
 	if (phase == PHASE_ENDED)
 		allocation_cut_off(a);
-	allocation_log(a, LOG_WARN, "could not bring it up", why->msg);
+	allocation_log(a, LOG_WARN, "sandbox could not be brought up", why->msg);
 	c = allocation_release(a);
 	call_fail(c, why);
 	allocation_go_on(take_ptr(a->waiting), NULL);
@@ -109,7 +109,7 @@ static void on_disk_made(struct task *task, int status)
 		return;
 	}
 	a->phase = PHASE_BUILT;
-	allocation_log(a, LOG_INFO, "built", NULL);
+	allocation_log(a, LOG_INFO, "sandbox built", NULL);
 	crash_point("node.disk-made");
 	answer(a);
 }
@@ -251,7 +251,7 @@ static void on_disk_limited(struct task *task, int status)
 	}
 	crash_point("node.disk-kept");
 	a->phase = PHASE_BUILT;
-	allocation_log(a, LOG_INFO, "built on the disk it had", NULL);
+	allocation_log(a, LOG_INFO, "sandbox built on the disk of before", NULL);
 	answer(a);
 }
 
@@ -427,7 +427,7 @@ static void on_hello(struct allocation *a, const struct err *why)
 	a->phase = PHASE_RUNNING;
 	if (allocation_save(a, &e) < 0)
 		return give_up(a, PHASE_ENDED, &e);
-	allocation_log(a, LOG_INFO, "running", NULL);
+	allocation_log(a, LOG_INFO, "sandbox runs", NULL);
 	answer(a);
 }
 

@@ -49,8 +49,8 @@ static void end_call(struct allocation *a, const struct err *why)
 
 	if (why) {
 		a->phase = PHASE_ENDED;
-		log_event(LOG_WARN, "could not end it", "sandbox", a->spec.sandbox, "why", why->msg,
-			  NULL);
+		log_event(LOG_WARN, "sandbox processes could not be ended", "sandbox",
+			  a->spec.sandbox, "why", why->msg, NULL);
 		call_fail(c, why);
 	} else {
 		allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
@@ -129,7 +129,7 @@ static void on_removed(struct task *task, int status)
 		return end_call(a, &e);
 	}
 	crash_point("node.removal-seen");
-	allocation_log(a, LOG_INFO, "destroyed", NULL);
+	allocation_log(a, LOG_INFO, "sandbox destroyed", NULL);
 	allocation_observe(a->node, a->spec.sandbox, a->spec.generation, &o);
 	c = allocation_release(a);
 	again = take_ptr(a->waiting); /* a call that came meanwhile gets its own answer */
@@ -259,7 +259,7 @@ static void on_stopped(struct allocation *a)
 	a->phase = PHASE_ENDED;
 	allocation_cut_off(a);
 	crash_point("node.stopped");
-	allocation_log(a, LOG_INFO, "stopped", NULL);
+	allocation_log(a, LOG_INFO, "sandbox stopped", NULL);
 	end_call(a, NULL);
 }
 
@@ -277,7 +277,7 @@ void allocation_supersede(struct allocation *a, struct call *by, bool keep_disk)
 	own->ask.target.generation = a->spec.generation;
 	a->call = own;
 	a->waiting = by;
-	allocation_log(a, LOG_WARN, "ended for what comes after it", NULL);
+	allocation_log(a, LOG_WARN, "sandbox of an earlier generation ended", NULL);
 	if (!keep_disk)
 		return destroy(a);
 	process_unwatch(a);

@@ -114,7 +114,7 @@ void allocation_log(const struct allocation *a, enum log_level level, const char
 {
 	const struct call *c = a->call;
 
-	log_event(level, msg, "sandbox", a->spec.sandbox, "allocation", a->name, "phase",
+	log_event(level, msg, "sandbox moved", a->spec.sandbox, "allocation", a->name, "phase",
 		  phase_name(a->phase), "request_id", c ? c->ask.target.request : NULL, "why", why,
 		  NULL);
 }
@@ -135,7 +135,7 @@ void allocation_cut_off(struct allocation *a)
 	a->netns = -1;
 	/* the observation tells */
 	if (nft_allowlist_remove(&a->node->router.rules, a->slot, &e) < 0)
-		allocation_log(a, LOG_ERROR, "cannot cut it off from the network", e.msg);
+		allocation_log(a, LOG_ERROR, "sandbox cannot be cut off from the network", e.msg);
 	crash_point("node.cut-off");
 }
 

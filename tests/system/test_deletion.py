@@ -130,7 +130,7 @@ def refused(call, *args):
 
 def alerts(s, ident):
     lines = [json.loads(x) for x in pathlib.Path(s.dir, "log/berthd.log").read_text().splitlines() if x.startswith("{")]
-    return [x for x in lines if x["level"] == "error" and x["msg"] == "alert" and x["sandbox"] == ident]
+    return [x for x in lines if x["level"] == "error" and x["msg"] == "alert raised" and x["sandbox"] == ident]
 
 
 def stored(s, ident, query=""):

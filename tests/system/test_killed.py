@@ -223,7 +223,7 @@ def test_a_node_killed_while_what_it_starts_is_frozen_is_followed_by_the_next(s)
     def launching():
         return [d for d in group(s).glob("*.launch") if leftovers.read(str(d / "cgroup.procs"))]
     def begun():
-        return leftovers.read(s.dir + "/log/berth-node.log").count('"msg":"ready"')
+        return leftovers.read(s.dir + "/log/berth-node.log").count('"msg":"berth-node is ready"')
     s.api.delete(s.api.create())  # so that there is a cgroup to freeze
     old, times = s.pid("berth-node"), begun()
     (group(s) / "cgroup.freeze").write_text("1")  # as the fence does

@@ -171,7 +171,7 @@ def test_every_state_has_its_end(s):
 def steps(s, box):
     """What happened to its leases, by the log."""
     lines = [json.loads(x) for x in pathlib.Path(s.dir, "log/berthd.log").read_text().splitlines() if x.startswith("{")]
-    return [(x["wrapper"], x["event"]) for x in lines if x["msg"] == "wrapper" and x["sandbox"] == box]
+    return [(x["wrapper"], x["event"]) for x in lines if x["msg"] == "wrapper moved" and x["sandbox"] == box]
 
 
 @limit(120)

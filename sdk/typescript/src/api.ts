@@ -425,7 +425,7 @@ export interface LogEntry {
   from: string;
   to: string;
   reason: string;
-  /** Whose step it was; 0 is nobody's. */
+  /** The attempt whose step it was; 0: of none. */
   attempt: number;
 }
 
@@ -904,7 +904,7 @@ export interface ImageProgress {
   phase: 'pulling' | 'unpacking';
   /** bytes */
   done: number;
-  /** bytes; 0 if nobody knows */
+  /** bytes; 0 if not known */
   total: number;
 }
 

@@ -72,7 +72,7 @@ static int decide_lost(struct lease_operation *t, const struct moment *now, stru
 static void on_tended(struct lease_operation *t, const struct err *why)
 {
 	if (why)
-		log_event(LOG_WARN, "a wrapper's time has come", "sandbox", t->w.sandbox,
+		log_event(LOG_WARN, "wrapper deadline handling failed", "sandbox", t->w.sandbox,
 			  "wrapper", t->w.name, "why", why->msg, NULL);
 	lease_op_free(t);
 }

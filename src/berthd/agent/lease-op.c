@@ -420,8 +420,8 @@ static void act_note(struct lease_operation *t)
 	char attempts[16];
 
 	snprintf(attempts, sizeof(attempts), "%u", t->w.lease.stop.attempts);
-	log_event(LOG_INFO, "asked to stop a wrapper again: nothing new", "sandbox", t->w.sandbox,
-		  "wrapper", t->w.name, "request_id", t->request, "state",
+	log_event(LOG_INFO, "wrapper stop was asked for again: nothing new", "sandbox",
+		  t->w.sandbox, "wrapper", t->w.name, "request_id", t->request, "state",
 		  lease_state_name(t->w.lease.state), "attempts", attempts, "why",
 		  t->w.lease.stop.last_error, NULL);
 	finished(t);
@@ -458,7 +458,7 @@ static void on_written(struct job *job)
 		err_set(&job->e, ERR_BUSY, "wrapper %s is being changed by others", t->w.name);
 	if (job->failed)
 		return over(t, &job->e);
-	log_event(LOG_INFO, "wrapper", "sandbox", t->w.sandbox, "wrapper", t->w.name, "state",
+	log_event(LOG_INFO, "wrapper moved", "sandbox", t->w.sandbox, "wrapper", t->w.name, "state",
 		  lease_state_name(t->w.lease.state), "event", t->event, "instance",
 		  t->w.lease.instance.id, "request_id", t->request, NULL);
 	actions[t->action](t);

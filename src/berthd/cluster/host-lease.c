@@ -101,7 +101,7 @@ static void apply(struct lease_agent *k, const struct host_lease_input *in)
 	struct err e;
 
 	if (host_lease_apply(&k->lease, in, &now, &action, &e) < 0) {
-		log_event(LOG_ERROR, "host lease", "why", e.msg, NULL);
+		log_event(LOG_ERROR, "host lease: illegal event", "why", e.msg, NULL);
 		return;
 	}
 	atomic_store(&k->state, k->lease.state);
@@ -110,8 +110,8 @@ static void apply(struct lease_agent *k, const struct host_lease_input *in)
 		atomic_store(&k->told, false);
 	if (k->lease.state != was) {
 		snprintf(epoch, sizeof(epoch), "%" PRIu64, k->lease.epoch);
-		log_event(host_lease_runs(&k->lease) ? LOG_INFO : LOG_WARN, "host lease", "host",
-			  host_of(k), "from", host_lease_state_name(was), "to",
+		log_event(host_lease_runs(&k->lease) ? LOG_INFO : LOG_WARN, "host lease moved",
+			  "host", host_of(k), "from", host_lease_state_name(was), "to",
 			  host_lease_state_name(k->lease.state), "event",
 			  host_lease_event_name(in->event), "epoch", epoch, NULL);
 	}
@@ -384,7 +384,8 @@ static void on_released(void *data, const union node_any *record, int *fd, const
 {
 	(void)data, (void)record, (void)fd;
 	if (why)
-		log_event(LOG_ERROR, "berth-node keeps its fence", "why", why->msg, NULL);
+		log_event(LOG_ERROR, "berth-node does not release the fence", "why", why->msg,
+			  NULL);
 }
 
 static const struct node_call_events release_events = { .on_done = on_released };

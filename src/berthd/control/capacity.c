@@ -230,7 +230,7 @@ void capacity_clear(struct reactor *r, const char *request, struct reconcile_cou
 
 	m->counts = counts;
 	m->before = reconcile_counts(r->berthd->reconcile);
-	log_event(LOG_WARN, "no room: leftovers are looked for", "request_id", request, NULL);
+	log_event(LOG_WARN, "no capacity: leftovers are looked for", "request_id", request, NULL);
 	reconcile_look(r->berthd->reconcile);
 	m->until_ms = time_mono_ms() + CLEAR_MS;
 	uv_timer_init(&r->loop, &m->timer);

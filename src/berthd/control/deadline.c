@@ -64,7 +64,8 @@ void deadline_fire(struct transition *c, transition_fn *done)
 	due = alarm_of(&c->sb, &rules, now_ms(c));
 	if (due.kind == ALARM_NONE || due.at_ms > now_ms(c))
 		return transition_write(c, set_anew, on_set);
-	log_event(LOG_INFO, "alarm", "sandbox", c->sb.id, "why", alarm_name(due.kind), NULL);
+	log_event(LOG_INFO, "sandbox deadline has passed", "sandbox", c->sb.id, "why",
+		  alarm_name(due.kind), NULL);
 	crash_point("life.alarm-rang");
 	if (due.kind == ALARM_AGE) {
 		err_set(&c->why, ERR_TIMEOUT, "its lifetime is over");

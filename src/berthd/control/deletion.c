@@ -350,8 +350,8 @@ static void act_note(struct transition *c)
 	char attempts[16];
 
 	snprintf(attempts, sizeof(attempts), "%u", c->sb.stop.attempts);
-	log_event(LOG_INFO, "asked to delete it again: nothing new", "sandbox", c->sb.id,
-		  "request_id", c->request, "ladder", stop_state_name(c->sb.stop.state),
+	log_event(LOG_INFO, "sandbox deletion was asked for again: nothing new", "sandbox",
+		  c->sb.id, "request_id", c->request, "ladder", stop_state_name(c->sb.stop.state),
 		  "attempts", attempts, "why", c->sb.reason, NULL);
 	pending(c);
 }

@@ -35,7 +35,7 @@ static void on_written(struct job *job)
 
 	u->writing = false;
 	if (job->failed)
-		log_event(LOG_WARN, "uses are not written", "why", job->e.msg, NULL);
+		log_event(LOG_WARN, "last uses are not written", "why", job->e.msg, NULL);
 	else
 		u->count = 0;
 	crash_point("life.uses-written");

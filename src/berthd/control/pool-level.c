@@ -33,7 +33,7 @@ static void on_written(struct job *job)
 		alert_tell(job->reactor->berthd, &p->alert, "",
 			   "remove images or sandboxes, or give the pool more disk");
 	else if (p->written)
-		log_event(LOG_INFO, "the pool has room again", "host", p->alert.host, NULL);
+		log_event(LOG_INFO, "pool has free space again", "host", p->alert.host, NULL);
 	p->written = true;
 	p->low = p->raises;
 }

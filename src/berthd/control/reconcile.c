@@ -144,7 +144,8 @@ static void on_changed(struct transition *c, const struct err *why)
 	struct pending *p = c->data;
 
 	if (why)
-		log_event(LOG_WARN, "reconcile", "sandbox", c->sb.id, "why", why->msg, NULL);
+		log_event(LOG_WARN, "reconcile of a sandbox failed", "sandbox", c->sb.id, "why",
+			  why->msg, NULL);
 	if (c->sb.state == SANDBOX_GONE)
 		p->rc->cleaned++;
 	transition_free(c);
@@ -521,7 +522,7 @@ static void take_known(struct reconcile *rc)
 	rc->sweeps.unreadable = rc->unreadable;
 	rc->sweeps.unreadable_why = rc->unreadable_why;
 	if (rc->unreadable > 0)
-		log_event(LOG_ERROR, "a record cannot be read: its sandbox is left alone", "why",
+		log_event(LOG_ERROR, "sandbox record cannot be read: sandbox left alone", "why",
 			  rc->unreadable_why.msg, NULL);
 }
 
@@ -536,7 +537,7 @@ static void on_records(struct job *job)
 		rc->look_left += p->of_look;
 	move_all(&rc->todo, &rc->found);
 	if (job->failed && job->e.code == ERR_INTERNAL)
-		log_event(LOG_ERROR, "records cannot be read", "why", job->e.msg, NULL);
+		log_event(LOG_ERROR, "sandbox records cannot be read", "why", job->e.msg, NULL);
 	if (rc->unreadable < 0) { /* what could be read of it is done all the same */
 		strv_done(&rc->read);
 		rc->read = (struct strv){ 0 };

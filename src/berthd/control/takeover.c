@@ -99,7 +99,7 @@ static int take_late(struct takeover *t, struct store *s, const struct host_take
 			return -1;
 		crash_point("cell.host-taken");
 		if (n > 0)
-			log_event(LOG_WARN, "a host is lost: its lease and margin are over", "lost",
+			log_event(LOG_WARN, "host is lost: lease and margin are over", "lost",
 				  seen->row.id, "by", by->id, NULL);
 	}
 	return 0;
@@ -110,8 +110,8 @@ static int take_late(struct takeover *t, struct store *s, const struct host_take
 static void on_replaced(const struct host_moved *m, void *arg)
 {
 	(*(size_t *)arg)++;
-	log_event(LOG_WARN, "begins anew on another host", "sandbox", m->sandbox, "host", m->host,
-		  NULL);
+	log_event(LOG_WARN, "takeover: sandbox begins anew on another host", "sandbox", m->sandbox,
+		  "host", m->host, NULL);
 }
 
 struct arrivals {
@@ -168,8 +168,9 @@ static void on_built(struct transition *c, const struct err *why)
 {
 	struct takeover *t = c->data;
 
-	log_event(why ? LOG_WARN : LOG_INFO, "came from a lost host", "sandbox", c->sb.id, "state",
-		  sandbox_state_name(c->sb.state), "why", why ? why->msg : NULL, NULL);
+	log_event(why ? LOG_WARN : LOG_INFO, "takeover: start of a sandbox of a lost host ended",
+		  "sandbox", c->sb.id, "state", sandbox_state_name(c->sb.state), "why",
+		  why ? why->msg : NULL, NULL);
 	transition_free(c);
 	if (--t->at_work == 0)
 		takeover_look(t, t->epoch); /* there may be more */
@@ -191,7 +192,8 @@ static void on_done(struct job *job)
 
 	t->under_way = false;
 	if (job->failed)
-		log_event(LOG_WARN, "looking after other hosts", "why", job->e.msg, NULL);
+		log_event(LOG_WARN, "takeover: scan of other hosts failed", "why", job->e.msg,
+			  NULL);
 	t->at_work = t->count;
 	for (size_t i = 0; i < t->count; i++)
 		build(t, &t->arrived[i]);

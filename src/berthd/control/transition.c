@@ -92,7 +92,7 @@ static void announce(struct transition *c)
 	if (c->sb.state != SANDBOX_READY && c->sb.state != SANDBOX_CREATING &&
 	    c->sb.state != SANDBOX_WAKING)
 		egress_drop(b->egress, c->sb.id, c->sb.generation);
-	log_event(LOG_INFO, "sandbox", "sandbox", c->sb.id, "state",
+	log_event(LOG_INFO, "sandbox moved", "sandbox", c->sb.id, "state",
 		  sandbox_state_name(c->sb.state), "event", c->event,
 		  "request_id", c->request, "why", c->sb.reason[0] ? c->sb.reason : NULL, NULL);
 	publish(b, &c->sb);
@@ -116,7 +116,7 @@ void alert_tell(struct berthd *b, const struct alert *a, const char *request, co
 	bus_publish(b, &(struct bus_event){ .name = "alert",
 					    .owner = a->owner,
 					    .json = buf_str(&json) });
-	log_event(LOG_ERROR, "alert", "kind", a->kind, "sandbox", a->sandbox, "subject",
+	log_event(LOG_ERROR, "alert raised", "kind", a->kind, "sandbox", a->sandbox, "subject",
 		  a->subject[0] ? a->subject : NULL, "why", a->message, "request_id", request,
 		  "do", todo, NULL);
 }
@@ -339,8 +339,8 @@ static void after_destroyed(void *data, const union node_any *record, int *fd,
 	(void)record, (void)fd;
 	crash_point("life.half-destroyed");
 	if (why) /* a later attempt of the sweep, or the owner's delete, does it */
-		log_event(LOG_WARN, "half a sandbox is left", "sandbox", c->sb.id, "why", why->msg,
-			  "request_id", c->request, NULL);
+		log_event(LOG_WARN, "cleanup after a failed create failed", "sandbox", c->sb.id,
+			  "why", why->msg, "request_id", c->request, NULL);
 	c->done(c, &c->why);
 }
 
@@ -485,7 +485,7 @@ static void up_build(struct transition *c)
 	memcpy(ask.runtime, c->sb.runtime, sizeof(ask.runtime));
 	if (vault_trust(c->reactor->berthd->vault, c->sb.id, &trust, &e) < 0 ||
 	    !str_copy(ask.trust, sizeof(ask.trust), buf_str(&trust)))
-		log_event(LOG_ERROR, "no CA for a sandbox", "sandbox", c->sb.id, NULL);
+		log_event(LOG_ERROR, "CA of a sandbox cannot be made", "sandbox", c->sb.id, NULL);
 	node_call(&c->reactor->node, NODE_CREATE, &ask, -1, &built_events, c);
 }
 

@@ -14,7 +14,8 @@ static const char *const names[CODE_PHASE_COUNT] = {
 
 /* Its client may leave at any time: every phase can be the last. */
 static const uint32_t moves[CODE_PHASE_COUNT] = {
-	[CODE_DIALING] = TO(FINDING) | TO(WAITING) | TO(CLOSED), /* to end one has no record to find */
+	[CODE_DIALING] =
+		TO(FINDING) | TO(WAITING) | TO(CLOSED), /* to end one has no record to find */
 	[CODE_FINDING] = TO(WAITING) | TO(CLOSED),
 	[CODE_WAITING] = TO(RUNNING) | TO(SETTLING) | TO(CLOSED),
 	[CODE_RUNNING] = TO(SETTLING) | TO(CLOSED),

@@ -186,8 +186,8 @@ static void on_recorded(struct job *job)
 
 	r->recording = false;
 	if (job->failed)
-		log_event(LOG_WARN, "a run is not on record", "context", r->context.id, "why",
-			  job->e.msg, NULL);
+		log_event(LOG_WARN, "code run could not be recorded", "context", r->context.id,
+			  "why", job->e.msg, NULL);
 	if (!came_back_late(r) && r->phase == CODE_ENDING)
 		end(r);
 }
@@ -262,7 +262,7 @@ static int unexpected(struct err *e)
 static int take_run(struct code_run *r, const struct frame *f, struct err *e)
 {
 	if (r->ask.verb != CONTEXT_RUN)
-		return err_set(e, ERR_INTERNAL, "the sandbox's init runs what nobody asked for");
+		return err_set(e, ERR_INTERNAL, "the sandbox's init runs what was not asked for");
 	if (context_run_decode(f->payload, &r->run, e) < 0)
 		return -1;
 	if (r->phase == CODE_WAITING)

@@ -455,7 +455,7 @@ static void on_init_error(struct exec *x, const struct frame *f)
 
 static void nonsense(struct exec *x, const struct err *why)
 {
-	log_event(LOG_WARN, "init speaks nonsense", "sandbox", x->sandbox, "exec",
+	log_event(LOG_WARN, "init protocol error", "sandbox", x->sandbox, "exec",
 		  x->journal->head.ask.id, "why", why->msg, NULL);
 	lost(x);
 }

@@ -38,8 +38,8 @@ struct exec {
 	bool keep; /* goes on when the client is gone */
 
 	uint8_t phase;              /* enum exec_phase */
-	struct init_stream *stream; /* NULL: on the way to it */
-	bool unanswered;            /* init was asked for it there, and has not said that it has it */
+	struct init_stream *stream; /* NULL: not reached */
+	bool unanswered;            /* init was asked for it there, and has not said yes */
 	bool paused;
 	bool busy;                            /* its sandbox is, because of this */
 	bool gone;                            /* no process is left to ask */

@@ -17,13 +17,13 @@ static int resume_one(void *data, const char *sandbox, const char *id)
 	struct err e;
 
 	if (journal_find(r->b->journals, sandbox, id, &j, &e) < 0) {
-		log_event(LOG_WARN, "a journal is left alone", "sandbox", sandbox, "exec", id,
-			  "why", e.msg, NULL);
+		log_event(LOG_WARN, "exec journal cannot be read: left alone", "sandbox", sandbox,
+			  "exec", id, "why", e.msg, NULL);
 		return 0;
 	}
 	if (j->slot.state == JOURNAL_RUNNING && journal_recover(j, &e) < 0)
-		log_event(LOG_WARN, "a journal is left alone", "sandbox", sandbox, "exec", id,
-			  "why", e.msg, NULL);
+		log_event(LOG_WARN, "exec journal cannot be opened: left alone", "sandbox", sandbox,
+			  "exec", id, "why", e.msg, NULL);
 	else if (j->slot.state != JOURNAL_SETTLED)
 		exec_go_on(&r->b->reactors[r->count++ % r->b->reactor_count], j);
 	journal_unref(j);
@@ -39,5 +39,5 @@ void execs_recover(struct berthd *b)
 	if (r.count == 0)
 		return;
 	snprintf(count, sizeof(count), "%zu", r.count);
-	log_event(LOG_INFO, "going on with what was running", "execs", count, NULL);
+	log_event(LOG_INFO, "running execs are reached again", "execs", count, NULL);
 }

@@ -92,7 +92,8 @@ static int run_take(struct job *job, struct store *s, struct err *e)
 		err_set(e, ERR_BUSY, "the first request with this Idempotency-Key is under way");
 		return err_reason(e, REASON_UNDER_WAY, 0);
 	}
-	err_set(e, ERR_TIMEOUT, "nobody saw how the first request with this Idempotency-Key ended");
+	err_set(e, ERR_TIMEOUT,
+		"the end of the first request with this Idempotency-Key was not seen");
 	return err_fix(e, "Look at what is there, and use a new key for what is still to be done.");
 }
 

@@ -57,8 +57,8 @@ void incidents_note(const struct request *rq, const struct err *e)
 	is_new = incident_add(&in->window, &one);
 	pthread_mutex_unlock(&in->lock);
 	if (is_new)
-		log_event(LOG_WARN, "security", "kind", one.kind, "source", one.source, "sandbox",
-			  one.sandbox, "request_id", rq->id, "why", one.detail, NULL);
+		log_event(LOG_WARN, "security incident", "kind", one.kind, "source", one.source,
+			  "sandbox", one.sandbox, "request_id", rq->id, "why", one.detail, NULL);
 }
 
 static bool take(struct incidents *in, size_t i, struct incident *ret)

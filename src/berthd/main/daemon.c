@@ -264,7 +264,7 @@ static void on_end_signal(uv_signal_t *handle, int signum)
 {
 	struct berthd *b = handle->data;
 
-	log_event(LOG_INFO, "ending; sandboxes live on", "signal",
+	log_event(LOG_INFO, "berthd ends; sandboxes live on", "signal",
 		  signum == SIGTERM ? "TERM" : "INT", NULL);
 	for (size_t i = 0; i < b->reactor_count; i++)
 		reactor_stop(&b->reactors[i]);

@@ -26,7 +26,7 @@ static int usage(FILE *to)
 
 static int fail(const struct err *e)
 {
-	log_event(LOG_ERROR, "cannot start", "why", e->msg, "do", err_remediation(e), NULL);
+	log_event(LOG_ERROR, "berthd cannot start", "why", e->msg, "do", err_remediation(e), NULL);
 	return EXIT_FAILURE;
 }
 
@@ -96,7 +96,8 @@ int main(int argc, char **argv)
 		return create_key(b, &o, &e) < 0 ? fail(&e) : EXIT_SUCCESS;
 	if (berthd_open(b, &e) < 0 || berthd_start(b, &e) < 0)
 		return fail(&e);
-	log_event(LOG_INFO, "ready", "listen", b->settings.listen, "host", b->settings.host, NULL);
+	log_event(LOG_INFO, "berthd is ready", "listen", b->settings.listen, "host",
+		  b->settings.host, NULL);
 	berthd_run(b);
 	berthd_close(b);
 	berthd_free(b);

@@ -92,7 +92,7 @@ void refusals_take(struct refusals *s, const struct egress_event *ev)
 	memcpy(row->rule, ev->rule, sizeof(row->rule));
 	plain(row->name);
 	plain(row->rule);
-	log_event(LOG_INFO, "refused", "sandbox", row->sandbox_id, "kind", row->kind, "name",
+	log_event(LOG_INFO, "egress refused", "sandbox", row->sandbox_id, "kind", row->kind, "name",
 		  row->name, "rule", row->rule, NULL);
 	publish(s, row);
 }

@@ -142,7 +142,7 @@ static void drop(struct node_link *link, const char *because)
 	link->fd = -1;
 	packets_done(&link->out);
 	if (link->up)
-		log_event(LOG_WARN, "lost berth-node", "why", because, NULL);
+		log_event(LOG_WARN, "berthd lost berth-node", "why", because, NULL);
 	link->up = false;
 	if (!uv_is_closing((uv_handle_t *)&link->retry))
 		uv_timer_start(&link->retry, on_retry, RETRY_FIRST_MS, 0);

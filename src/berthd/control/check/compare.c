@@ -19,8 +19,8 @@ static const struct check_kind_row kinds[CHECK_KIND_COUNT] = {
 	[CHECK_NO_DISK]		= { "no_disk", 2, REPAIR_NOTHING,
 		"has a record and no disk. Whatever was in it is lost: delete it." },
 	[CHECK_NO_LINK]		= { "no_link", 2, REPAIR_NOTHING,
-		"runs, and its link to the network is gone: it reaches nobody. Put it to sleep and "
-		"wake it, or delete it." },
+		"runs, and its link to the network is gone: it reaches nothing. Put it to sleep "
+		"and wake it, or delete it." },
 	[CHECK_STILL_RUNNING]	= { "still_running", 2, REPAIR_LOOK,
 		"should have no processes, and has some. The next look stops them." },
 	[CHECK_DELETING]	= { "deleting", 3, REPAIR_DELETE,
