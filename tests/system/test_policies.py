@@ -5,6 +5,7 @@ import uuid
 
 from client import Api
 from marks import limit
+from test_admission import settings
 from test_check import sql
 from test_identity import SMALL, fails, post, who
 from test_killed import delete_all
@@ -109,6 +110,22 @@ def test_a_runtime_that_a_policy_names_is_not_talked_out_of(s):
     finally:
         clear(s)
         delete_all(s)
+
+
+def test_the_servers_engine_is_for_requests_that_name_none_and_a_policy_for_all(s):
+    """As docs/operate.md says it of `default_runtime` and of '*'."""
+    plain = {"image": "base", "disk_mb": 64}
+    settings(s, default_runtime="runsc")
+    try:
+        assert post(s.api, plain)[1]["runtime"] == "runsc"
+        assert post(s.api, {**plain, "runtime": "crun"})[1]["runtime"] == "crun"
+        add(s, scope="global", subject="*", runtime="runsc")
+        fails(403, s.api.call, "POST", "/v1/sandboxes", {**plain, "runtime": "crun"})
+        fails(403, s.api.call, "POST", "/v1/sandboxes", {**who(user="y", session="y1"), "runtime": "crun"})
+    finally:
+        clear(s)
+        delete_all(s)
+        settings(s, default_runtime=s.runtime)
 
 
 def test_rows_that_cannot_be_are_refused_and_the_rest_is_an_admins(s):

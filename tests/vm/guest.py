@@ -241,6 +241,32 @@ def nothing_is_left():
     assert "sb_" not in open("/proc/self/mounts").read()
 
 
+def berth_left():
+    """What the host has of Berth beside its programs."""
+    processes = [c for p in pathlib.Path("/proc").glob("[0-9]*/comm") if (c := read(p)).startswith("berth")]
+    loops = [b for p in pathlib.Path("/sys/block").glob("loop*/loop/backing_file") if "berth" in (b := read(p))]
+    mounts = [line for line in read(pathlib.Path("/proc/self/mounts")).split("\n") if "berth" in line and "/opt/berth" not in line]
+    return processes + loops + mounts + ours()
+
+
+def read(path):
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def uninstalled_as_the_page_says():
+    """The commands of docs/operate.md, word for word, and nothing is left but the programs."""
+    commands = (HERE.parents[1] / "docs/operate.md").read_text().split("## Uninstall")[1].split("```sh\n")[1].split("```")[0]
+    assert berth_left(), "it sees what there is"
+    must(run("sh", "-euc", commands, limit=300))
+    until(lambda: not berth_left(), 30, f"nothing: {berth_left()}")
+    for name in ("/etc/berth", "/var/lib/berth", "/run/berth", "/run/berth-postgres", "/run/berth-egress"):
+        assert not os.path.exists(name), name
+    assert "berth" not in pathlib.Path("/etc/passwd").read_text() + pathlib.Path("/etc/group").read_text()
+
+
 def system_tests(*names):
     """The ordinary suite, on this kernel. It has a server of its own."""
     r = subprocess.run(["/usr/bin/python3", "/opt/berth/tests/system/run.py", "--build", "/opt/berth/build", "--runtime", "crun",
@@ -281,7 +307,9 @@ def main():
     os.environ["BERTH_TEST_SLOW"] = "10"  # an emulated machine is
     os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     passed = failed = 0
-    for function in steps + (FULL if "--full" in sys.argv else [full_attack] if "--attack" in sys.argv else []):
+    more = FULL if "--full" in sys.argv else [full_attack] if "--attack" in sys.argv else []
+    last = [] if "--full" in sys.argv else [uninstalled_as_the_page_says]
+    for function in [*steps, *more, *last]:
         name, began = function.__name__.replace("_", " "), time.monotonic()
         try:
             function()

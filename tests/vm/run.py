@@ -82,6 +82,7 @@ def copy_tree(root, build, crash):
     opt = root / "opt/berth"
     shutil.copytree(TOP / "tests", opt / "tests", ignore=shutil.ignore_patterns("corpus", "__pycache__"))
     shutil.copytree(TOP / "tools", opt / "tools")
+    shutil.copytree(TOP / "docs", opt / "docs")  # a page is done word for word
     shutil.copytree(TOP / "src", opt / "src")  # tests/crash looks for crash points there
     for name, made in (("build", build), ("build-crash", crash)):
         if made is None or not made.exists():
