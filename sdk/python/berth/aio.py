@@ -93,6 +93,14 @@ class AsyncSandbox(AsyncSession):
         await asyncio.to_thread(self._inner.destroy)
 
 
+class AsyncPolicies(_Async):
+    pass
+
+
+class AsyncSecrets(_Async):
+    pass
+
+
 def _wrap(value):
     if isinstance(value, list):
         return [_wrap(v) for v in value]
@@ -112,8 +120,8 @@ async def list_sandboxes(client, **options):
 
 
 def get_policies(client):
-    return _Async(_policies.Policies(client))
+    return AsyncPolicies(_policies.Policies(client))
 
 
 def get_secrets(client):
-    return _Async(_secrets.Secrets(client))
+    return AsyncSecrets(_secrets.Secrets(client))
