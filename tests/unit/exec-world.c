@@ -19,7 +19,7 @@
 struct berthd b;
 struct journals js;
 static struct sandbox_cache cache;
-static char dir[] = "exec-world-XXXXXX";
+static char dir[] = "exec-world-test-XXXXXX";
 static struct reactor *running;
 static int listener, node = -1;
 static int init = -1; /* the test's end of the connection that was asked for last */
@@ -85,6 +85,7 @@ static void connect_init(const struct node_head *h)
 	buf_clear(&heard);
 	taken = 0;
 	answer(h, pair[1]);
+	close_fd(&pair[1]);
 }
 
 static void play_node(void)
@@ -111,6 +112,11 @@ static void play_node(void)
 
 void turn(void)
 {
+	static uint64_t end;
+
+	if (!end)
+		end = time_mono_ms() + 3 * WAIT_MS;
+	CHECK(time_mono_ms() < end); /* what a test waits for does not come */
 	play_node();
 	(void)uv_run(&loop()->loop, UV_RUN_NOWAIT);
 	run_jobs(loop());

@@ -15,7 +15,7 @@ static struct request *call_free(struct file_call *c)
 {
 	struct request *rq = c->rq;
 
-	init_link_close(c->link);
+	file_op_close(c->op);
 	idempotent_op_free(c->once);
 	buf_done(&c->json);
 	free(c);
@@ -41,7 +41,7 @@ static void on_answer_stored(void *data, const struct err *why)
 void file_call_reply(struct file_call *c, int status)
 {
 	c->status = status;
-	init_link_close(take_ptr(c->link));
+	file_op_close(take_ptr(c->op));
 	if (c->once && c->once->taken)
 		return idempotent_op_answer(c->once, status, &c->json, on_answer_stored, c);
 	tell(c);
@@ -88,12 +88,20 @@ void file_call_fail(struct file_call *c, const struct err *why)
 {
 	c->why = *why;
 	c->failing = true;
-	init_link_close(take_ptr(c->link));
+	file_op_close(take_ptr(c->op));
 	if (c->once && c->once->busy)
 		return; /* who comes back from there will see */
-	if (c->once && c->once->taken && !c->acting)
+	if (c->once && c->once->taken && !c->unsure)
 		return idempotent_op_give_back(c->once, on_key_given_back, c);
 	tell_failure(c);
+}
+
+void file_call_failed(void *data, const struct err *why, bool unsure)
+{
+	struct file_call *c = data;
+
+	c->unsure = unsure;
+	file_call_fail(c, why);
 }
 
 /* With a key it is done whether the client waits or not: a request that repeats it is answered. */
@@ -111,129 +119,9 @@ static void on_drain(struct request *rq)
 {
 	struct file_call *c = rq->data;
 
-	if (c->link)
-		init_link_resume(c->link);
+	if (c->op)
+		file_op_resume(c->op);
 }
-
-/* ---- frames ---- */
-
-static bool takes_body(const struct file_call *c)
-{
-	return c->ask.verb == FILE_WRITE || c->ask.verb == FILE_UNPACK;
-}
-
-static void on_opened(void *data)
-{
-	struct file_call *c = data;
-	cleanup(buf_done) struct buf record = buf_make(FRAME_PAYLOAD_MAX);
-
-	file_request_encode(&record, &c->ask);
-	c->acting = !takes_body(c);
-	(void)init_link_send(c->link, FRAME_FILE, record.data, record.len);
-	if (c->events->opened)
-		c->events->opened(c);
-	else
-		init_link_expect(c->link);
-}
-
-static void out_of_place(struct file_call *c)
-{
-	struct err e;
-
-	err_set(&e, ERR_INTERNAL, "the sandbox's init sent something out of place");
-	file_call_fail(c, &e);
-}
-
-static void take_entry(struct file_call *c, const struct frame *f)
-{
-	struct file_entry x;
-	struct err e;
-
-	if (!c->events->entry || file_entry_decode(f->payload, &x, &e) < 0)
-		return out_of_place(c);
-	c->count++;
-	c->events->entry(c, &x);
-}
-
-static void take_change(struct file_call *c, const struct frame *f)
-{
-	struct file_change x;
-	struct err e;
-
-	if (!c->events->change || file_change_decode(f->payload, &x, &e) < 0)
-		return out_of_place(c);
-	c->events->change(c, &x);
-}
-
-static void take_done(struct file_call *c, const struct frame *f)
-{
-	struct file_done done;
-	struct err e;
-
-	/* While its key is being taken nothing was committed, and the job holds our memory. */
-	if ((c->once && c->once->busy) || file_done_decode(f->payload, &done, &e) < 0)
-		return out_of_place(c);
-	c->events->done(c, &done);
-}
-
-static void on_frame(void *data, const struct frame *f)
-{
-	struct file_call *c = data;
-	struct err e;
-
-	switch (f->type) {
-	case FRAME_ENTRY:
-		return take_entry(c, f);
-	case FRAME_CHANGE:
-		return take_change(c, f);
-	case FRAME_DONE:
-		return take_done(c, f);
-	case FRAME_FAILED:
-		c->acting = false;
-		file_failed_decode(f->payload, &e);
-		return file_call_fail(c, &e);
-	case FRAME_ERROR:
-		c->acting = false;
-		frame_guest_error(f, &e);
-		return file_call_fail(c, &e);
-	default:
-		return out_of_place(c);
-	}
-}
-
-static bool on_bytes(void *data, const uint8_t *b, size_t len)
-{
-	struct file_call *c = data;
-
-	if (c->events->bytes)
-		return c->events->bytes(c, b, len);
-	out_of_place(c);
-	return false;
-}
-
-static void on_drained(void *data)
-{
-	struct file_call *c = data;
-
-	if (c->events->drained)
-		c->events->drained(c);
-}
-
-static void on_failed(void *data, const struct err *why)
-{
-	struct file_call *c = data;
-	struct err e = *why;
-
-	file_call_fail(c, &e);
-}
-
-static const struct init_link_events link_events = {
-	.opened = on_opened,
-	.frame = on_frame,
-	.bytes = on_bytes,
-	.drained = on_drained,
-	.failed = on_failed,
-};
 
 /* ---- once ---- */
 
@@ -245,7 +133,7 @@ static void answer_again(struct file_call *c)
 	c->status = (int)c->once->first.status;
 	buf_clear(&c->json);
 	buf_adds(&c->json, c->once->first.response);
-	init_link_close(take_ptr(c->link));
+	file_op_close(take_ptr(c->op));
 	tell(c);
 }
 
@@ -271,36 +159,39 @@ static void on_taken_with_body(void *data, const struct err *why)
 {
 	struct file_call *c = data;
 
-	if (settled(c, why))
-		return;
-	c->acting = true;
-	(void)init_link_send(c->link, FRAME_DATA_END, NULL, 0);
-	init_link_expect(c->link);
+	if (!settled(c, why))
+		file_op_commit(c->op);
 }
 
 void file_call_commit(struct file_call *c)
 {
 	if (c->once)
 		return idempotent_op_take(c->once, on_taken_with_body, c);
-	c->acting = true;
-	(void)init_link_send(c->link, FRAME_DATA_END, NULL, 0);
-	init_link_expect(c->link);
+	file_op_commit(c->op);
 }
 
 /* ---- its beginning ---- */
 
-static void open_link(struct file_call *c)
+static void begin(struct file_call *c)
 {
-	struct request *rq = c->rq;
-	struct init_dial_ask way = { rq->reactor, rq->id, request_owner(rq), rq->param };
+	struct caller by = request_caller(c->rq);
+	struct file_begin b = {
+		.by = &by,
+		.sandbox = c->rq->param,
+		.ask = &c->ask,
+		.sink = c->sink,
+		.data = c,
+	};
+	struct err e;
 
-	init_link_open(c->link, &way);
+	if (file_op_begin(&b, &c->op, &e) < 0)
+		file_call_fail(c, &e);
 }
 
 static void on_taken_first(void *data, const struct err *why)
 {
 	if (!settled(data, why))
-		open_link(data);
+		begin(data);
 }
 
 static int read_key(struct file_call *c, struct err *e)
@@ -321,29 +212,28 @@ static int read_key(struct file_call *c, struct err *e)
 }
 
 void file_call_begin(struct request *rq, const struct file_request *ask,
-		     const struct file_range *range, const struct file_call_events *events)
+		     const struct file_range *range, const struct file_op_sink *sink)
 {
 	struct file_call *c;
 	struct err e;
 
-	if (file_request_check(ask, &e) < 0)
+	if (file_request_check(ask, &e) < 0) /* before its key is looked at */
 		return request_fail(rq, &e);
 	c = xcalloc(1, sizeof(*c));
 	c->rq = rq;
 	c->ask = *ask;
-	c->events = events;
+	c->sink = sink;
 	if (range)
 		c->range = *range;
 	c->json = buf_make(REPLY_MAX);
-	c->link = init_link_new(rq->reactor, &link_events, c);
 	rq->data = c;
 	rq->on_gone = on_gone;
 	rq->on_drain = on_drain;
 	if (read_key(c, &e) < 0)
 		return file_call_fail(c, &e);
-	if (c->once && !takes_body(c))
+	if (c->once && !file_verb_takes_body(ask->verb))
 		return idempotent_op_take(c->once, on_taken_first, c);
-	open_link(c);
+	begin(c);
 }
 
 /* ---- what requests say ---- */

@@ -1,28 +1,14 @@
 /*
- * One operation on a sandbox's files on its way through berthd: the request
- * that asked for it, the link to init that does it, and what comes back.
+ * A request for one operation on a sandbox's files (berthd/exec/file-op.h), and its answer.
  *
  * However it ends, it ends once: file_call_reply() or file_call_fail(), or the
- * client goes first and the link is closed, which init takes as "give it up".
+ * client goes first and the operation is given up.
  */
 #pragma once
 
-#include "berthd/exec/init-link.h"
+#include "berthd/exec/file-op.h"
 #include "berthd/front/idempotent-op.h"
 #include "berthd/front/request.h"
-#include "proto/files.h"
-
-struct file_call;
-
-struct file_call_events {
-	/* The request was sent. May be NULL. */
-	void (*opened)(struct file_call *c);
-	void (*entry)(struct file_call *c, const struct file_entry *x);   /* may be NULL */
-	void (*change)(struct file_call *c, const struct file_change *x); /* may be NULL */
-	bool (*bytes)(struct file_call *c, const uint8_t *b, size_t len); /* may be NULL */
-	void (*drained)(struct file_call *c);                             /* may be NULL */
-	void (*done)(struct file_call *c, const struct file_done *done);  /* ends it */
-};
 
 enum file_range_type {
 	FILE_RANGE_NONE,
@@ -39,29 +25,26 @@ struct file_range {
 
 struct file_call {
 	struct request *rq;
-	struct init_link *link;
-	const struct file_call_events *events;
+	const struct file_op_sink *sink;
+	struct file_op *op; /* NULL: not begun, or over */
 	struct file_request ask;
-	struct buf json; /* the answer as it grows */
-	uint64_t count;  /* entries so far */
-	char last[FILE_PATH_SIZE];
+	struct buf json;  /* the answer as it grows */
 	bool streaming;   /* the reply has begun */
 	bool events_sent; /* it is a stream of events: an error is one, too */
 	struct file_range range;
 	struct idempotent_op *once; /* NULL: it came without a key */
-	/* init may be doing it: how it ends is not known before it says */
-	bool acting;
-	int status;   /* of the answer */
-	bool failing; /* it failed, and this is why */
+	int status;                 /* of the answer */
+	bool failing;               /* it failed, and this is why: */
 	struct err why;
+	bool unsure; /* how it ended is not known */
 };
 
 /*
- * Begin what `ask` says in the sandbox rq->param. A request that cannot be right
- * is refused at once. `range` may be NULL.
+ * Begin what `ask` says in the sandbox rq->param; the sink is given the call. A request that
+ * cannot be right is refused at once. `range` may be NULL.
  */
 void file_call_begin(struct request *rq, const struct file_request *ask,
-		     const struct file_range *range, const struct file_call_events *events);
+		     const struct file_range *range, const struct file_op_sink *sink);
 
 /* All of the body is there: have it done. */
 void file_call_commit(struct file_call *c);
@@ -69,6 +52,7 @@ void file_call_commit(struct file_call *c);
 void file_call_reply(struct file_call *c, int status); /* with c->json */
 void file_call_end(struct file_call *c, int status);   /* without any, or it was streamed */
 void file_call_fail(struct file_call *c, const struct err *why);
+void file_call_failed(void *data, const struct err *why, bool unsure); /* every sink's */
 
 /* ---- what requests say, what answers say ---- */
 

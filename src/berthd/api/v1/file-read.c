@@ -108,17 +108,14 @@ static void not_modified(struct file_call *c, const char *etag)
 	file_call_end(c, 304);
 }
 
-static void on_entry(struct file_call *c, const struct file_entry *x)
+static void on_entry(void *data, const struct file_entry *x)
 {
+	struct file_call *c = data;
 	const char *none_match = http_header(c->rq->x, "If-None-Match");
 	const char *if_range = http_header(c->rq->x, "If-Range");
 	char etag[ETAG_SIZE];
 	struct err e;
 
-	if (c->streaming) {
-		err_set(&e, ERR_INTERNAL, "the sandbox's init sent a second file");
-		return file_call_fail(c, &e);
-	}
 	snprintf(etag, sizeof(etag), "\"%" PRIx64 "-%" PRIx64 "-%" PRIx64 "\"", x->inode, x->size,
 		 x->mtime_ns);
 	if (none_match && (strcmp(none_match, "*") == 0 || strstr(none_match, etag)))
@@ -139,34 +136,26 @@ static void on_entry(struct file_call *c, const struct file_entry *x)
 					"application/octet-stream", c->range.length);
 }
 
-static bool on_bytes(struct file_call *c, const uint8_t *b, size_t len)
+static bool on_bytes(void *data, const uint8_t *b, size_t len)
 {
-	struct err e;
+	struct file_call *c = data;
 
-	if (!c->streaming) {
-		err_set(&e, ERR_INTERNAL, "the sandbox's init sent bytes of no file");
-		file_call_fail(c, &e);
-		return false;
-	}
 	return http_stream_data(c->rq->x, b, len);
 }
 
-static void on_done(struct file_call *c, const struct file_done *done)
+static void on_done(void *data, const struct file_result *result)
 {
-	struct err e;
+	struct file_call *c = data;
 
-	(void)done;
-	if (!c->streaming) {
-		err_set(&e, ERR_INTERNAL, "the sandbox's init gave no answer");
-		return file_call_fail(c, &e);
-	}
+	(void)result;
 	file_call_end(c, c->range.type == FILE_RANGE_NONE ? 200 : 206);
 }
 
-static const struct file_call_events events = {
+static const struct file_op_sink sink = {
 	.entry = on_entry,
 	.bytes = on_bytes,
 	.done = on_done,
+	.failed = file_call_failed,
 };
 
 void files_read(struct request *rq)
@@ -181,21 +170,27 @@ void files_read(struct request *rq)
 	ask.offset = range.type == FILE_RANGE_LAST ? range.length : range.from;
 	ask.length = range.type == FILE_RANGE_BETWEEN ? range.length : 0;
 	ask.flags = range.type == FILE_RANGE_LAST ? FILE_FROM_END : 0;
-	file_call_begin(rq, &ask, &range, &events);
+	file_call_begin(rq, &ask, &range, &sink);
 }
 
 /* ---- a whole tree ---- */
 
 /* The reply begins with the first bytes: what fails before has an answer of its own. */
-static bool pack_bytes(struct file_call *c, const uint8_t *b, size_t len)
+static bool pack_bytes(void *data, const uint8_t *b, size_t len)
 {
+	struct file_call *c = data;
+
 	if (!c->streaming)
 		http_stream_begin(c->rq->x, 200, "application/x-tar");
 	c->streaming = true;
 	return http_stream_data(c->rq->x, b, len);
 }
 
-static const struct file_call_events pack_events = { .bytes = pack_bytes, .done = on_done };
+static const struct file_op_sink pack_sink = {
+	.bytes = pack_bytes,
+	.done = on_done,
+	.failed = file_call_failed,
+};
 
 void files_pack(struct request *rq)
 {
@@ -204,5 +199,5 @@ void files_pack(struct request *rq)
 
 	if (file_query(rq, &ask, &e) < 0)
 		return request_fail(rq, &e);
-	file_call_begin(rq, &ask, NULL, &pack_events);
+	file_call_begin(rq, &ask, NULL, &pack_sink);
 }

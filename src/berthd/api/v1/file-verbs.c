@@ -13,25 +13,16 @@
 
 /* ---- one entry ---- */
 
-static void on_entry(struct file_call *c, const struct file_entry *x)
+static void entry_done(void *data, const struct file_result *result)
 {
-	buf_clear(&c->json); /* there is one; a guest that sends more gets its last word */
-	file_entry_json(&c->json, x);
-}
+	struct file_call *c = data;
+	bool created = result->count == 1 && c->ask.verb == FILE_MKDIR;
 
-static void entry_done(struct file_call *c, const struct file_done *done)
-{
-	bool created = done->count == 1 && c->ask.verb == FILE_MKDIR;
-	struct err e;
-
-	if (c->count == 0) {
-		err_set(&e, ERR_INTERNAL, "the sandbox's init gave no answer");
-		return file_call_fail(c, &e);
-	}
+	file_entry_json(&c->json, result->entry);
 	file_call_reply(c, created ? 201 : 200);
 }
 
-static const struct file_call_events entry_events = { .entry = on_entry, .done = entry_done };
+static const struct file_op_sink entry_sink = { .done = entry_done, .failed = file_call_failed };
 
 void files_stat(struct request *rq)
 {
@@ -40,7 +31,7 @@ void files_stat(struct request *rq)
 
 	if (file_query(rq, &ask, &e) < 0)
 		return request_fail(rq, &e);
-	file_call_begin(rq, &ask, NULL, &entry_events);
+	file_call_begin(rq, &ask, NULL, &entry_sink);
 }
 
 struct path_body {
@@ -74,7 +65,7 @@ void files_mkdir(struct request *rq)
 		return request_fail(rq, &e);
 	memcpy(ask.path, body.path, sizeof(ask.path));
 	ask.flags |= body.parents ? FILE_PARENTS : 0;
-	file_call_begin(rq, &ask, NULL, &entry_events);
+	file_call_begin(rq, &ask, NULL, &entry_sink);
 }
 
 void files_move(struct request *rq)
@@ -88,20 +79,22 @@ void files_move(struct request *rq)
 	memcpy(ask.path, body.from, sizeof(ask.path));
 	memcpy(ask.to, body.to, sizeof(ask.to));
 	ask.flags |= body.overwrite ? FILE_OVERWRITE : 0;
-	file_call_begin(rq, &ask, NULL, &entry_events);
+	file_call_begin(rq, &ask, NULL, &entry_sink);
 }
 
 /* ---- a count ---- */
 
-static void remove_done(struct file_call *c, const struct file_done *done)
+static void remove_done(void *data, const struct file_result *result)
 {
+	struct file_call *c = data;
+
 	json_open(&c->json, '{');
-	json_int(&c->json, "removed", (int64_t)done->count);
+	json_int(&c->json, "removed", (int64_t)result->count);
 	buf_adds(&c->json, "}");
 	file_call_reply(c, 200);
 }
 
-static const struct file_call_events remove_events = { .done = remove_done };
+static const struct file_op_sink remove_sink = { .done = remove_done, .failed = file_call_failed };
 
 void files_remove(struct request *rq)
 {
@@ -111,48 +104,46 @@ void files_remove(struct request *rq)
 	if (file_query(rq, &ask, &e) < 0 ||
 	    file_query_flag(rq, "recursive", FILE_RECURSIVE, &ask, &e) < 0)
 		return request_fail(rq, &e);
-	file_call_begin(rq, &ask, NULL, &remove_events);
+	file_call_begin(rq, &ask, NULL, &remove_sink);
 }
 
 /* ---- a list ---- */
 
-static void list_opened(struct file_call *c)
+static void list_opened(void *data)
 {
+	struct file_call *c = data;
+
 	json_open(&c->json, '{');
 	json_key(&c->json, "entries");
 	json_open(&c->json, '[');
-	init_link_expect(c->link);
 }
 
-static void list_entry(struct file_call *c, const struct file_entry *x)
+static void list_entry(void *data, const struct file_entry *x)
 {
-	struct err e;
+	struct file_call *c = data;
 
-	if (c->count > c->ask.limit) {
-		err_set(&e, ERR_INTERNAL, "the sandbox's init sent more entries than asked for");
-		return file_call_fail(c, &e);
-	}
 	file_entry_json(&c->json, x);
-	memcpy(c->last, x->path, sizeof(c->last));
 }
 
 /* Where the next page begins: a path may be no text, so it goes as hex. */
-static void list_done(struct file_call *c, const struct file_done *done)
+static void list_done(void *data, const struct file_result *result)
 {
+	struct file_call *c = data;
 	char next[2 * FILE_PATH_SIZE + 1] = "";
 
-	if (done->count > 0)
-		str_hex(next, c->last, strlen(c->last));
+	if (result->count > 0 && result->entry)
+		str_hex(next, result->entry->path, strlen(result->entry->path));
 	buf_adds(&c->json, "]");
 	json_str(&c->json, "next", next);
 	buf_adds(&c->json, "}");
 	file_call_reply(c, 200);
 }
 
-static const struct file_call_events list_events = {
+static const struct file_op_sink list_sink = {
 	.opened = list_opened,
 	.entry = list_entry,
 	.done = list_done,
+	.failed = file_call_failed,
 };
 
 static int hex_value(char c)
@@ -202,5 +193,5 @@ void files_list(struct request *rq)
 	}
 	if (found)
 		ask.limit = (uint32_t)limit;
-	file_call_begin(rq, &ask, NULL, &list_events);
+	file_call_begin(rq, &ask, NULL, &list_sink);
 }

@@ -5,14 +5,10 @@
 #include "berthd/api/v1/files.h"
 #include "lib/json.h"
 
-static void on_opened(struct file_call *c)
-{
-	init_link_expect(c->link); /* init ticks while nothing changes */
-}
-
 /* A client that does not read is not waited for: the engine ends its stream when it is full. */
-static void on_change(struct file_call *c, const struct file_change *x)
+static void on_change(void *data, const struct file_change *x)
 {
+	struct file_call *c = data;
 	cleanup(buf_done) struct buf json = buf_make(64 * 1024);
 	const char *name = "change";
 
@@ -32,16 +28,16 @@ static void on_change(struct file_call *c, const struct file_change *x)
 	(void)request_event(c->rq, name, &json);
 }
 
-static void on_done(struct file_call *c, const struct file_done *done)
+static void on_done(void *data, const struct file_result *result)
 {
-	(void)done;
-	file_call_end(c, 200);
+	(void)result;
+	file_call_end(data, 200);
 }
 
-static const struct file_call_events events = {
-	.opened = on_opened,
+static const struct file_op_sink sink = {
 	.change = on_change,
 	.done = on_done,
+	.failed = file_call_failed,
 };
 
 void files_watch(struct request *rq)
@@ -52,5 +48,5 @@ void files_watch(struct request *rq)
 	if (file_query(rq, &ask, &e) < 0 ||
 	    file_query_flag(rq, "recursive", FILE_RECURSIVE, &ask, &e) < 0)
 		return request_fail(rq, &e);
-	file_call_begin(rq, &ask, NULL, &events);
+	file_call_begin(rq, &ask, NULL, &sink);
 }

@@ -13,68 +13,65 @@ static void on_body(struct http_exchange *x, const char *data, size_t len)
 
 	if (c->once)
 		idempotent_op_add(c->once, data, len);
-	if (init_link_send(c->link, FRAME_DATA, data, len))
+	if (file_op_send(c->op, data, len))
 		http_body_pause(x);
 }
 
 static void on_body_end(struct http_exchange *x)
 {
 	struct request *rq = x->data;
-	struct file_call *c = rq->data;
 
-	file_call_commit(c);
+	file_call_commit(rq->data);
 }
 
-static void on_opened(struct file_call *c)
+static void on_opened(void *data)
 {
+	struct file_call *c = data;
+
 	if (c->rq->x)
 		http_body_read(c->rq->x, on_body, on_body_end);
 }
 
-static void on_drained(struct file_call *c)
+static void on_drained(void *data)
 {
+	struct file_call *c = data;
+
 	if (c->rq->x)
 		http_body_resume(c->rq->x);
 }
 
-static void on_entry(struct file_call *c, const struct file_entry *x)
+static void on_done(void *data, const struct file_result *result)
 {
-	buf_clear(&c->json);
-	file_entry_json(&c->json, x);
+	struct file_call *c = data;
+
+	file_entry_json(&c->json, result->entry);
+	file_call_reply(c, result->count == 1 ? 201 : 200);
 }
 
-static void on_done(struct file_call *c, const struct file_done *done)
-{
-	struct err e;
-
-	if (c->count == 0) {
-		err_set(&e, ERR_INTERNAL, "the sandbox's init gave no answer");
-		return file_call_fail(c, &e);
-	}
-	file_call_reply(c, done->count == 1 ? 201 : 200);
-}
-
-static const struct file_call_events events = {
+static const struct file_op_sink sink = {
 	.opened = on_opened,
 	.drained = on_drained,
-	.entry = on_entry,
 	.done = on_done,
+	.failed = file_call_failed,
 };
 
 /* ---- a whole tree ---- */
 
-static void unpack_done(struct file_call *c, const struct file_done *done)
+static void unpack_done(void *data, const struct file_result *result)
 {
+	struct file_call *c = data;
+
 	json_open(&c->json, '{');
-	json_int(&c->json, "entries", (int64_t)done->count);
+	json_int(&c->json, "entries", (int64_t)result->count);
 	buf_adds(&c->json, "}");
 	file_call_reply(c, 200);
 }
 
-static const struct file_call_events unpack_events = {
+static const struct file_op_sink unpack_sink = {
 	.opened = on_opened,
 	.drained = on_drained,
 	.done = unpack_done,
+	.failed = file_call_failed,
 };
 
 void files_unpack(struct request *rq)
@@ -84,7 +81,7 @@ void files_unpack(struct request *rq)
 
 	if (file_query(rq, &ask, &e) < 0)
 		return request_fail(rq, &e);
-	file_call_begin(rq, &ask, NULL, &unpack_events);
+	file_call_begin(rq, &ask, NULL, &unpack_sink);
 }
 
 /* ---- one file ---- */
@@ -101,5 +98,5 @@ void files_write(struct request *rq)
 	    http_query(rq->x->query, "mode", mode, sizeof(mode), &found, &e) < 0 ||
 	    (found && file_mode(mode, &ask, &e) < 0))
 		return request_fail(rq, &e);
-	file_call_begin(rq, &ask, NULL, &events);
+	file_call_begin(rq, &ask, NULL, &sink);
 }
