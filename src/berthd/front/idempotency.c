@@ -55,6 +55,23 @@ int idempotency_read(const struct request *rq, struct idempotency_use *ret, stru
 	return 0;
 }
 
+int idempotency_hashes(const struct request *rq, char key[HASH_HEX_SIZE],
+		       char body[HASH_HEX_SIZE], struct err *e)
+{
+	cleanup(buf_done) struct buf text = buf_make(1024);
+	struct idempotency_use use = { 0 };
+
+	if (idempotency_read(rq, &use, e) < 0)
+		return -1;
+	key[0] = body[0] = '\0';
+	if (!use.key[0])
+		return 0;
+	buf_addf(&text, "%s\n%s", use.owner, use.key);
+	hash_hex(text.data, text.len, key);
+	memcpy(body, use.body_hash, HASH_HEX_SIZE);
+	return 0;
+}
+
 void idempotency_mark(struct request *rq)
 {
 	if (rq->x)

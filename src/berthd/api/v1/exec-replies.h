@@ -15,9 +15,6 @@ void exec_events(struct request *rq, struct exec_ask *ask); /* a stream */
 void exec_later(struct request *rq, struct exec_ask *ask);  /* an answer when it runs */
 void exec_tunnel(struct request *rq);                       /* frames, both ways */
 
-/* The request's Idempotency-Key into b->key and b->body, if it has one. */
-must_check int exec_read_key(const struct request *rq, struct exec_begin *b, struct err *e);
-
 /* What was said from a position on, as a stream: GET .../output. */
 struct exec_replay {
 	struct journal *journal; /* the caller's */

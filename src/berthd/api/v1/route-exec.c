@@ -8,7 +8,6 @@
 #include "berthd/front/idempotency.h"
 #include "core/wrapper.h"
 #include "http/tunnel.h"
-#include "lib/hash.h"
 #include "lib/json.h"
 
 #define STDIN_PROTOCOL "berth-exec"
@@ -80,21 +79,6 @@ static int read_body(const struct request *rq, struct exec_body *b, struct exec_
 	return exec_request_check(ask, e);
 }
 
-int exec_read_key(const struct request *rq, struct exec_begin *b, struct err *e)
-{
-	cleanup(buf_done) struct buf text = buf_make(1024);
-	struct idempotency_use use;
-
-	if (idempotency_read(rq, &use, e) < 0)
-		return -1;
-	if (!use.key[0])
-		return 0;
-	buf_addf(&text, "%s\n%s", use.owner, use.key);
-	hash_hex(text.data, text.len, b->key);
-	memcpy(b->body, use.body_hash, sizeof(b->body));
-	return 0;
-}
-
 static void ask_done(struct exec_ask *a)
 {
 	exec_request_done(&a->begin.ask);
@@ -115,7 +99,7 @@ static void begin(struct request *rq, bool ready)
 	cleanup(ask_done) struct exec_ask ask = { .begin.sandbox = rq->param };
 	struct err e;
 
-	if (read_body(rq, &body, &ask.begin.ask, &e) < 0 || exec_read_key(rq, &ask.begin, &e) < 0)
+	if (read_body(rq, &body, &ask.begin.ask, &e) < 0 || idempotency_hashes(rq, ask.begin.key, ask.begin.body, &e) < 0)
 		return request_fail(rq, &e);
 	if (body.shell[0] && !ready)
 		return shells_ensure(rq, body.shell, begin_in_shell);
