@@ -3,19 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/exec/exec-find.h"
 #include "berthd/exec/exec.h"
-#include "berthd/runtime/berthd.h"
 #include "http/target.h"
 #include "lib/json.h"
 #include "lib/str.h"
 #include "lib/time.h"
-#include "store/sandbox.h"
 
 #define LIST_LIMIT     100
 #define LIST_LIMIT_MAX 1000
 #define LOOKS_MAX      2000 /* journals that one page opens; the next one goes on behind them */
 #define FORGET_AT_ONCE 64   /* journals that one job removes */
-#define OWNER_LOOKS    16   /* a sandbox has one owner: a few of its journals say whose it is */
 
 /* ---- one ---- */
 
@@ -80,19 +78,9 @@ void exec_record_json(struct buf *out, struct journal *j)
 
 int execs_find(const struct request *rq, struct journal **ret, struct err *e)
 {
-	const char *owner = request_owner(rq);
-	struct journal *j;
+	struct caller by = request_caller(rq);
 
-	if (journal_find(rq->reactor->berthd->journals, rq->param, rq->sub, &j, e) < 0)
-		return -1;
-	if (owner && strcmp(owner, j->head.owner) != 0) {
-		journal_unref(j);
-		err_set(e, ERR_NOT_FOUND, "there is no exec %s in %s", rq->sub, rq->param);
-		err_fix(e, "'berth execs %s' lists its commands.", rq->param);
-		return -1;
-	}
-	*ret = j;
-	return 0;
+	return exec_find(&by, rq->param, rq->sub, ret, e);
 }
 
 int execs_get(struct request *rq, struct store *s, struct buf *reply, struct err *e)
@@ -107,19 +95,6 @@ int execs_get(struct request *rq, struct store *s, struct buf *reply, struct err
 	return 0;
 }
 
-static bool has_ended(struct journal *j)
-{
-	struct journal_view v;
-
-	journal_look(j, &v);
-	return v.slot.state != JOURNAL_RUNNING;
-}
-
-static bool can_forget(struct journal *j)
-{
-	return has_ended(j) && !journal_is_doubt(j);
-}
-
 int execs_forget_one(struct request *rq, struct store *s, struct buf *reply, struct err *e)
 {
 	struct journal *j;
@@ -128,9 +103,7 @@ int execs_forget_one(struct request *rq, struct store *s, struct buf *reply, str
 	(void)s;
 	if (execs_find(rq, &j, e) < 0)
 		return -1;
-	ended = can_forget(j);
-	if (ended)
-		journal_remove(j);
+	ended = exec_forget(j);
 	journal_unref(j);
 	if (!ended) {
 		err_set(e, ERR_CONFLICT, "exec %s is running, or may be", rq->sub);
@@ -143,61 +116,6 @@ int execs_forget_one(struct request *rq, struct store *s, struct buf *reply, str
 }
 
 /* ---- all of a sandbox ---- */
-
-struct names {
-	struct strv ids;
-	const char *after;
-};
-
-static int add_name(void *data, const char *sandbox, const char *id)
-{
-	struct names *n = data;
-
-	(void)sandbox;
-	if (strcmp(id, n->after) > 0)
-		strv_add(&n->ids, id);
-	return 0;
-}
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void names_done(struct names *n)
-{
-	strv_done(&n->ids);
-}
-
-static struct journal *open_one(struct request *rq, const char *id)
-{
-	struct journal *j;
-	struct err ignored;
-
-	if (!str_copy(rq->sub, sizeof(rq->sub), id) || execs_find(rq, &j, &ignored) < 0)
-		return NULL;
-	return j;
-}
-
-/* Sorted; of a sandbox that this request may see, or could while it was there. */
-static int names_of(struct request *rq, struct store *s, struct names *n, struct err *e)
-{
-	struct journals *js = rq->reactor->berthd->journals;
-	struct journal *own = NULL;
-	struct sandbox sb;
-
-	if (sandbox_id_check(rq->param, e) < 0)
-		return -1;
-	journals_each(js, rq->param, add_name, n);
-	if (n->ids.len > 0)
-		qsort(n->ids.items, n->ids.len, sizeof(char *), by_name);
-	for (size_t i = 0; i < n->ids.len && i < OWNER_LOOKS && !own; i++)
-		own = open_one(rq, n->ids.items[i]);
-	if (!own)
-		return store_sandbox_get(s, request_owner(rq), rq->param, &sb, e);
-	journal_unref(own);
-	return 0;
-}
 
 struct filter {
 	char state[16], background[8];
@@ -227,35 +145,36 @@ static int read_filter(const struct request *rq, struct filter *f, struct err *e
 
 static bool passes(const struct filter *f, struct journal *j)
 {
-	if (f->state[0] && has_ended(j) != (strcmp(f->state, "ended") == 0))
+	if (f->state[0] && exec_has_ended(j) != (strcmp(f->state, "ended") == 0))
 		return false;
 	return !f->background[0] || j->head.background == (strcmp(f->background, "1") == 0);
 }
 
 int execs_list(struct request *rq, struct store *s, struct buf *reply, struct err *e)
 {
+	struct caller by = request_caller(rq);
+	cleanup(strv_done) struct strv ids = { 0 };
 	struct filter f = { 0 };
-	cleanup(names_done) struct names names = { .after = f.after };
 	const char *last = "";
 	size_t i, count = 0;
 
-	if (read_filter(rq, &f, e) < 0 || names_of(rq, s, &names, e) < 0)
+	if (read_filter(rq, &f, e) < 0 || exec_ids(&by, s, rq->param, f.after, &ids, e) < 0)
 		return -1;
 	json_open(reply, '{');
 	json_key(reply, "execs");
 	json_open(reply, '[');
-	for (i = 0; i < names.ids.len && i < LOOKS_MAX && count < f.limit; i++) {
-		struct journal *j = open_one(rq, names.ids.items[i]);
+	for (i = 0; i < ids.len && i < LOOKS_MAX && count < f.limit; i++) {
+		struct journal *j = exec_try(&by, rq->param, ids.items[i]);
 
 		if (j && passes(&f, j)) {
 			exec_record_json(reply, j);
 			count++;
 		}
 		journal_unref(j);
-		last = names.ids.items[i];
+		last = ids.items[i];
 	}
 	buf_adds(reply, "]");
-	json_str(reply, "next", i < names.ids.len ? last : "");
+	json_str(reply, "next", i < ids.len ? last : "");
 	buf_adds(reply, "}");
 	return 0;
 }
@@ -265,26 +184,24 @@ int execs_list(struct request *rq, struct store *s, struct buf *reply, struct er
 struct forgetting {
 	struct request *rq;
 	struct job job;
-	struct names names;
+	struct strv ids;
 	bool named; /* they were listed */
-	size_t at;  /* of the names */
+	size_t at;  /* of the ids */
 	int64_t removed;
 };
 
 static int forget_some(struct job *job, struct store *s, struct err *e)
 {
 	struct forgetting *f = container_of(job, struct forgetting, job);
+	struct caller by = request_caller(f->rq);
 
-	if (!f->named && names_of(f->rq, s, &f->names, e) < 0)
+	if (!f->named && exec_ids(&by, s, f->rq->param, "", &f->ids, e) < 0)
 		return -1;
 	f->named = true;
-	for (size_t n = 0; n < FORGET_AT_ONCE && f->at < f->names.ids.len; n++) {
-		struct journal *j = open_one(f->rq, f->names.ids.items[f->at++]);
+	for (size_t n = 0; n < FORGET_AT_ONCE && f->at < f->ids.len; n++) {
+		struct journal *j = exec_try(&by, f->rq->param, f->ids.items[f->at++]);
 
-		if (j && can_forget(j)) {
-			journal_remove(j);
-			f->removed++;
-		}
+		f->removed += j && exec_forget(j);
 		journal_unref(j);
 	}
 	return 0;
@@ -297,7 +214,7 @@ static void on_some_forgotten(struct job *job)
 	cleanup(buf_done) struct buf reply = buf_make(64);
 	struct request *rq = f->rq;
 
-	if (!job->failed && f->at < f->names.ids.len)
+	if (!job->failed && f->at < f->ids.len)
 		return job_submit(rq->reactor, request_owner(rq), job, forget_some,
 				  on_some_forgotten);
 	json_open(&reply, '{');
@@ -307,7 +224,7 @@ static void on_some_forgotten(struct job *job)
 		request_fail(rq, &job->e);
 	else
 		request_reply(rq, 200, &reply);
-	names_done(&f->names);
+	strv_done(&f->ids);
 	free(f);
 }
 
@@ -316,6 +233,5 @@ void execs_forget(struct request *rq)
 	struct forgetting *f = xcalloc(1, sizeof(*f));
 
 	f->rq = rq;
-	f->names.after = "";
 	job_submit(rq->reactor, request_owner(rq), &f->job, forget_some, on_some_forgotten);
 }

@@ -1,60 +1,35 @@
 /*
  * A viewer of a terminal: a WebSocket. Binary messages are bytes both ways, text
- * messages are words about it. A slow viewer reads the journal more slowly, and no
- * other viewer notices.
+ * messages are words about it.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "berthd/api/v1/terminals.h"
-#include "berthd/exec/exec.h"
-#include "berthd/exec/mailbox.h"
+#include "berthd/exec/terminal.h"
 #include "http/target.h"
 #include "http/websocket.h"
 #include "lib/json.h"
 #include "lib/str.h"
 
-#define PIECE_MAX     (64UL * 1024) /* of output in one message */
-#define VIEWERS_MAX   64            /* of one terminal */
-
-/* What of one viewer may be on its way to a command that does not read. */
-#define TELLING_MAX   16
-#define TELLING_BYTES (64UL * 1024)
+#define PIECE_MAX (64UL * 1024) /* of output in one message */
 
 struct viewer {
 	struct request *rq;
 	struct websocket *socket; /* NULL: closed */
-	struct tail *tail;        /* NULL: it has ended */
+	struct terminal_view *view;
 	struct journal *journal;
-	unsigned telling;     /* words on their way to the command, */
-	size_t telling_bytes; /* with so many bytes since there were none */
-	bool choked;          /* it does not read our answers */
+	bool choked; /* it does not read our answers */
 };
-
-static void viewer_free(struct viewer *v)
-{
-	if (v->socket || v->tail || v->telling > 0)
-		return; /* one of these will still call us back */
-	atomic_fetch_sub(&v->journal->viewers, 1);
-	journal_unref(v->journal);
-	request_end(v->rq, 101);
-	free(v);
-}
-
-static void stop_listening(struct viewer *v)
-{
-	if (v->tail)
-		tail_close(take_ptr(v->tail));
-}
 
 static void hang_up(struct viewer *v, enum ws_close code)
 {
 	if (v->socket)
 		websocket_close(take_ptr(v->socket), code);
-	if (v->telling > 0)
-		mail_drop(v->rq->reactor, v->journal, v);
-	stop_listening(v);
-	viewer_free(v);
+	terminal_view_close(v->view);
+	journal_unref(v->journal);
+	request_end(v->rq, 101);
+	free(v);
 }
 
 static bool say(struct viewer *v, const struct buf *json)
@@ -77,33 +52,32 @@ static void say_wrong(struct viewer *v, const struct err *why)
 
 /* ---- from the terminal ---- */
 
-static bool on_output(struct tail *t, enum frame_type stream, uint8_t *data, size_t len)
+static bool on_output(void *data, const uint8_t *bytes, size_t len)
 {
-	struct viewer *v = t->data;
+	struct viewer *v = data;
 	bool full = false;
 
-	(void)stream;
-	for (size_t at = 0; v->socket && at < len; at += PIECE_MAX)
-		full = websocket_send(v->socket, false, data + at,
+	for (size_t at = 0; at < len; at += PIECE_MAX)
+		full = websocket_send(v->socket, false, bytes + at,
 				      len - at < PIECE_MAX ? len - at : PIECE_MAX);
 	return full;
 }
 
-static void on_gap(struct tail *t, uint64_t bytes)
+static void on_gap(void *data, uint64_t position, uint64_t bytes)
 {
 	cleanup(buf_done) struct buf json = buf_make(256);
 
 	json_open(&json, '{');
 	json_str(&json, "type", "gap");
-	json_int(&json, "position", (int64_t)t->position);
+	json_int(&json, "position", (int64_t)position);
 	json_int(&json, "bytes", (int64_t)bytes);
 	buf_adds(&json, "}");
-	(void)say(t->data, &json);
+	(void)say(data, &json);
 }
 
-static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
+static void on_finished(void *data, const struct exec_exit *exit, const struct err *why)
 {
-	struct viewer *v = t->data;
+	struct viewer *v = data;
 	cleanup(buf_done) struct buf json = buf_make(16384);
 
 	if (why) {
@@ -118,40 +92,22 @@ static void on_finished(struct tail *t, const struct exec_exit *exit, const stru
 	hang_up(v, WS_CLOSE_NORMAL);
 }
 
-static const struct tail_events tail_events = {
-	.output = on_output,
-	.gap = on_gap,
-	.finished = on_finished,
-};
-
 /* ---- from the viewer ---- */
 
-static void read_on(struct viewer *v)
-{
-	if (v->socket && v->telling == 0 && !v->choked)
-		websocket_resume(v->socket);
-}
-
-/* It takes no more keys than the command does; what a viewer that stays has sent is not lost. */
-static void on_told(void *data, const struct err *why)
+static void read_on(void *data)
 {
 	struct viewer *v = data;
 
-	(void)why; /* if it has ended, the tail says so */
-	v->telling--;
-	if (v->telling == 0)
-		v->telling_bytes = 0;
-	read_on(v);
-	viewer_free(v);
+	if (!v->choked && !terminal_view_is_waiting(v->view))
+		websocket_resume(v->socket);
 }
 
-static void count(struct viewer *v, size_t bytes)
-{
-	v->telling++;
-	v->telling_bytes += bytes;
-	if (v->telling >= TELLING_MAX || v->telling_bytes >= TELLING_BYTES)
-		websocket_pause(v->socket);
-}
+static const struct terminal_sink sink = {
+	.output = on_output,
+	.gap = on_gap,
+	.room = read_on,
+	.finished = on_finished,
+};
 
 struct word {
 	char type[16];
@@ -165,37 +121,33 @@ static const struct json_field word_fields[] = {
 	JSON_FIELD_END
 };
 
-static int take_word(struct viewer *v, const char *text, size_t len, struct err *e)
+static int take_word(const char *text, size_t len, struct exec_size *ret, struct err *e)
 {
 	struct word w = { 0 };
-	struct exec_size size;
 
 	if (json_read(text, len, word_fields, &w, e) < 0)
 		return -1;
 	if (strcmp(w.type, "resize") != 0)
 		return err_set(e, ERR_INVALID, "a terminal knows \"resize\", not \"%s\"", w.type);
-	size = (struct exec_size){ (uint16_t)(w.cols < 0 || w.cols > UINT16_MAX ? 0 : w.cols),
-				   (uint16_t)(w.rows < 0 || w.rows > UINT16_MAX ? 0 : w.rows) };
-	if (exec_size_check(&size, e) < 0)
-		return -1;
-	journal_resize(v->journal, &size);
-	count(v, sizeof(size));
-	mail_size(v->rq->reactor, v->journal, &size, on_told, v);
-	return 0;
+	return terminal_size(w.cols, w.rows, ret, e);
 }
 
 static void on_message(void *data, bool text, const char *bytes, size_t len)
 {
 	struct viewer *v = data;
+	struct exec_size size;
+	bool full = false;
 	struct err e;
 
-	if (!text && len > 0) {
-		count(v, len);
-		mail_keys(v->rq->reactor, v->journal,
-			  (struct bytes){ (const uint8_t *)bytes, len }, on_told, v);
-	} else if (text && take_word(v, bytes, len, &e) < 0) {
-		say_wrong(v, &e);
-	}
+	if (text && take_word(bytes, len, &size, &e) < 0)
+		return say_wrong(v, &e);
+	if (text)
+		full = terminal_view_resize(v->view, &size);
+	else if (len > 0)
+		full = terminal_view_input(v->view,
+					   (struct bytes){ (const uint8_t *)bytes, len });
+	if (full)
+		websocket_pause(v->socket);
 }
 
 static void on_drain(void *data)
@@ -203,9 +155,8 @@ static void on_drain(void *data)
 	struct viewer *v = data;
 
 	v->choked = false;
+	terminal_view_resume(v->view);
 	read_on(v);
-	if (v->tail)
-		tail_resume(v->tail);
 }
 
 static void on_gone(void *data)
@@ -234,49 +185,45 @@ static void say_attached(struct viewer *v, uint64_t from)
 	(void)say(v, &json);
 }
 
-static int read_from(const struct request *rq, struct journal *j, uint64_t *ret, struct err *e)
+static int read_from(const struct request *rq, uint64_t *ret, struct err *e)
 {
-	struct journal_view view;
 	char from[24];
 	bool given;
 
 	*ret = 0;
-	if (http_query(rq->query, "from", from, sizeof(from), &given, e) < 0 ||
-	    (given && str_u64(from, ret, e) < 0))
+	if (http_query(rq->query, "from", from, sizeof(from), &given, e) < 0)
 		return -1;
-	journal_look(j, &view);
-	if (*ret > journal_view_end(&view))
-		return err_set(e, ERR_INVALID, "terminal %s has said no more than %llu bytes",
-			       rq->sub, (unsigned long long)journal_view_end(&view));
-	return 0;
+	return given ? str_u64(from, ret, e) : 0;
+}
+
+static int find(const struct request *rq, uint64_t *from, struct journal **ret, struct err *e)
+{
+	if (websocket_check(rq->x, e) < 0 || terminals_find(rq, ret, e) < 0)
+		return -1;
+	if (read_from(rq, from, e) == 0)
+		return 0;
+	journal_unref(*ret);
+	return -1;
 }
 
 void terminals_attach(struct request *rq)
 {
+	struct terminal_view *view;
 	struct viewer *v;
 	struct journal *j;
 	uint64_t from;
 	struct err e;
 
-	if (websocket_check(rq->x, &e) < 0 || terminals_find(rq, &j, &e) < 0)
+	if (find(rq, &from, &j, &e) < 0)
 		return request_fail(rq, &e);
-	if (read_from(rq, j, &from, &e) < 0) {
+	if (terminal_view(rq->reactor, j, from, &view, &e) < 0) {
 		journal_unref(j);
-		return request_fail(rq, &e);
-	}
-	if (atomic_fetch_add(&j->viewers, 1) >= VIEWERS_MAX) {
-		atomic_fetch_sub(&j->viewers, 1);
-		journal_unref(j);
-		err_set(&e, ERR_LIMIT, "terminal %s has %d viewers already", rq->sub, VIEWERS_MAX);
-		err_fix(&e, "Detach one of them first.");
 		return request_fail(rq, &e);
 	}
 	v = xcalloc(1, sizeof(*v));
-	v->rq = rq;
-	v->journal = j;
-	v->tail = tail_new(rq->reactor, &tail_events, v);
+	*v = (struct viewer){ .rq = rq, .view = view, .journal = j };
 	rq->on_gone = NULL;
 	v->socket = websocket_accept(take_ptr(rq->x), &socket_events, v);
 	say_attached(v, from);
-	tail_follow(v->tail, j, from);
+	terminal_view_follow(view, &sink, v);
 }

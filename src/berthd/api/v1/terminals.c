@@ -1,29 +1,17 @@
 #include "berthd/api/v1/terminals.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "berthd/api/v1/execs.h"
-#include "berthd/exec/exec.h"
-#include "berthd/exec/kill.h"
-#include "berthd/exec/mailbox.h"
+#include "berthd/exec/terminal.h"
 #include "berthd/front/idempotency.h"
 #include "berthd/runtime/berthd.h"
-#include "core/constants.h"
-#include "lib/hash.h"
-#include "lib/id.h"
 #include "lib/json.h"
-#include "lib/str.h"
 #include "lib/time.h"
-#include "proto/writer.h"
 #include "store/sandbox.h"
 
-#define DEFAULT_COLS  80
-#define DEFAULT_ROWS  24
-#define LIST_MAX      1000
-/* What there is: bash as at a login, or else sh. */
-#define DEFAULT_SHELL "command -v bash >/dev/null && exec bash -l; exec sh -l"
+#define LIST_MAX 1000
 
 /* ---- as JSON ---- */
 
@@ -55,28 +43,11 @@ void terminal_json(struct buf *out, struct journal *j)
 	buf_adds(out, "}");
 }
 
-static bool is_terminal(const struct journal *j)
-{
-	return j->head.ask.flags & EXEC_PTY;
-}
-
 int terminals_find(const struct request *rq, struct journal **ret, struct err *e)
 {
-	struct journal *j;
+	struct caller by = request_caller(rq);
 
-	if (execs_find(rq, &j, e) < 0) {
-		if (e->code == ERR_NOT_FOUND)
-			err_set(e, ERR_NOT_FOUND, "there is no terminal %.60s in %.60s", rq->sub,
-				rq->param);
-		return -1;
-	}
-	if (is_terminal(j)) {
-		*ret = j;
-		return 0;
-	}
-	journal_unref(j);
-	err_set(e, ERR_NOT_FOUND, "exec %s is no terminal", rq->sub);
-	return -1;
+	return terminal_find(&by, rq->param, rq->sub, ret, e);
 }
 
 int terminals_get(struct request *rq, struct store *s, struct buf *reply, struct err *e)
@@ -94,7 +65,7 @@ int terminals_get(struct request *rq, struct store *s, struct buf *reply, struct
 /* ---- list ---- */
 
 struct listing {
-	struct request *rq;
+	struct caller by;
 	struct buf *out;
 	size_t count;
 };
@@ -105,9 +76,7 @@ static int add_one(void *data, const char *sandbox, const char *id)
 	struct journal *j;
 	struct err ignored;
 
-	(void)sandbox;
-	if (!str_copy(l->rq->sub, sizeof(l->rq->sub), id) ||
-	    terminals_find(l->rq, &j, &ignored) < 0)
+	if (terminal_find(&l->by, sandbox, id, &j, &ignored) < 0)
 		return 0;
 	terminal_json(l->out, j);
 	journal_unref(j);
@@ -116,7 +85,7 @@ static int add_one(void *data, const char *sandbox, const char *id)
 
 int terminals_list(struct request *rq, struct store *s, struct buf *reply, struct err *e)
 {
-	struct listing l = { .rq = rq, .out = reply };
+	struct listing l = { .by = request_caller(rq), .out = reply };
 	struct sandbox sb;
 
 	if (store_sandbox_get(s, request_owner(rq), rq->param, &sb, e) < 0)
@@ -151,53 +120,27 @@ static const struct json_field body_fields[] = {
 	JSON_FIELD_END
 };
 
-static int read_size(int64_t cols, int64_t rows, struct exec_size *ret, struct err *e)
-{
-	struct exec_size size = { 0 };
-
-	if (cols > 0 && cols <= EXEC_SIZE_MAX && rows > 0 && rows <= EXEC_SIZE_MAX)
-		size = (struct exec_size){ (uint16_t)cols, (uint16_t)rows };
-	if (exec_size_check(&size, e) < 0)
-		return -1;
-	*ret = size;
-	return 0;
-}
-
-static void choose_shell(struct strv *argv)
-{
-	strv_add(argv, "/bin/sh");
-	strv_add(argv, "-c");
-	strv_add(argv, DEFAULT_SHELL);
-}
-
 static int fill(struct terminal_body *b, struct exec_request *ask, struct err *e)
 {
 	if (b->timeout_ms < 0)
 		return err_set(e, ERR_INVALID, "timeout_ms must not be negative");
-	if (read_size(b->cols, b->rows, &ask->size, e) < 0)
+	if (terminal_size(b->cols, b->rows, &ask->size, e) < 0)
 		return -1;
-	if (b->argv.len == 0)
-		choose_shell(&b->argv);
-	strv_add(&ask->env, "TERM=xterm-256color");
-	for (size_t i = 0; i < b->env.len; i++)
-		strv_add(&ask->env, b->env.items[i]); /* the last one counts */
 	ask->argv = b->argv;
-	b->argv = (struct strv){ 0 };
-	ask->flags = EXEC_STDIN | EXEC_PTY;
+	ask->env = b->env;
+	b->argv = b->env = (struct strv){ 0 };
 	ask->timeout_ms = (uint64_t)b->timeout_ms;
 	memcpy(ask->id, b->id, sizeof(ask->id));
 	memcpy(ask->cwd, b->cwd, sizeof(ask->cwd));
-	return exec_request_check(ask, e);
+	return 0;
 }
 
 static int read_body(const struct request *rq, struct exec_request *ask, struct err *e)
 {
 	struct terminal_body b = {
-		.cols = DEFAULT_COLS,
-		.rows = DEFAULT_ROWS,
-		.timeout_ms = (int64_t)constant_ms(CONSTANT_TERMINAL,
-						   (unsigned)rq->reactor->berthd->settings
-							   .timer_divisor),
+		.cols = TERMINAL_COLS,
+		.rows = TERMINAL_ROWS,
+		.timeout_ms = (int64_t)terminal_timeout_ms(rq->reactor),
 	};
 	int n = 0;
 
@@ -208,29 +151,6 @@ static int read_body(const struct request *rq, struct exec_request *ask, struct 
 	strv_done(&b.argv);
 	strv_done(&b.env);
 	return n;
-}
-
-/* With a key the id follows from it: the same key, the same terminal. */
-static int choose_id(const struct request *rq, struct exec_begin *b, struct err *e)
-{
-	cleanup(buf_done) struct buf text = buf_make(1024);
-	struct idempotency_use use;
-
-	if (idempotency_read(rq, &use, e) < 0)
-		return -1;
-	if (use.key[0]) {
-		buf_addf(&text, "%s\n%s", use.owner, use.key);
-		hash_hex(text.data, text.len, b->key);
-		memcpy(b->body, use.body_hash, sizeof(b->body));
-	}
-	if (b->ask.id[0])
-		return exec_id_allow(rq, b->ask.id, e);
-	memcpy(b->ask.id, "tm_", 3);
-	if (b->key[0])
-		memcpy(b->ask.id + 3, b->key, 32);
-	else
-		id_random(b->ask.id + 3, ID_RANDOM_CHARS);
-	return 0;
 }
 
 /* A request that waits for something of one terminal. */
@@ -303,39 +223,48 @@ static struct waiting *waiting_new(struct request *rq, int status)
 
 void terminals_create(struct request *rq)
 {
-	struct exec_begin b = { .sandbox = rq->param, .keep = true };
+	struct caller by = request_caller(rq);
+	struct terminal_begin b = { .sandbox = rq->param };
+	struct waiting *w;
 	struct err e;
 
-	if (read_body(rq, &b.ask, &e) < 0 || choose_id(rq, &b, &e) < 0) {
+	if (read_body(rq, &b.ask, &e) < 0 || idempotency_hashes(rq, b.key, b.body, &e) < 0 ||
+	    exec_id_allow(rq, b.ask.id, &e) < 0) {
 		exec_request_done(&b.ask);
 		return request_fail(rq, &e);
 	}
-	exec_begin_for(rq, &b, waiting_new(rq, 201)->tail);
+	w = waiting_new(rq, 201);
+	if (terminal_begin(&by, &b, w->tail, &e) < 0)
+		request_fail(waiting_free(w), &e);
 }
 
-/* ---- resize ---- */
+/* ---- resize, delete ---- */
 
-struct resizing {
+/* A request about one terminal. */
+struct about {
 	struct request *rq;
 	struct journal *journal;
-	struct exec_size size;
 };
 
-static void on_resized(void *data, const struct err *why)
+static void on_done(void *data, const struct err *why)
 {
-	struct resizing *r = data;
-	struct request *rq = r->rq;
 	cleanup(buf_done) struct buf json = buf_make(REPLY_MAX);
+	cleanup(free_ptr) struct about *a = data;
 
-	if (!why) {
-		journal_resize(r->journal, &r->size);
-		terminal_json(&json, r->journal);
-	}
-	journal_unref(r->journal);
-	free(r);
+	if (!why)
+		terminal_json(&json, a->journal);
+	journal_unref(a->journal);
 	if (why)
-		return request_fail(rq, why);
-	request_reply(rq, 200, &json);
+		return request_fail(a->rq, why);
+	request_reply(a->rq, 200, &json);
+}
+
+static struct about *about_new(struct request *rq, struct journal *j)
+{
+	struct about *a = xcalloc(1, sizeof(*a));
+
+	*a = (struct about){ rq, j };
+	return a;
 }
 
 struct size_body {
@@ -351,51 +280,22 @@ static const struct json_field size_fields[] = {
 void terminals_resize(struct request *rq)
 {
 	struct size_body body = { 0 };
-	struct resizing *r;
 	struct exec_size size;
 	struct journal *j;
 	struct err e;
 
 	if (json_read(buf_str(&rq->body), rq->body.len, size_fields, &body, &e) < 0 ||
-	    read_size(body.cols, body.rows, &size, &e) < 0 || terminals_find(rq, &j, &e) < 0)
+	    terminal_size(body.cols, body.rows, &size, &e) < 0 || terminals_find(rq, &j, &e) < 0)
 		return request_fail(rq, &e);
-	r = xcalloc(1, sizeof(*r));
-	*r = (struct resizing){ rq, j, size };
-	mail_size(rq->reactor, j, &size, on_resized, r);
-}
-
-/* ---- delete ---- */
-
-struct ending {
-	struct request *rq;
-	struct journal *journal;
-};
-
-static void on_ended(void *data, const struct err *why)
-{
-	cleanup(buf_done) struct buf json = buf_make(REPLY_MAX);
-	cleanup(free_ptr) struct ending *end = data;
-
-	if (!why) {
-		terminal_json(&json, end->journal);
-		journal_remove(end->journal);
-	}
-	journal_unref(end->journal);
-	if (why)
-		return request_fail(end->rq, why);
-	request_reply(end->rq, 200, &json);
+	terminal_resize(rq->reactor, j, &size, on_done, about_new(rq, j));
 }
 
 void terminals_delete(struct request *rq)
 {
-	static const struct kill_spec blow = { .signum = SIGKILL };
-	struct ending *end;
 	struct journal *j;
 	struct err e;
 
 	if (terminals_find(rq, &j, &e) < 0)
 		return request_fail(rq, &e);
-	end = xcalloc(1, sizeof(*end));
-	*end = (struct ending){ rq, j };
-	exec_kill(rq->reactor, j, &blow, on_ended, end);
+	terminal_end(rq->reactor, j, on_done, about_new(rq, j));
 }

@@ -1,9 +1,4 @@
-/*
- * Terminals: a command on a pty that belongs to no client. It is an exec with a
- * journal like any other (its id begins with tm_), which is the scrollback: any
- * number of viewers, each from any position and at its own pace, also after
- * berthd was restarted.
- */
+/* /v1/sandboxes/{}/terminals: see berthd/exec/terminal.h. */
 #pragma once
 
 #include "berthd/front/request.h"
