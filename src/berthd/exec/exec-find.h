@@ -9,7 +9,8 @@
 /* The result is held. */
 must_check int exec_find(const struct caller *by, const char *sandbox, const char *id,
 			 struct journal **ret, struct err *e);
-struct journal *exec_try(const struct caller *by, const char *sandbox, const char *id); /* or NULL */
+/* The same, or NULL. */
+struct journal *exec_try(const struct caller *by, const char *sandbox, const char *id);
 
 /*
  * On a worker: the ids behind `after`, sorted, of a sandbox that the caller may see, or could

@@ -23,7 +23,7 @@ struct file_op_sink {
 	void (*drained)(void *data); /* of the body: send on */
 	void (*entry)(void *data, const struct file_entry *x);
 	void (*change)(void *data, const struct file_change *x);
-	bool (*bytes)(void *data, const uint8_t *b, size_t len); /* true: wait for file_op_resume() */
+	bool (*bytes)(void *data, const uint8_t *b, size_t len); /* true: full; file_op_resume() */
 
 	/* The last call of all is one of these. `unsure`: init may have done it all the same. */
 	void (*done)(void *data, const struct file_result *result);

@@ -15,7 +15,8 @@
 /* An exec request for the pty: without an argv it is the login shell that there is. */
 struct terminal_begin {
 	const char *sandbox;
-	struct exec_request ask;                            /* taken over; its flags and the variable TERM are set here */
+	/* Taken over; its flags and the variable TERM are set here. */
+	struct exec_request ask;
 	char key[JOURNAL_KEY_SIZE], body[JOURNAL_KEY_SIZE]; /* of an Idempotency-Key; or empty */
 };
 
@@ -44,8 +45,9 @@ struct terminal_view;
 
 struct terminal_sink {
 	bool (*output)(void *data, const uint8_t *bytes, size_t len); /* true: full */
-	void (*gap)(void *data, uint64_t position, uint64_t bytes);   /* they were not recorded */
-	void (*room)(void *data);                                     /* the command has read what it was given */
+	void (*gap)(void *data, uint64_t position, uint64_t bytes);   /* not recorded */
+	/* The command has read what it was given. */
+	void (*room)(void *data);
 
 	/* The last call of all: how it ended, or why that is not known. */
 	void (*finished)(void *data, const struct exec_exit *exit, const struct err *why);

@@ -15,7 +15,7 @@
 must_check int idempotency_read(const struct request *rq, struct idempotency_use *ret,
 				struct err *e);
 
-/* Of owner and key, and of the body: what is made under them is found again. Empty without a key. */
+/* Of owner and key, and of the body, by which what was made is found; empty without a key. */
 must_check int idempotency_hashes(const struct request *rq, char key[HASH_HEX_SIZE],
 				  char body[HASH_HEX_SIZE], struct err *e);
 

@@ -307,7 +307,8 @@ void git_checkout(struct request *rq)
 	k->out[0] = buf_make(SAID_MAX);
 	k->out[1] = buf_make(SAID_MAX);
 	if (json_read(buf_str(&rq->body), rq->body.len, fields, &k->ask, &e) < 0 ||
-	    git_checkout_check(&k->ask, &e) < 0 || idempotency_hashes(rq, begin.key, begin.body, &e) < 0)
+	    git_checkout_check(&k->ask, &e) < 0 ||
+	    idempotency_hashes(rq, begin.key, begin.body, &e) < 0)
 		return request_fail(checkout_free(k), &e);
 	choose_temp(k);
 	make_command(k, &begin.ask);

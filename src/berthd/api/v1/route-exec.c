@@ -99,7 +99,8 @@ static void begin(struct request *rq, bool ready)
 	cleanup(ask_done) struct exec_ask ask = { .begin.sandbox = rq->param };
 	struct err e;
 
-	if (read_body(rq, &body, &ask.begin.ask, &e) < 0 || idempotency_hashes(rq, ask.begin.key, ask.begin.body, &e) < 0)
+	if (read_body(rq, &body, &ask.begin.ask, &e) < 0 ||
+	    idempotency_hashes(rq, ask.begin.key, ask.begin.body, &e) < 0)
 		return request_fail(rq, &e);
 	if (body.shell[0] && !ready)
 		return shells_ensure(rq, body.shell, begin_in_shell);
