@@ -4,7 +4,7 @@
     run.py --build build [--against DIR [--turns N]] [NAME[,NAME...]]
 
 Ratios count; absolute times are this machine's at this moment. With --against those of another build are taken too, in turns
-and in changing order, so that what else the machine does meets both; the table has the medians. Needs root.
+and in changing order, and the table has the medians; execs and creates also one by one, both servers up (together.py). Needs root.
 """
 import argparse
 import contextlib
@@ -21,6 +21,7 @@ from files import files_large, files_small
 from httpcpu import http_small_cpu
 from server import Server
 from slots import slots
+from together import together
 from transitions import transitions
 
 ROUNDS = 60
@@ -374,7 +375,10 @@ def medians(turns):
 
 
 def measure_both(build, against, names, turns):
-    """The figures of both, in turns: (ours, with the other's value as `old`; builds of which a turn failed)."""
+    """
+    The figures of both, in turns: (ours, with the other's value as `old`; builds of which a turn failed). Where there is a bare
+    one, taken within the turn, of_old compares what each build is beside it: a turn is long, and the machine changes meanwhile.
+    """
     taken, failed = {build: [], against: []}, []
     for i in range(turns):
         for each in (build, against) if i % 2 else (against, build):
@@ -383,9 +387,11 @@ def measure_both(build, against, names, turns):
             failed += [] if well else [each]
     new, old = medians(taken[build]), medians(taken[against])
     for name, row in new.items():
-        if old.get(name, {}).get("value"):
-            row["old"], row["of_old"] = old[name]["value"], round(row["value"] / old[name]["value"], 3)
-    return new, failed
+        was = old.get(name, {})
+        key = "ratio" if row.get("ratio") and was.get("ratio") else "value"
+        if was.get(key):
+            row["old"], row["of_old"] = was["value"], round(row[key] / was[key], 3)
+    return {**together(build, against), **new}, failed
 
 
 def main():
