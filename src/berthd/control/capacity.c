@@ -11,7 +11,6 @@
 #include "lib/str.h"
 #include "lib/time.h"
 
-#define EVERY_MS     1000
 #define KNOWN_MS     10000
 #define LOOK_MS      100
 #define CLEAR_MS     5000  /* for leftovers to be looked for, and a disk to be freed */
@@ -155,9 +154,8 @@ static struct measuring *measuring_new(struct reactor *r, const char *request, c
 }
 
 /* One question at a time: a berth-node that does not answer is not asked ever more. */
-static void on_tick(uv_timer_t *timer)
+void capacity_tick(struct reactor *r)
 {
-	struct reactor *r = timer->data;
 	struct berthd *b = r->berthd;
 	bool busy;
 
@@ -167,18 +165,6 @@ static void on_tick(uv_timer_t *timer)
 	pthread_mutex_unlock(&b->capacity->lock);
 	if (!busy)
 		measure_now(measuring_new(r, "room", on_tick_measured, NULL));
-}
-
-void capacity_begin(struct reactor *r)
-{
-	uv_timer_init(&r->loop, &r->berthd->capacity->timer);
-	r->berthd->capacity->timer.data = r;
-	uv_timer_start(&r->berthd->capacity->timer, on_tick, 0, EVERY_MS);
-}
-
-void capacity_end(struct reactor *r)
-{
-	uv_close((uv_handle_t *)&r->berthd->capacity->timer, NULL);
 }
 
 void capacity_measure(struct reactor *r, const char *request, capacity_fn *done, void *data)

@@ -20,14 +20,11 @@ struct capacity {
 	struct host_capacity capacity; /* all zero: never measured */
 	uint64_t measured_ms;          /* 0: never */
 	bool asking;
-	uv_timer_t timer;
 };
 
 typedef void capacity_fn(void *data, const struct placement_host *room, const struct err *why);
 
-/* Measure every second from now on, until capacity_end(). */
-void capacity_begin(struct reactor *r);
-void capacity_end(struct reactor *r);
+void capacity_tick(struct reactor *r); /* measure: control/tick.h */
 
 /*
  * What the host has, as measured last; if berth-node has not answered for a

@@ -10,7 +10,6 @@
 #include "lib/log.h"
 #include "lib/time.h"
 
-#define EVERY_MS   1000
 #define PROBE_MS   5000           /* a probe that failed is followed by the next at once */
 #define RECENT_MS  (2 * PROBE_MS) /* a write that failed counts so long, whatever a probe says */
 #define BUSY_MS    60000          /* so long probes may find a lock */
@@ -19,6 +18,31 @@
 #define LOW_BYTES  (1UL << 30)
 #define LOW_SHARE  20 /* and less than one part in so many */
 
+/* ---- the disk of the journals ---- */
+
+static void measure_disk(struct health *h, const struct berthd_settings *s)
+{
+	char path[sizeof(s->state_dir) + 16];
+	struct statvfs v = { 0 };
+
+	snprintf(path, sizeof(path), "%s/journal", s->state_dir);
+	if (statvfs(path, &v) < 0)
+		v = (struct statvfs){ 0 };
+	pthread_mutex_lock(&h->lock);
+	h->disk_free = (uint64_t)v.f_bavail * v.f_frsize;
+	h->disk_total = (uint64_t)v.f_blocks * v.f_frsize;
+	pthread_mutex_unlock(&h->lock);
+}
+
+static const char *disk_word(const struct health *h)
+{
+	if (!h->disk_total)
+		return "unknown";
+	if (h->disk_free < FULL_BYTES)
+		return "full";
+	return h->disk_free < LOW_BYTES && h->disk_free < h->disk_total / LOW_SHARE ? "low" : "ok";
+}
+
 /* ---- the database ---- */
 
 static int probe(struct job *job, struct store *s, struct err *e)
@@ -26,6 +50,7 @@ static int probe(struct job *job, struct store *s, struct err *e)
 	struct health *h = container_of(job, struct health, job);
 	struct err ignored;
 
+	measure_disk(h, &job->reactor->berthd->settings); /* a disk that hangs holds up no loop */
 	h->busy = false;
 	h->sent_ms = time_wall_ms();
 	if (store_probe(s, job->reactor->berthd->settings.host, &h->now_ms, e) == 0)
@@ -73,31 +98,6 @@ static void on_probed(struct job *job)
 	}
 }
 
-/* ---- the disk of the journals ---- */
-
-static void measure_disk(struct health *h, const struct berthd_settings *s)
-{
-	char path[sizeof(s->state_dir) + 16];
-	struct statvfs v = { 0 };
-
-	snprintf(path, sizeof(path), "%s/journal", s->state_dir);
-	if (statvfs(path, &v) < 0)
-		v = (struct statvfs){ 0 };
-	pthread_mutex_lock(&h->lock);
-	h->disk_free = (uint64_t)v.f_bavail * v.f_frsize;
-	h->disk_total = (uint64_t)v.f_blocks * v.f_frsize;
-	pthread_mutex_unlock(&h->lock);
-}
-
-static const char *disk_word(const struct health *h)
-{
-	if (!h->disk_total)
-		return "unknown";
-	if (h->disk_free < FULL_BYTES)
-		return "full";
-	return h->disk_free < LOW_BYTES && h->disk_free < h->disk_total / LOW_SHARE ? "low" : "ok";
-}
-
 /* ---- the loops ---- */
 
 static void on_beat(struct job *job)
@@ -131,12 +131,10 @@ static uint64_t lag_of(const struct health_beat *x)
 
 /* ---- all of it ---- */
 
-static void on_time(uv_timer_t *timer)
+void health_tick(struct reactor *r)
 {
-	struct reactor *r = timer->data;
 	struct health *h = r->berthd->health;
 
-	measure_disk(h, &r->berthd->settings);
 	beat(r->berthd);
 	if (h->probing || time_mono_ms() < h->next_ms)
 		return;
@@ -175,19 +173,9 @@ void health_figures(struct berthd *b, struct health_figures *ret)
 	}
 }
 
-void health_begin(struct reactor *r)
+void health_init(struct berthd *b)
 {
-	struct health *h = r->berthd->health;
-
-	pthread_mutex_init(&h->lock, NULL);
-	measure_disk(h, &r->berthd->settings);
-	h->free_ms = time_mono_ms();
-	uv_timer_init(&r->loop, &h->timer);
-	h->timer.data = r;
-	uv_timer_start(&h->timer, on_time, 0, EVERY_MS);
-}
-
-void health_end(struct reactor *r)
-{
-	uv_close((uv_handle_t *)&r->berthd->health->timer, NULL);
+	pthread_mutex_init(&b->health->lock, NULL);
+	measure_disk(b->health, &b->settings);
+	b->health->free_ms = time_mono_ms();
 }

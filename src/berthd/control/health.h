@@ -8,8 +8,6 @@
  */
 #pragma once
 
-#include <uv.h>
-
 #include "berthd/runtime/berthd.h"
 
 struct health_beat {
@@ -20,7 +18,6 @@ struct health_beat {
 };
 
 struct health {
-	uv_timer_t timer;
 	struct health_beat beats[BERTHD_LOOPS_MAX];
 	struct job job;
 	bool probing;
@@ -48,8 +45,8 @@ struct health_figures {
 	uint64_t overdue; /* sandboxes for which something is due */
 };
 
-void health_begin(struct reactor *r);
-void health_end(struct reactor *r);
+void health_init(struct berthd *b);
+void health_tick(struct reactor *r); /* control/tick.h */
 
 /* From any thread. */
 void health_figures(struct berthd *b, struct health_figures *ret);

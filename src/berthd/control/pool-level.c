@@ -8,7 +8,6 @@
 #include "lib/log.h"
 #include "lib/str.h"
 
-#define EVERY_MS  1000
 #define MARGIN_MB 256 /* so much more than is kept ends the alert: it does not flicker */
 
 static const char kind[] = "pool_low";
@@ -68,9 +67,8 @@ static void on_synced(void *data, const union node_any *record, int *fd, const s
 
 static const struct node_call_events sync_events = { .on_done = on_synced };
 
-static void on_time(uv_timer_t *timer)
+void pool_level_tick(struct reactor *r)
 {
-	struct reactor *r = timer->data;
 	struct pool_level *p = r->berthd->pool_level;
 	struct node_cursor ask = { .request = "pool" };
 	struct placement_host h;
@@ -90,16 +88,4 @@ static void on_time(uv_timer_t *timer)
 		p->syncing = true;
 		node_call(&r->node, NODE_SYNC, &ask, -1, &sync_events, p);
 	}
-}
-
-void pool_level_begin(struct reactor *r)
-{
-	uv_timer_init(&r->loop, &r->berthd->pool_level->timer);
-	r->berthd->pool_level->timer.data = r;
-	uv_timer_start(&r->berthd->pool_level->timer, on_time, EVERY_MS, EVERY_MS);
-}
-
-void pool_level_end(struct reactor *r)
-{
-	uv_close((uv_handle_t *)&r->berthd->pool_level->timer, NULL);
 }

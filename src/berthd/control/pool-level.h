@@ -8,15 +8,12 @@
  */
 #pragma once
 
-#include <uv.h>
-
 #include "berthd/runtime/worker.h"
 #include "store/alert.h"
 
 struct reactor;
 
 struct pool_level {
-	uv_timer_t timer;
 	struct job job;
 	struct alert alert; /* what the job writes */
 	bool writing;       /* the job is under way */
@@ -26,5 +23,4 @@ struct pool_level {
 	bool syncing;
 };
 
-void pool_level_begin(struct reactor *r);
-void pool_level_end(struct reactor *r);
+void pool_level_tick(struct reactor *r); /* compare: control/tick.h */

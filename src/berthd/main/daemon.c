@@ -20,6 +20,7 @@
 #include "berthd/control/sandbox-cache.h"
 #include "berthd/control/sweep-watch.h"
 #include "berthd/control/takeover.h"
+#include "berthd/control/tick.h"
 #include "berthd/control/usage-sampler.h"
 #include "berthd/exec/recover.h"
 #include "berthd/exec/running-set.h"
@@ -360,9 +361,8 @@ int berthd_open(struct berthd *b, struct err *e)
 	b->reconcile = reconcile_begin(&b->reactors[0]);
 	b->last_used = last_used_begin(&b->reactors[0]);
 	b->wrapper_alarm = wrapper_alarm_begin(&b->reactors[0]);
-	capacity_begin(&b->reactors[0]);
-	pool_level_begin(&b->reactors[0]);
-	health_begin(&b->reactors[0]);
+	health_init(b);
+	b->tick = tick_begin(&b->reactors[0]);
 	sweep_watch_begin(&b->reactors[0]);
 	usage_sampler_begin(b->sampler, &b->reactors[0]);
 	peers_begin(b->peers, &b->reactors[0]);
@@ -415,9 +415,7 @@ void berthd_close(struct berthd *b)
 	last_used_end(b->last_used);
 	usage_sampler_end(b->sampler);
 	wrapper_alarm_end(b->wrapper_alarm);
-	capacity_end(&b->reactors[0]);
-	pool_level_end(&b->reactors[0]);
-	health_end(&b->reactors[0]);
+	tick_end(b->tick);
 	sweep_watch_end(&b->reactors[0]);
 	lease_agent_end(b->lease_agent);
 	peers_end(b->peers);

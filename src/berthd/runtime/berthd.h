@@ -70,6 +70,7 @@ struct berthd {
 	struct capacity *capacity;
 	struct pool_level *pool_level;
 	struct health *health;
+	struct tick *tick;
 	struct inflight *inflight, *inflight_keys;
 	struct reconcile *reconcile;
 	struct sweep_watch *sweep_watch;
