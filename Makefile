@@ -1,7 +1,7 @@
 # The one page of commands. The build itself is meson's; this only names the
 # things a developer does.
 .PHONY: all clang test asan fuzz tsan msan system attack attack-guards egress cell bench sdk soak crash random guards vm vm-attack vm-slice check \
-	mutants cover tidy format format-check valgrind clean
+	mutants cover tidy format format-check valgrind memcheck clean
 
 all: build/build.ninja
 	ninja -C build
@@ -28,7 +28,7 @@ tsan: all build-tsan/build.ninja	# races between berthd's threads; the second ha
 
 # What reads bytes of others and calls no library that clang did not compile: what jansson, libuv,
 # libcrypto and libpq write is uninitialised to the sanitizer, and so is what fstatat() of this C
-# library does. What does call them: make valgrind.
+# library does. What does call them: make valgrind, and make memcheck for berthd as a whole.
 MSAN_TESTS = config egress exec file finding frame hello image-name image-proto label \
 	node-proto options packet pattern redact sandbox shell-text slot sse str table target wrapper \
 	ws-reader fuzz-context fuzz-egress fuzz-exec fuzz-files fuzz-frame fuzz-http fuzz-http-reply \
@@ -120,6 +120,16 @@ valgrind: build-valgrind/build.ninja	# what the unit tests read before it was wr
 	ninja -C build-valgrind
 	meson test -C build-valgrind --no-rebuild -t 10 --wrap '$(VALGRIND)' --print-errorlogs \
 		$$(meson test -C build-valgrind --list --suite unit 2>/dev/null | sed -n 's,.* / ,,p' | grep -vxE 'bundle|devices|proc|types')
+
+# Each route of the table, then what streams: what berthd read before it was written may have gone to a client.
+MEMCHECK_SYSTEM = every_verb other_routes_answer no_new_work_while byte_exact each_failure_has_its_reason \
+	ranges_and_etags trees_go_in_and_come_out changes_are_told variables_functions_aliases \
+	takes_keys_and_shows scrollback_is_replayed state_stays_and_results same_instance_is_given repository_by_branch
+memcheck: all build-valgrind/build.ninja	# the real berthd under valgrind, with system tests; needs root
+	@start=$$(date +%s) && ninja -C build-valgrind src/berthd/berthd && \
+	BERTH_TEST_SLOW=10 tests/tools/with-valgrind build-valgrind \
+		python3 tests/system/run.py --build build $(MEMCHECK_SYSTEM) && \
+	echo "memcheck: $$(( $$(date +%s) - start )) s"
 
 check: format-check test asan tidy	# what must be green before a push
 

@@ -68,6 +68,43 @@ VERBS = [
 ]
 
 
+# What names no sandbox, in an order in which each finds something: (method, path, body, answers that are right)
+OTHERS = [
+    ("GET", "/health", None, {200}),
+    ("GET", "/host", None, {200}),
+    ("GET", "/hosts", None, {200}),
+    ("GET", "/hosts/h1", None, {200}),
+    ("DELETE", "/hosts/h1", None, {409}),  # it lives
+    ("POST", "/hosts/h1/drain", None, {200}),
+    ("POST", "/hosts/h1/undrain", None, {200}),
+    ("GET", "/alerts?ended=1", None, {200}),
+    ("GET", "/check", None, {200}),
+    ("POST", "/check/repair", None, {200}),
+    ("POST", "/check/abandon/sb_c1_00000000000000000000", None, {404}),
+    ("GET", "/sandboxes", None, {200}),
+    ("POST", "/sandboxes", {"image": "none"}, {404}),
+    ("GET", "/security", None, {200}),
+    ("GET", "/images", None, {200}),
+    ("POST", "/images", {"name": "x", "reference": "127.0.0.1:1/none"}, {502, 503, 504}),
+    ("PUT", "/images/x", EMPTY_TAR, {201, 400}),
+    ("DELETE", "/images/x", None, {200, 404}),
+    ("GET", "/policies", None, {200}),
+    ("POST", "/policies", {"scope": "org", "subject": "verbs", "isolation": "shared"}, {200, 201}),
+    ("DELETE", "/policies/0", None, {404}),
+    ("GET", "/secrets", None, {200}),
+    ("PUT", "/secrets/verbs", {"value": "not short", "host": "example.com", "header": "X-Key"}, {200, 201}),
+    ("DELETE", "/secrets/verbs", None, {200}),
+    ("GET", "/profiles", None, {200}),
+    ("POST", "/profiles", {"name": "verbs", "memory_mb": 256}, {200, 201}),
+    ("GET", "/profiles/verbs", None, {200}),
+    ("DELETE", "/profiles/verbs", None, {200}),
+    ("GET", "/usage", None, {200}),
+    ("POST", "/keys", {"name": "verbs", "role": "user"}, {201}),
+    ("GET", "/keys", None, {200}),
+    ("DELETE", "/keys/key_none", None, {404}),
+]
+
+
 def generic(path):
     """/execs/none/kill as the route table has it: {} for what names a thing."""
     return re.sub(r"/(none|w)(?=/|$)", "/{}", path.split("?")[0])
@@ -77,6 +114,27 @@ def test_the_table_has_every_verb_of_a_sandbox(s):
     text = pathlib.Path(TOP, "src/berthd/main/routes.c").read_text()
     routes = set(re.findall(r'\{ "(\w+)",\s+"/v1/sandboxes/\{\}([^"]*)"', text))
     assert routes - {("DELETE", "")} == {(m, generic(p)) for m, p, _, _ in VERBS}
+
+
+def test_the_other_routes_answer_each_of_them(s):
+    text = pathlib.Path(TOP, "src/berthd/main/routes.c").read_text()
+    routes = set(re.findall(r'\{ "(\w+)",\s+"/v1(/[^"]*)"', text))
+    named = {(m, p) for m, p in routes if p.startswith("/sandboxes/{}")}
+    tried = {(m, re.sub(r"/(h1|x|verbs|0|key_none|sb_c1_\w+)(?=/|$)", "/{}", p.split("?")[0])) for m, p, _, _ in OTHERS}
+    assert routes - named - {("GET", "/events")} == tried
+    wrong = []
+    for method, path, body, right in OTHERS:
+        status, answer, _ = s.api.request(method, "/v1" + path, body)
+        if status not in right:
+            wrong.append((method, path, status, answer))
+    assert not wrong, "\n".join(map(str, wrong))
+    told = s.api.connect()
+    told.request("GET", "/v1/events", headers=s.api.headers())
+    stream = told.getresponse()
+    with s.box() as b:
+        while b.id.encode() not in stream.readline():
+            pass
+    told.close()
 
 
 def said(s, address, verb):
