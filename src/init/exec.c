@@ -18,14 +18,13 @@
 #include "init/pid1-broker.h"
 #include "init/pty.h"
 #include "init/shell-link.h"
+#include "init/stdin-feed.h"
 
-#define FEED_MAX     (2UL << 20) /* standard input we hold for a command that does not read */
-#define TAKEN_STEP   (64 * 1024) /* of it, before we say that it was taken */
-#define LINGER_US    1000000     /* how long a peer may take to close after EXITED */
-#define SHELL_END_MS 10000       /* for a shell to kill a command and say so */
-#define INPUT_US     2000        /* between looks whether a shell has opened its input */
-#define KILL_WAIT_NS 10000000    /* between two kills, if no child ended sooner */
-#define PTY_QUIET_US 200000      /* a terminal that says nothing for so long, has said all */
+#define LINGER_US    1000000  /* how long a peer may take to close after EXITED */
+#define SHELL_END_MS 10000    /* for a shell to kill a command and say so */
+#define INPUT_US     2000     /* between looks whether a shell has opened its input */
+#define KILL_WAIT_NS 10000000 /* between two kills, if no child ended sooner */
+#define PTY_QUIET_US 200000   /* a terminal that says nothing for so long, has said all */
 #define POLL_MAX_MS  3600000
 #define LEFT_LOOK_MS 1000 /* between looks at what it left, where its end is not told */
 
@@ -46,9 +45,7 @@ struct exec {
 	bool whole;    /* what is left of it when it ends is killed */
 	bool stopping; /* pid 1 ends the sandbox, and has said so to the command, too */
 	struct output_stream out;
-	struct buf feed; /* bytes for its standard input */
-	uint32_t taken;  /* of it, since we last said so */
-	bool feed_end;
+	struct stdin_feed feed;
 	enum phase phase;
 	int sigfd;
 	uint32_t pid;
@@ -94,17 +91,6 @@ static void fd_end(int *fd)
 
 /* --- how it ended --- */
 
-static enum exec_kind kind_of(const struct exec *x, int status)
-{
-	if (WIFEXITED(status))
-		return EXEC_EXITED; /* also if it did so just before our signal */
-	if (x->killed_as != EXEC_NONE)
-		return x->killed_as;
-	if (x->stopping && WTERMSIG(status) == SIGTERM)
-		return EXEC_KILLED;
-	return x->asked == WTERMSIG(status) ? EXEC_KILLED : EXEC_SIGNALLED;
-}
-
 static void record_end(struct exec *x, int status, const struct rusage *use)
 {
 	struct exec_exit *r = &x->exit;
@@ -117,7 +103,10 @@ static void record_end(struct exec *x, int status, const struct rusage *use)
 		r->code = (uint32_t)WEXITSTATUS(status);
 	else
 		r->signum = (uint32_t)WTERMSIG(status);
-	r->kind = kind_of(x, status);
+	r->kind = exec_end_word(&(struct exec_end){ .signum = (int)r->signum,
+						    .killed_as = x->killed_as,
+						    .asked = x->asked,
+						    .stopping = x->stopping });
 	x->cmd.pid = 0;
 }
 
@@ -258,39 +247,13 @@ static void give_up(struct exec *x, const struct err *why)
 
 static void feed_write(struct exec *x)
 {
-	while (x->cmd.in >= 0 && x->feed.len > 0) {
-		ssize_t n = write(x->cmd.in, x->feed.data, x->feed.len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			return;
-		if (n < 0) {
-			fd_end(&x->cmd.in); /* it has closed its end */
-			continue;
-		}
-		buf_drop(&x->feed, (size_t)n);
-		x->taken += (uint32_t)n;
-	}
-	if (x->link.input)
-		return;
-	if (x->cmd.in < 0) {
-		x->taken += (uint32_t)x->feed.len;
-		buf_clear(&x->feed);
-	} else if (x->feed_end) {
-		fd_end(&x->cmd.in);
-	}
+	stdin_feed_write(&x->feed, &x->cmd.in, x->link.input);
 }
 
-/* What comes after its end goes nowhere, as with a command that has closed its own. */
 static int on_stdin(struct exec *x, const struct frame *f, struct err *e)
 {
 	(void)e;
-	if (x->feed_end || (x->cmd.in < 0 && !x->link.input) || f->payload.len == 0) {
-		x->taken += (uint32_t)f->payload.len;
-		return 0;
-	}
-	buf_add(&x->feed, f->payload.data, f->payload.len);
+	stdin_feed_add(&x->feed, f->payload, x->cmd.in >= 0 || x->link.input);
 	feed_write(x);
 	return 0;
 }
@@ -301,7 +264,7 @@ static int on_stdin_end(struct exec *x, const struct frame *f, struct err *e)
 	(void)e;
 	if (x->pty) /* the viewers that type come and go */
 		return 0;
-	x->feed_end = true;
+	x->feed.ended = true;
 	feed_write(x);
 	return 0;
 }
@@ -387,7 +350,7 @@ static int (*const handlers[FRAME_TYPE_END])(struct exec *, const struct frame *
 
 static bool can_take(const struct exec *x)
 {
-	return x->feed.len < FEED_MAX;
+	return stdin_feed_can_take(&x->feed);
 }
 
 static void listen_to_peer(struct exec *x)
@@ -441,7 +404,7 @@ static void say_beside(struct exec *x)
 /* So that no more standard input is on its way than we can hold; see can_take(). */
 static bool must_say_taken(const struct exec *x)
 {
-	return x->id[0] && (x->taken >= TAKEN_STEP || (x->taken > 0 && x->feed.len == 0));
+	return x->id[0] && stdin_feed_tells(&x->feed);
 }
 
 /* The next thing there is to say, if any. The peer must have taken the one before. */
@@ -456,8 +419,8 @@ static bool say_next(struct exec *x)
 		frame_conn_put(x->out.peer, FRAME_KILLED, 0);
 		x->doubt.state = DOUBT_SAID;
 	} else if (must_say_taken(x)) {
-		say_u32(x, FRAME_TAKEN, x->taken);
-		x->taken = 0;
+		say_u32(x, FRAME_TAKEN, x->feed.taken);
+		x->feed.taken = 0;
 	} else if (x->phase == PHASE_ENDED && output_stream_is_empty(&x->out)) {
 		say_exited(x);
 	} else {
@@ -498,7 +461,7 @@ static void attach(struct exec *x, int fd, const struct exec_attach *a)
 		x->phase = PHASE_ENDED; /* say it again, to this one */
 	if (x->doubt.state == DOUBT_SAID)
 		x->doubt.state = DOUBT_UNSAID; /* likewise */
-	x->taken = x->signalled = 0;
+	x->feed.taken = x->signalled = 0;
 	say_u32(x, FRAME_STARTED, x->pid);
 }
 
@@ -574,7 +537,7 @@ static void prepare(const struct exec *x, struct pollfd fds[SLOT_COUNT])
 	fds[SLOT_HUB] = (struct pollfd){ x->hub->fd, POLLIN };
 	fds[SLOT_PEER] = (struct pollfd){ o->peer->fd, want(can_take(x), POLLIN) };
 	fds[SLOT_PEER].events |= want(frame_conn_busy(o->peer), POLLOUT);
-	fds[SLOT_IN] = (struct pollfd){ x->feed.len > 0 ? x->cmd.in : -1, POLLOUT };
+	fds[SLOT_IN] = (struct pollfd){ x->feed.bytes.len > 0 ? x->cmd.in : -1, POLLOUT };
 	fds[SLOT_SHELL] = (struct pollfd){ x->link.peer.fd, POLLIN };
 	if (x->phase != PHASE_RUNNING)
 		fds[SLOT_SHELL].fd = -1;
@@ -769,7 +732,7 @@ static int start(struct exec *x, struct frame_conn *peer, const struct frame *re
 
 void exec_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
 {
-	struct exec x = { .feed = buf_make(FEED_MAX + FRAME_PAYLOAD_MAX + 1),
+	struct exec x = { .feed = stdin_feed_make(),
 			  .hub = hub,
 			  .cmd = { .in = -1 },
 			  .link = { .peer = { .fd = -1 } },
@@ -788,7 +751,7 @@ void exec_serve(struct frame_conn *p, const struct frame *request, struct broker
 		turn(&x);
 	tree_close(&x.tree);
 	shell_link_close(&x.link);
-	buf_done(&x.feed);
+	buf_done(&x.feed.bytes);
 	fd_end(&x.sigfd);
 	output_stream_close(&x.out);
 }

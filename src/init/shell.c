@@ -323,11 +323,10 @@ static void on_bash_ended(struct shell *s, int status, const struct rusage *use)
 	if (!s->ending)
 		bash_restart(s);
 	if (running) {
-		x.kind = WIFEXITED(status) ? EXEC_EXITED : EXEC_SIGNALLED;
 		x.code = WIFEXITED(status) ? (uint32_t)WEXITSTATUS(status) : 0;
 		x.signum = WIFEXITED(status) ? 0 : (uint32_t)WTERMSIG(status);
-		if (x.signum != 0 && x.signum == s->jobs[0]->signum)
-			x.kind = EXEC_KILLED;
+		x.kind = exec_end_word(&(struct exec_end){ .signum = (int)x.signum,
+							   .asked = (int)s->jobs[0]->signum });
 		job_end(s, &x, use);
 	}
 	s->fresh = true;

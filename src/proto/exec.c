@@ -1,5 +1,6 @@
 #include "proto/exec.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "proto/writer.h"
@@ -244,4 +245,22 @@ int exec_exit_decode(struct bytes wire, struct exec_exit *ret, struct err *e)
 		return err_set(e, ERR_INVALID, "an exit record that cannot be read");
 	*ret = x;
 	return 0;
+}
+
+enum exec_kind exec_end_word(const struct exec_end *end)
+{
+	const struct {
+		bool holds;
+		enum exec_kind word;
+	} rows[] = {
+		{ end->signum == 0, EXEC_EXITED }, /* also if it did so just before our signal */
+		{ end->killed_as != EXEC_NONE, end->killed_as },
+		{ end->stopping && end->signum == SIGTERM, EXEC_KILLED },
+		{ end->asked == end->signum, EXEC_KILLED },
+	};
+
+	for (size_t i = 0; i < array_len(rows); i++)
+		if (rows[i].holds)
+			return rows[i].word;
+	return EXEC_SIGNALLED;
 }

@@ -108,3 +108,14 @@ struct exec_exit {
 void exec_exit_encode(struct buf *out, const struct exec_exit *x);
 must_check int exec_exit_decode(struct bytes wire, struct exec_exit *ret, struct err *e);
 const char *exec_kind_name(enum exec_kind kind); /* "timed_out", for JSON */
+
+/* What the process that waited for a command knows of its end. */
+struct exec_end {
+	int signum;               /* that ended it; 0: it exited by itself */
+	enum exec_kind killed_as; /* everything it started was killed, for this; EXEC_NONE: no */
+	int asked;                /* the last signal that a caller asked for; 0: none */
+	bool stopping;            /* the sandbox ends: pid 1 has sent SIGTERM to everything */
+};
+
+/* The one word for it. EXEC_OOM and EXEC_LOST are not a guest's to say. */
+enum exec_kind exec_end_word(const struct exec_end *end);

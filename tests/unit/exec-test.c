@@ -1,5 +1,7 @@
 #include "proto/exec.h"
 
+#include <signal.h>
+
 #include "proto/writer.h"
 #include "test.h"
 
@@ -356,4 +358,54 @@ TEST(every_kind_of_end_has_its_word)
 
 	for (int k = 0; k < EXEC_KIND_COUNT; k++)
 		CHECK_STR(exec_kind_name((enum exec_kind)k), words[k]);
+}
+
+/* Every mixture of what init can know of an end, and the word for it, written a second time. */
+TEST(an_end_has_one_word)
+{
+	static const int signals[] = { 0, SIGTERM, SIGKILL, SIGSEGV };
+	static const enum exec_kind kills[] = { EXEC_NONE, EXEC_KILLED, EXEC_TIMED_OUT };
+
+	for (size_t i = 0; i < 4 * 4 * 3 * 2; i++) {
+		struct exec_end end = { .signum = signals[i % 4],
+					.asked = signals[i / 4 % 4],
+					.killed_as = kills[i / 16 % 3],
+					.stopping = i / 48 };
+		enum exec_kind word = exec_end_word(&end);
+
+		if (word == EXEC_EXITED)
+			CHECK(end.signum == 0);
+		else if (word == EXEC_TIMED_OUT)
+			CHECK(end.signum != 0 && end.killed_as == EXEC_TIMED_OUT);
+		else if (word == EXEC_SIGNALLED)
+			CHECK(end.signum != 0 && end.killed_as == EXEC_NONE &&
+			      end.asked != end.signum && !(end.stopping && end.signum == SIGTERM));
+		else
+			CHECK(word == EXEC_KILLED && end.signum != 0 &&
+			      end.killed_as != EXEC_TIMED_OUT);
+		CHECK((word == EXEC_EXITED) == (end.signum == 0));
+	}
+}
+
+TEST(the_word_for_an_end_is_that_of_its_reason)
+{
+	static const struct {
+		struct exec_end end;
+		enum exec_kind word;
+	} rows[] = {
+		{ { 0 }, EXEC_EXITED },
+		{ { .killed_as = EXEC_TIMED_OUT, .asked = SIGKILL }, EXEC_EXITED },
+		{ { .signum = SIGSEGV }, EXEC_SIGNALLED },
+		{ { .signum = SIGKILL }, EXEC_SIGNALLED }, /* of others, or of the kernel */
+		{ { .signum = SIGKILL, .killed_as = EXEC_TIMED_OUT }, EXEC_TIMED_OUT },
+		{ { .signum = SIGKILL, .killed_as = EXEC_KILLED }, EXEC_KILLED },
+		{ { .signum = SIGTERM, .asked = SIGTERM }, EXEC_KILLED },
+		{ { .signum = SIGKILL, .asked = SIGTERM }, EXEC_SIGNALLED },
+		{ { .signum = SIGTERM, .stopping = true }, EXEC_KILLED },
+		{ { .signum = SIGKILL, .stopping = true }, EXEC_SIGNALLED },
+		{ { .signum = SIGTERM, .asked = 15, .killed_as = EXEC_TIMED_OUT }, EXEC_TIMED_OUT },
+	};
+
+	for (size_t i = 0; i < array_len(rows); i++)
+		CHECK_INT(exec_end_word(&rows[i].end), rows[i].word);
 }
