@@ -23,7 +23,7 @@ void http_body_read(struct http_exchange *x, http_data_fn on_data, http_fn on_en
 	x->on_body = on_data;
 	x->on_body_end = on_end;
 	if (c->body == BODY_UNASKED) {
-		c->body = BODY_READ;
+		conn_move_body(c, BODY_READ);
 		conn_await_body(c);
 		say_continue(c);
 	}
@@ -36,7 +36,7 @@ void http_body_pause(struct http_exchange *x)
 
 	if (c->state != CONN_EXCHANGE || c->body != BODY_READ)
 		return;
-	c->body = BODY_PAUSED;
+	conn_move_body(c, BODY_PAUSED);
 	c->deadline = 0;
 }
 
@@ -46,7 +46,7 @@ void http_body_resume(struct http_exchange *x)
 
 	if (c->state != CONN_EXCHANGE || c->body != BODY_PAUSED)
 		return;
-	c->body = BODY_READ;
+	conn_move_body(c, BODY_READ);
 	conn_await_body(c);
 	conn_make_ready(c);
 }

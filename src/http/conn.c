@@ -29,6 +29,27 @@ static const uint32_t next_states[CONN_STATE_COUNT] = {
 static const struct phase_table states = { "an HTTP connection", state_names, next_states,
 					   CONN_STATE_COUNT };
 
+static const char *const body_names[BODY_STATE_COUNT] = {
+	[BODY_UNASKED] = "unasked",
+	[BODY_READ] = "read",
+	[BODY_PAUSED] = "paused",
+	[BODY_DRAIN] = "drain",
+	[BODY_DONE] = "done",
+};
+
+#define REPLIED (PHASE_BIT(BODY_DRAIN) | PHASE_BIT(BODY_DONE))
+
+static const uint32_t next_bodies[BODY_STATE_COUNT] = {
+	[BODY_UNASKED] = PHASE_BIT(BODY_READ) | REPLIED,
+	[BODY_READ] = PHASE_BIT(BODY_PAUSED) | REPLIED,
+	[BODY_PAUSED] = PHASE_BIT(BODY_READ) | REPLIED,
+	[BODY_DRAIN] = PHASE_BIT(BODY_DONE),
+	[BODY_DONE] = PHASE_BIT(BODY_DONE), /* there was none, and the handler is told so */
+};
+
+static const struct phase_table bodies = { "the body of a request", body_names, next_bodies,
+					   BODY_STATE_COUNT };
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 static void adjust_reading(struct http_conn *c);
 
@@ -37,6 +58,11 @@ static void adjust_reading(struct http_conn *c);
 bool conn_move(struct http_conn *c, enum conn_state to)
 {
 	return phase_move(&states, &c->state, to);
+}
+
+void conn_move_body(struct http_conn *c, enum body_state to)
+{
+	(void)!phase_move(&bodies, &c->body, to); /* no step could be undone */
 }
 
 void conn_set_deadline(struct http_conn *c, uint64_t ms)
@@ -211,7 +237,7 @@ void conn_refuse(struct http_conn *c, int status, const char *reason)
 	int n;
 
 	tell_gone(c);
-	if (c->state == CONN_CLOSED || c->streaming) {
+	if (c->state == CONN_CLOSED || c->form != REPLY_WHOLE) {
 		conn_break(c);
 		return;
 	}
@@ -262,7 +288,7 @@ static void begin_exchange(struct http_conn *c)
 	c->head_only = p->llhttp.method == HTTP_HEAD;
 	c->share = 0;
 	c->continue_due = !p->whole && expect && strcasecmp(expect, "100-continue") == 0;
-	c->streaming = c->chunked = c->sized = false;
+	c->form = REPLY_WHOLE;
 	c->drained = 0;
 	c->whole_by = 0;
 	c->deadline = 0;
@@ -299,7 +325,7 @@ static void body_ended(struct http_conn *c)
 	bool drained = c->body == BODY_DRAIN;
 	http_fn on_end = take_ptr(c->x.on_body_end);
 
-	c->body = BODY_DONE;
+	conn_move_body(c, BODY_DONE);
 	c->deadline = 0;
 	if (drained)
 		release_held(c);

@@ -28,6 +28,15 @@ enum body_state {
 	BODY_PAUSED,
 	BODY_DRAIN, /* no handler wants it; the reply is held back meanwhile */
 	BODY_DONE,
+	BODY_STATE_COUNT
+};
+
+/* How the end of a reply in pieces is told. */
+enum reply_form {
+	REPLY_WHOLE,   /* it is none, or has not begun */
+	REPLY_CHUNKED, /* by the last chunk */
+	REPLY_SIZED,   /* by its length */
+	REPLY_CLOSED,  /* by the end of the connection */
 };
 
 struct http_tunnel {
@@ -58,10 +67,11 @@ struct http_conn {
 	uint64_t whole_by; /* a collected body must be there; 0: none is */
 	uint8_t state;     /* enum conn_state */
 	uint8_t body;      /* enum body_state */
+	uint8_t form;      /* enum reply_form, of the exchange that is */
 	uint8_t share;     /* of the exchange that is or was last */
 	uint8_t counted;   /* in the server's conn_shares */
 	bool reading, ready, full, eof;
-	bool keep_alive, head_only, continue_due, streaming, chunked, sized, shut;
+	bool keep_alive, head_only, continue_due, shut;
 };
 
 static inline struct http_conn *conn_of(const struct http_exchange *x)
@@ -72,6 +82,8 @@ static inline struct http_conn *conn_of(const struct http_exchange *x)
 void conn_accept(struct http_server *server);
 /* The only one that changes `state`; false: not from here, which is a bug and was logged. */
 must_check bool conn_move(struct http_conn *c, enum conn_state to);
+/* The only one that changes `body`, but for the head that begins another one. */
+void conn_move_body(struct http_conn *c, enum body_state to);
 void conn_break(struct http_conn *c);      /* close now; on_gone() follows from the loop */
 void conn_check(struct http_conn *c);      /* deadlines */
 void conn_resume(struct http_conn *c);     /* go on with what was read ahead */

@@ -226,7 +226,7 @@ static void hold(struct http_conn *c, const uv_buf_t *bufs, unsigned count)
 	for (unsigned i = 0; i < count; i++)
 		if (bufs[i].len)
 			buf_add(&c->held, bufs[i].base, bufs[i].len);
-	c->body = BODY_DRAIN;
+	conn_move_body(c, BODY_DRAIN);
 	conn_await_body(c);
 	conn_make_ready(c);
 }
@@ -272,20 +272,20 @@ void http_reply(struct http_exchange *x, int status, const char *type, const voi
 
 /* ---- a reply in pieces ---- */
 
-static void stream_begin(struct http_exchange *x, int status, const char *type)
+static void stream_begin(struct http_exchange *x, enum reply_form form, int status,
+			 const char *type)
 {
 	struct http_conn *c = conn_of(x);
 	struct text t = { .len = 0 };
 	static char end[] = "\r\n";
 
-	c->streaming = true;
-	c->chunked = !c->sized && !http_parser_is_1_0(&c->parser);
-	if (!c->sized && !c->chunked && !c->head_only)
+	c->form = form;
+	if (form == REPLY_CLOSED && !c->head_only)
 		c->keep_alive = false; /* the end of the connection is the end of the body */
 	begin_head(c, &t, status, type);
-	if (c->chunked)
+	if (form == REPLY_CHUNKED)
 		add(&t, "Transfer-Encoding: chunked\r\n");
-	if (c->sized) {
+	if (form == REPLY_SIZED) {
 		add(&t, "Content-Length: ");
 		add_number(&t, c->stream_left, 10);
 		add(&t, "\r\n");
@@ -307,8 +307,10 @@ void http_stream_begin(struct http_exchange *x, int status, const char *type)
 {
 	struct http_conn *c = conn_of(x);
 
-	if (c->state == CONN_EXCHANGE && !c->streaming)
-		stream_begin(x, status, type);
+	if (c->state != CONN_EXCHANGE || c->form != REPLY_WHOLE)
+		return;
+	stream_begin(x, http_parser_is_1_0(&c->parser) ? REPLY_CLOSED : REPLY_CHUNKED, status,
+		     type);
 }
 
 void http_stream_begin_sized(struct http_exchange *x, int status, const char *type,
@@ -316,11 +318,10 @@ void http_stream_begin_sized(struct http_exchange *x, int status, const char *ty
 {
 	struct http_conn *c = conn_of(x);
 
-	if (c->state != CONN_EXCHANGE || c->streaming)
+	if (c->state != CONN_EXCHANGE || c->form != REPLY_WHOLE)
 		return;
-	c->sized = true;
 	c->stream_left = length;
-	stream_begin(x, status, type);
+	stream_begin(x, REPLY_SIZED, status, type);
 }
 
 bool http_stream_data(struct http_exchange *x, const void *data, size_t len)
@@ -334,12 +335,12 @@ bool http_stream_data(struct http_exchange *x, const void *data, size_t len)
 		return true;
 	if (len == 0 || c->head_only)
 		return c->full;
-	if (c->sized && len > c->stream_left) { /* more than was promised is no answer either */
-		conn_break(c);
+	if (c->form == REPLY_SIZED && len > c->stream_left) {
+		conn_break(c); /* more than was promised is no answer either */
 		return true;
 	}
-	c->stream_left -= c->sized ? len : 0;
-	if (!c->chunked)
+	c->stream_left -= c->form == REPLY_SIZED ? len : 0;
+	if (c->form != REPLY_CHUNKED)
 		return conn_write(c, &body, 1) || c->state != CONN_EXCHANGE;
 	add_number(&t, len, 16);
 	add(&t, "\r\n");
@@ -354,9 +355,9 @@ void http_stream_end(struct http_exchange *x)
 	struct http_conn *c = conn_of(x);
 	static char end[] = "0\r\n\r\n";
 
-	if (c->state == CONN_EXCHANGE && c->chunked && !c->head_only)
+	if (c->state == CONN_EXCHANGE && c->form == REPLY_CHUNKED && !c->head_only)
 		(void)conn_write(c, &(uv_buf_t){ .base = end, .len = 5 }, 1);
-	if (c->sized && c->stream_left > 0 && !c->head_only)
+	if (c->form == REPLY_SIZED && c->stream_left > 0 && !c->head_only)
 		return http_abort(x);
 	conn_disown(c);
 	conn_finish(c);
