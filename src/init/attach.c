@@ -1,10 +1,10 @@
 /* ATTACH: a connection for an exec that another process of ours serves. */
 #include "init/exec.h"
 
-void exec_attach_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
+void exec_attach_serve(struct frame_conn *p, const struct frame *request, struct broker *broker)
 {
 	struct broker_packet packet = { .word = BROKER_GIVE };
-	enum hub_word answer;
+	enum broker_word answer;
 	struct err e;
 
 	if (exec_attach_decode(request->payload, &packet.attach, &e) < 0) {
@@ -17,7 +17,7 @@ void exec_attach_serve(struct frame_conn *p, const struct frame *request, struct
 		frame_conn_refuse(p, &e);
 		return;
 	}
-	answer = broker_ask(hub, &packet, p->fd);
+	answer = broker_ask(broker, &packet, p->fd);
 	if (answer == BROKER_YES)
 		return; /* our end of it closes, the other process has its own */
 	if (answer == BROKER_NO)

@@ -22,7 +22,7 @@
 
 enum slot {
 	SLOT_SIGNALS,
-	SLOT_HUB,
+	SLOT_BROKER,
 	SLOT_PEER,
 	SLOT_FEED,
 	SLOT_DONE,
@@ -299,8 +299,8 @@ static void close_late(void *data, int fd)
 
 static void leave(struct context_server *h)
 {
-	broker_leave(h->hub, close_late, NULL);
-	fd_end(&h->hub->fd);
+	broker_leave(h->broker, close_late, NULL);
+	fd_end(&h->broker->fd);
 }
 
 /* One that has not come to say which its connection is, asks again and hears of no context. */
@@ -348,8 +348,8 @@ static void take_in(struct context_server *h)
 	struct broker_packet p;
 	int from = -1;
 
-	if (broker_take(h->hub, &p, &from) < 0)
-		fd_end(&h->hub->fd);
+	if (broker_take(h->broker, &p, &from) < 0)
+		fd_end(&h->broker->fd);
 	if (from < 0)
 		return;
 	if (p.attach.offset[0] == CONTEXT_END) {
@@ -406,7 +406,7 @@ static void on_interpreter_end(struct context_server *h)
 
 static void step(struct context_server *h)
 {
-	if (h->ended && (h->hub->fd >= 0 || h->phase == CONTEXT_SERVER_RUNNING))
+	if (h->ended && (h->broker->fd >= 0 || h->phase == CONTEXT_SERVER_RUNNING))
 		on_interpreter_end(h);
 	if (h->peer.fd >= 0 && frame_conn_flush(&h->peer) < 0)
 		peer_left(h);
@@ -429,7 +429,7 @@ static void prepare(const struct context_server *h, struct pollfd fds[SLOT_COUNT
 	bool busy = h->peer.fd >= 0 && frame_conn_busy(&h->peer);
 
 	fds[SLOT_SIGNALS] = (struct pollfd){ h->sigfd, POLLIN, 0 };
-	fds[SLOT_HUB] = (struct pollfd){ h->hub->fd, POLLIN, 0 };
+	fds[SLOT_BROKER] = (struct pollfd){ h->broker->fd, POLLIN, 0 };
 	fds[SLOT_PEER] = (struct pollfd){ h->peer.fd, POLLIN, 0 };
 	fds[SLOT_PEER].events |= busy ? POLLOUT : 0;
 	fds[SLOT_FEED] = (struct pollfd){ h->feed.len > 0 ? h->interpreter.requests : -1, POLLOUT,
@@ -484,7 +484,7 @@ static void turn(struct context_server *h)
 		on_done(h);
 	if (fds[SLOT_SIGNALS].revents)
 		on_signals(h);
-	if (fds[SLOT_HUB].revents && h->hub->fd >= 0)
+	if (fds[SLOT_BROKER].revents && h->broker->fd >= 0)
 		take_in(h);
 	if (h->deadline_us != 0 && now_us() >= h->deadline_us)
 		on_deadline(h);
@@ -503,9 +503,9 @@ static int watch_children(struct context_server *h, struct err *e)
 }
 
 int context_server_open(struct context_server *h, const struct context_request *q,
-			struct broker *hub, struct err *e)
+			struct broker *broker, struct err *e)
 {
-	*h = (struct context_server){ .hub = hub,
+	*h = (struct context_server){ .broker = broker,
 				      .sigfd = -1,
 				      .peer = { .fd = -1 },
 				      .feed = buf_make(FEED_MAX) };
@@ -535,7 +535,7 @@ void context_server_close(struct context_server *h)
 {
 	for (size_t i = 0; i < h->waiting_len; i++)
 		fd_end(&h->waiting[i]); /* its process tries again, with another holder */
-	fd_end(&h->hub->fd);
+	fd_end(&h->broker->fd);
 	fd_end(&h->sigfd);
 	interpreter_close(&h->interpreter);
 	frame_conn_close(&h->peer);

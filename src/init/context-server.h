@@ -32,7 +32,8 @@ struct context_server_stream {
 struct context_server {
 	struct interpreter interpreter;
 	struct tree tree;
-	struct broker *hub; /* where connections come from; closed: it has left, its name is free */
+	struct broker
+		*broker; /* where connections come from; closed: it has left, its name is free */
 	int sigfd;
 	bool childless;
 	bool ended; /* the interpreter is gone: say so, and end */
@@ -51,9 +52,9 @@ struct context_server {
 	enum exec_kind stopped_as;        /* why it was interrupted or killed */
 };
 
-/* Takes the hub, at which it has the context's name; also if it fails. */
+/* Takes the broker, at which it has the context's name; also if it fails. */
 must_check int context_server_open(struct context_server *h, const struct context_request *q,
-				   struct broker *hub,
+				   struct broker *broker,
 				   struct err *e);
 /* until the context is gone */
 void context_server_run(struct context_server *h, int conn, uint64_t timeout_ms);

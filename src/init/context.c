@@ -21,25 +21,25 @@ static void say_ended(struct frame_conn *p)
 		return; /* it left first */
 }
 
-static int become_holder(struct frame_conn *p, const struct context_request *q, struct broker *hub,
-			 struct err *e)
+static int become_holder(struct frame_conn *p, const struct context_request *q,
+			 struct broker *broker, struct err *e)
 {
 	struct context_server h;
 
-	if (context_server_open(&h, q, hub, e) < 0)
+	if (context_server_open(&h, q, broker, e) < 0)
 		return -1;
 	context_server_run(&h, take_fd(p->fd), q->timeout_ms);
 	context_server_close(&h);
 	return 0;
 }
 
-static int take_name(const char *name, struct broker *hub, bool *taken, struct err *e)
+static int take_name(const char *name, struct broker *broker, bool *taken, struct err *e)
 {
 	struct broker_packet p = { .word = BROKER_TAKE };
-	enum hub_word answer;
+	enum broker_word answer;
 
 	memcpy(p.attach.id, name, strlen(name) + 1);
-	answer = broker_ask(hub, &p, -1);
+	answer = broker_ask(broker, &p, -1);
 	if (answer != BROKER_YES && answer != BROKER_NO)
 		return err_set(e, ERR_BUSY, "the sandbox's init does not answer");
 	*taken = answer == BROKER_YES;
@@ -47,21 +47,21 @@ static int take_name(const char *name, struct broker *hub, bool *taken, struct e
 }
 
 /* 1: a holder answers for it now; 0: try again; -1: it is refused. */
-static int try_once(struct frame_conn *p, const struct context_request *q, struct broker *hub,
+static int try_once(struct frame_conn *p, const struct context_request *q, struct broker *broker,
 		    struct err *e)
 {
 	cleanup(close_fd) int to = -1;
 	struct handover h = { q->verb, q->timeout_ms };
 	char name[EXEC_ID_SIZE];
-	enum hub_word answer;
+	enum broker_word answer;
 	bool taken = false;
 
 	if (handover_name(q->id, name, e) < 0 ||
-	    (q->verb == CONTEXT_RUN && take_name(name, hub, &taken, e) < 0))
+	    (q->verb == CONTEXT_RUN && take_name(name, broker, &taken, e) < 0))
 		return -1;
 	if (taken)
-		return become_holder(p, q, hub, e) < 0 ? -1 : 1;
-	answer = handover_reach(hub, name, q->verb, &to);
+		return become_holder(p, q, broker, e) < 0 ? -1 : 1;
+	answer = handover_reach(broker, name, q->verb, &to);
 	if (answer == BROKER_NO && q->verb == CONTEXT_END) {
 		say_ended(p);
 		return 1;
@@ -90,7 +90,7 @@ bool context_is_end(const struct frame *request)
 	return context_request_decode(request->payload, &q, &e) == 0 && q.verb == CONTEXT_END;
 }
 
-void context_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
+void context_serve(struct frame_conn *p, const struct frame *request, struct broker *broker)
 {
 	cleanup(context_request_done) struct context_request q = { 0 };
 	struct err e;
@@ -103,7 +103,7 @@ void context_serve(struct frame_conn *p, const struct frame *request, struct bro
 	frame_conn_took(p, request);
 	n = p->in.len > 0 ? err_set(&e, ERR_INVALID, "a run before the context has started") : 0;
 	for (int i = 0; n == 0 && i < TRIES_MAX; i++) {
-		n = try_once(p, &q, hub, &e);
+		n = try_once(p, &q, broker, &e);
 		if (n == 0)
 			(void)poll(NULL, 0, TRY_WAIT_MS);
 	}

@@ -9,5 +9,5 @@
 #include "init/frame-conn.h"
 #include "init/pid1-broker.h"
 
-void context_serve(struct frame_conn *p, const struct frame *request, struct broker *hub);
+void context_serve(struct frame_conn *p, const struct frame *request, struct broker *broker);
 bool context_is_end(const struct frame *request); /* and not a run */

@@ -37,7 +37,7 @@ enum phase {
 
 struct exec {
 	char id[EXEC_ID_SIZE]; /* empty: it belongs to its connection */
-	struct broker *hub;
+	struct broker *broker;
 	struct command cmd;
 	struct tree tree;
 	struct shell_link link; /* if it runs in a shell: instead of a process and a tree of ours */
@@ -61,7 +61,7 @@ struct exec {
 
 enum slot {
 	SLOT_SIGNALS,
-	SLOT_HUB,
+	SLOT_BROKER,
 	SLOT_PEER,
 	SLOT_IN,
 	SLOT_OUT,
@@ -127,7 +127,8 @@ static void begin_drain(struct exec *x)
 {
 	/* Before the end is told: what starts after it is told that this runs beside it. */
 	if (!x->whole && has_left(x))
-		(void)!broker_send(x->hub->fd, &(struct broker_packet){ .word = BROKER_ENDED }, -1);
+		(void)!broker_send(x->broker->fd, &(struct broker_packet){ .word = BROKER_ENDED },
+				   -1);
 	output_stream_drain(&x->out);
 	x->deadline_us = 0;
 	x->phase = PHASE_ENDED;
@@ -484,14 +485,14 @@ static void kill_left(struct exec *x, bool named, int fd)
 	(void)send(to, &killed, sizeof(killed), MSG_NOSIGNAL | MSG_DONTWAIT); /* it waits for it */
 }
 
-static void on_hub(struct exec *x)
+static void on_broker(struct exec *x)
 {
 	struct broker_packet p;
 	int fd = -1;
-	int n = broker_take(x->hub, &p, &fd);
+	int n = broker_take(x->broker, &p, &fd);
 
 	if (n < 0)
-		fd_end(&x->hub->fd);
+		fd_end(&x->broker->fd);
 	else if (n > 0 && p.word == BROKER_KILL_LEFT && fd >= 0)
 		kill_left(x, p.attach.id[0], fd);
 	else if (n > 0 && p.word == BROKER_GIVE && fd >= 0 && x->phase == PHASE_LEFT)
@@ -534,7 +535,7 @@ static void prepare(const struct exec *x, struct pollfd fds[SLOT_COUNT])
 	const struct output_stream *o = &x->out;
 
 	fds[SLOT_SIGNALS] = (struct pollfd){ x->sigfd, POLLIN };
-	fds[SLOT_HUB] = (struct pollfd){ x->hub->fd, POLLIN };
+	fds[SLOT_BROKER] = (struct pollfd){ x->broker->fd, POLLIN };
 	fds[SLOT_PEER] = (struct pollfd){ o->peer->fd, want(can_take(x), POLLIN) };
 	fds[SLOT_PEER].events |= want(frame_conn_busy(o->peer), POLLOUT);
 	fds[SLOT_IN] = (struct pollfd){ x->feed.bytes.len > 0 ? x->cmd.in : -1, POLLOUT };
@@ -559,7 +560,7 @@ static int timeout_ms(const struct exec *x)
 {
 	uint64_t now = now_us(), next = next_us(x), left_ms;
 
-	if (broker_holds(x->hub))
+	if (broker_holds(x->broker))
 		return 0;
 	if (x->link.input)
 		return INPUT_US / 1000;
@@ -643,8 +644,8 @@ static void turn(struct exec *x)
 		open_input(x);
 	if (fds[SLOT_SHELL].revents)
 		hear_shell(x, 0);
-	if (fds[SLOT_HUB].revents || broker_holds(x->hub))
-		on_hub(x);
+	if (fds[SLOT_BROKER].revents || broker_holds(x->broker))
+		on_broker(x);
 	if (fds[SLOT_SIGNALS].revents)
 		on_signals(x);
 	if (x->doubt.until_us != 0 && now_us() >= x->doubt.until_us)
@@ -666,7 +667,7 @@ static int take_id(struct exec *x, const char *id, struct err *e)
 	struct broker_packet p = { .word = BROKER_TAKE };
 
 	memcpy(p.attach.id, id, sizeof(p.attach.id));
-	switch (broker_ask(x->hub, &p, -1)) {
+	switch (broker_ask(x->broker, &p, -1)) {
 	case BROKER_BESIDE:
 		x->beside = true;
 		/* fall through */
@@ -691,7 +692,7 @@ static int start_command(struct exec *x, const struct exec_request *q, struct fr
 	struct command_more more = { .held = q->flags & EXEC_HOLD ? hold : NULL, .data = peer };
 
 	if (q->shell[0])
-		return shell_link_open(&x->link, q, x->hub, &x->cmd, e);
+		return shell_link_open(&x->link, q, x->broker, &x->cmd, e);
 	tree_open(&x->tree);
 	return command_start_with(q, &x->tree, &more, &x->cmd, e);
 }
@@ -730,10 +731,10 @@ static int start(struct exec *x, struct frame_conn *peer, const struct frame *re
 	return 0;
 }
 
-void exec_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
+void exec_serve(struct frame_conn *p, const struct frame *request, struct broker *broker)
 {
 	struct exec x = { .feed = stdin_feed_make(),
-			  .hub = hub,
+			  .broker = broker,
 			  .cmd = { .in = -1 },
 			  .link = { .peer = { .fd = -1 } },
 			  .sigfd = -1 };

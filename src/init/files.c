@@ -105,13 +105,13 @@ static void linger(struct frame_conn *p)
 	}
 }
 
-void files_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
+void files_serve(struct frame_conn *p, const struct frame *request, struct broker *broker)
 {
 	struct file_op op = { .peer = p, .batch = buf_make(FRAME_PAYLOAD_MAX * 2) };
 	cleanup(buf_done) struct buf record = buf_make(4096);
 	struct err e;
 
-	(void)hub;
+	(void)broker;
 	if (run(&op, request, &e) < 0) {
 		file_failed_encode(&record, &e);
 		frame_add(&op.batch, FRAME_FAILED, record.data, record.len);

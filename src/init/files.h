@@ -9,4 +9,4 @@
 #include "init/frame-conn.h"
 #include "init/pid1-broker.h"
 
-void files_serve(struct frame_conn *p, const struct frame *request, struct broker *hub);
+void files_serve(struct frame_conn *p, const struct frame *request, struct broker *broker);

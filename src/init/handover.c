@@ -18,16 +18,17 @@ int handover_name(const char *id, char ret[EXEC_ID_SIZE], struct err *e)
 	return 0;
 }
 
-enum hub_word handover_reach(struct broker *hub, const char *name, enum context_verb verb, int *to)
+enum broker_word handover_reach(struct broker *broker, const char *name, enum context_verb verb,
+				int *to)
 {
 	struct broker_packet p = { .word = BROKER_GIVE, .attach = { .offset = { verb } } };
-	enum hub_word answer;
+	enum broker_word answer;
 	int pair[2];
 
 	memcpy(p.attach.id, name, strlen(name) + 1);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return BROKER_BUSY;
-	answer = broker_ask(hub, &p, pair[1]);
+	answer = broker_ask(broker, &p, pair[1]);
 	close_fd(&pair[1]);
 	if (answer == BROKER_YES)
 		*to = pair[0];

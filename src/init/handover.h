@@ -32,7 +32,8 @@ must_check int handover_name(const char *id, char ret[EXEC_ID_SIZE], struct err 
  * now on what it is for (attach.offset[0] of what pid 1 sends it): to end the context waits
  * for no more words.
  */
-enum hub_word handover_reach(struct broker *hub, const char *name, enum context_verb verb, int *to);
+enum broker_word handover_reach(struct broker *broker, const char *name, enum context_verb verb,
+				int *to);
 
 /* Give the connection `conn`, which stays ours too, and wait for the word. */
 enum handover_word handover_give(int to, const struct handover *h, int conn);

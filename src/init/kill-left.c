@@ -33,19 +33,19 @@ static int add_killed(int from, uint32_t *total, uint32_t *answers)
 }
 
 /* 1: all that is left was seen to end; 0: not all of them said so; -1: it will not be seen. */
-static int kill_left_once(const char *id, struct broker *hub, uint32_t *total, struct err *e)
+static int kill_left_once(const char *id, struct broker *broker, uint32_t *total, struct err *e)
 {
 	struct broker_packet ask = { .word = BROKER_KILL_LEFT };
 	cleanup(close_fd) int from = -1;
 	uint32_t answers = 0;
-	enum hub_word word;
+	enum broker_word word;
 	int pair[2];
 
 	memcpy(ask.attach.id, id, strlen(id) + 1);
 	if (broker_pair(pair) < 0)
 		return err_sys(e, errno, "make a socket");
 	from = pair[0];
-	word = broker_ask(hub, &ask, pair[1]);
+	word = broker_ask(broker, &ask, pair[1]);
 	close_fd(&pair[1]);
 	if (add_killed(from, total, &answers) < 0)
 		return err_set(e, ERR_TIMEOUT, "what was left was not seen to end");
@@ -55,19 +55,19 @@ static int kill_left_once(const char *id, struct broker *hub, uint32_t *total, s
 	return err_reason(e, REASON_LEFT_UNKNOWN, 0);
 }
 
-static int kill_left_of(const char *id, struct broker *hub, uint32_t *total, struct err *e)
+static int kill_left_of(const char *id, struct broker *broker, uint32_t *total, struct err *e)
 {
 	int n = 0;
 
 	for (int i = 0; n == 0 && i < TRIES_MAX; i++) {
-		n = kill_left_once(id, hub, total, e);
+		n = kill_left_once(id, broker, total, e);
 		if (n == 0)
 			(void)poll(NULL, 0, TRY_WAIT_MS);
 	}
 	return n != 0 ? n : err_set(e, ERR_BUSY, "what was left cannot be reached now");
 }
 
-void exec_kill_left_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
+void exec_kill_left_serve(struct frame_conn *p, const struct frame *request, struct broker *broker)
 {
 	struct reader r = reader_make(request->payload.data, request->payload.len);
 	cleanup(buf_done) struct buf frame = buf_make(64);
@@ -78,7 +78,7 @@ void exec_kill_left_serve(struct frame_conn *p, const struct frame *request, str
 	reader_str(&r, id, sizeof(id));
 	if (!reader_done(&r))
 		err_set(&e, ERR_INVALID, "an exec's id that cannot be read");
-	if (!reader_done(&r) || kill_left_of(id, hub, &total, &e) < 0) {
+	if (!reader_done(&r) || kill_left_of(id, broker, &total, &e) < 0) {
 		frame_conn_refuse(p, &e);
 		return;
 	}

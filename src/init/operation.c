@@ -20,12 +20,12 @@
 #define FIRST_FRAME_MS 30000
 #define SPARE_FRAME_MS 2000 /* others wait behind it */
 
-static void hello_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
+static void hello_serve(struct frame_conn *p, const struct frame *request, struct broker *broker)
 {
 	cleanup(buf_done) struct buf frame = buf_make(64);
 
 	(void)request;
-	(void)hub;
+	(void)broker;
 	frame_add_u32(&frame, FRAME_HELLO, FRAME_VERSION);
 	frame_conn_put_frame(p, &frame);
 	if (frame_conn_flush(p) < 0)
@@ -40,7 +40,7 @@ static bool always(const struct frame *request)
 
 /* What a connection can begin with. */
 static const struct {
-	void (*serve)(struct frame_conn *, const struct frame *, struct broker *hub);
+	void (*serve)(struct frame_conn *, const struct frame *, struct broker *broker);
 	bool (*is_small)(const struct frame *); /* starts no process and is over soon; or NULL */
 } verbs[FRAME_TYPE_END] = {
 	[FRAME_HELLO] = { hello_serve, always },
@@ -71,7 +71,7 @@ static int first_frame(struct frame_conn *p, int wait_ms, struct frame *ret, str
 	return n;
 }
 
-void operation_run(int conn, struct broker *hub)
+void operation_run(int conn, struct broker *broker)
 {
 	cleanup(frame_conn_close) struct frame_conn p = { .fd = -1 };
 	struct frame f = { 0 };
@@ -82,12 +82,12 @@ void operation_run(int conn, struct broker *hub)
 	n = user_make_as() < 0 ? err_sys(&e, errno, "take the ids of the image's user")
 			       : first_frame(&p, FIRST_FRAME_MS, &f, &e);
 	if (n > 0)
-		verbs[f.type].serve(&p, &f, hub);
+		verbs[f.type].serve(&p, &f, broker);
 	else if (n < 0)
 		frame_conn_refuse(&p, &e);
 }
 
-static void serve_small(int conn, struct broker *hub)
+static void serve_small(int conn, struct broker *broker)
 {
 	cleanup(frame_conn_close) struct frame_conn p = { .fd = -1 };
 	struct frame f;
@@ -97,27 +97,27 @@ static void serve_small(int conn, struct broker *hub)
 	frame_conn_open(&p, conn);
 	n = first_frame(&p, SPARE_FRAME_MS, &f, &e);
 	if (n > 0 && verbs[f.type].is_small && verbs[f.type].is_small(&f))
-		return verbs[f.type].serve(&p, &f, hub);
+		return verbs[f.type].serve(&p, &f, broker);
 	if (n > 0)
 		n = err_set(&e, ERR_LIMIT, "the sandbox has no room for another process");
 	if (n < 0)
 		frame_conn_refuse(&p, &e);
 }
 
-void operation_run_spare(int queue, struct broker *hub)
+void operation_run_spare(int queue, struct broker *broker)
 {
 	struct broker_packet p = { .word = BROKER_SUBREAPER };
 	int n, conn;
 
 	if (tree_lacks_subreaper())
 		p.word = BROKER_NO_SUBREAPER;
-	(void)!broker_send(hub->fd, &p, -1); /* into an empty socket */
+	(void)!broker_send(broker->fd, &p, -1); /* into an empty socket */
 	do {
 		struct pollfd wait = { queue, POLLIN, 0 };
 
 		conn = -1;
 		n = poll(&wait, 1, -1) > 0 ? broker_receive(queue, &p, &conn) : 0;
 		if (conn >= 0)
-			serve_small(conn, hub);
+			serve_small(conn, broker);
 	} while (n >= 0);
 }

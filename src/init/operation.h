@@ -6,10 +6,11 @@
 
 #include "init/pid1-broker.h"
 
-void operation_run(int conn, struct broker *hub); /* takes the connection; `hub` leads to pid 1 */
+void operation_run(int conn,
+		   struct broker *broker); /* takes the connection; `broker` leads to pid 1 */
 
 /*
  * One connection after another, as pid 1 sends them on `queue`, while there is no room
  * for another process. Whatever would start one, or last, is refused. Returns with pid 1.
  */
-void operation_run_spare(int queue, struct broker *hub);
+void operation_run_spare(int queue, struct broker *broker);

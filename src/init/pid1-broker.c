@@ -14,7 +14,7 @@ int broker_pair(int ret[2])
 	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ret);
 }
 
-int broker_send(int hub, const struct broker_packet *p, int fd)
+int broker_send(int broker, const struct broker_packet *p, int fd)
 {
 	struct broker_packet copy = *p;
 	struct iovec iov = { &copy, sizeof(copy) };
@@ -35,7 +35,7 @@ int broker_send(int hub, const struct broker_packet *p, int fd)
 		c->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(c), &fd, sizeof(int));
 	}
-	return sendmsg(hub, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(copy) ? 0 : -1;
+	return sendmsg(broker, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(copy) ? 0 : -1;
 }
 
 static int fd_of(struct msghdr *msg)
@@ -49,7 +49,7 @@ static int fd_of(struct msghdr *msg)
 	return fd;
 }
 
-int broker_receive(int hub, struct broker_packet *ret, int *fd)
+int broker_receive(int broker, struct broker_packet *ret, int *fd)
 {
 	struct broker_packet p;
 	struct iovec iov = { &p, sizeof(p) };
@@ -61,7 +61,7 @@ int broker_receive(int hub, struct broker_packet *ret, int *fd)
 			      .msg_iovlen = 1,
 			      .msg_control = control.bytes,
 			      .msg_controllen = sizeof(control.bytes) };
-	ssize_t n = recvmsg(hub, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n = recvmsg(broker, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -1;
@@ -107,7 +107,7 @@ static int ask(struct broker *h, struct broker_packet *p, int fd)
 	return broker_send(h->fd, p, fd);
 }
 
-enum hub_word broker_ask(struct broker *h, struct broker_packet *p, int fd)
+enum broker_word broker_ask(struct broker *h, struct broker_packet *p, int fd)
 {
 	if (ask(h, p, fd) < 0)
 		return BROKER_NONE;

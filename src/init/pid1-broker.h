@@ -25,7 +25,7 @@
 #include "lib/err.h"
 #include "proto/exec.h"
 
-enum hub_word {
+enum broker_word {
 	BROKER_NONE,
 	BROKER_TAKE,
 	BROKER_GIVE,
@@ -44,7 +44,7 @@ enum hub_word {
 };
 
 struct broker_packet {
-	enum hub_word word;
+	enum broker_word word;
 	uint32_t number; /* of a question and its answer; 0: neither */
 	uint32_t asked;  /* in the answer to KILL_LEFT: so many processes will say a number */
 	uint32_t unused; /* no gap: what stood in the memory before must not be sent along */
@@ -68,10 +68,10 @@ struct broker {
 must_check int broker_pair(int ret[2]);
 
 /* Never waits. `fd` is passed along (-1: none), and stays the caller's. -1 with errno. */
-must_check int broker_send(int hub, const struct broker_packet *p, int fd);
+must_check int broker_send(int broker, const struct broker_packet *p, int fd);
 
 /* 1: a packet, its descriptor or -1 in *fd; 0: none now; -1: the other end is gone. */
-must_check int broker_receive(int hub, struct broker_packet *ret, int *fd);
+must_check int broker_receive(int broker, struct broker_packet *ret, int *fd);
 
 /* The same for an operation's process: what was held comes first. */
 must_check int broker_take(struct broker *h, struct broker_packet *ret, int *fd);
@@ -87,4 +87,4 @@ void broker_leave(struct broker *h, void (*late)(void *data, int fd), void *data
  * Ask pid 1 and wait for its answer, which never takes long; p->asked is of the answer.
  * BROKER_NONE: it is gone.
  */
-enum hub_word broker_ask(struct broker *h, struct broker_packet *p, int fd);
+enum broker_word broker_ask(struct broker *h, struct broker_packet *p, int fd);

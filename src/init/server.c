@@ -110,13 +110,13 @@ static void drop_server(struct server *s)
 	close_fd(&s->sigfd);
 	close_fd(&s->spare_queue);
 	for (size_t i = 0; i < s->count; i++)
-		close_fd(&s->operations[i].hub);
+		close_fd(&s->operations[i].broker);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* As fork(): 0 in the new process, with its end of the hub. */
-static pid_t fork_operation(struct server *s, struct broker *hub)
+/* As fork(): 0 in the new process, with its end of the broker. */
+static pid_t fork_operation(struct server *s, struct broker *broker)
 {
 	int pair[2];
 	pid_t pid;
@@ -127,12 +127,13 @@ static pid_t fork_operation(struct server *s, struct broker *hub)
 	if (pid == 0) {
 		close_fd(&pair[0]);
 		drop_server(s);
-		*hub = (struct broker){ .fd = pair[1] };
+		*broker = (struct broker){ .fd = pair[1] };
 		return 0;
 	}
 	close_fd(&pair[1]);
 	if (pid > 0)
-		s->operations[s->count++] = (struct server_operation){ .pid = pid, .hub = pair[0] };
+		s->operations[s->count++] =
+			(struct server_operation){ .pid = pid, .broker = pair[0] };
 	else
 		close_fd(&pair[0]);
 	return pid;
@@ -141,14 +142,14 @@ static pid_t fork_operation(struct server *s, struct broker *hub)
 static void take_connection(struct server *s)
 {
 	cleanup(close_fd) int conn = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct broker hub;
+	struct broker broker;
 	pid_t pid;
 
 	if (conn < 0)
 		return; /* it went away again */
-	pid = s->count == SERVER_OPERATIONS_MAX ? -1 : fork_operation(s, &hub);
+	pid = s->count == SERVER_OPERATIONS_MAX ? -1 : fork_operation(s, &broker);
 	if (pid == 0) {
-		operation_run(take_fd(conn), &hub);
+		operation_run(take_fd(conn), &broker);
 		_exit(0);
 	}
 	if (pid < 0 && broker_send(s->spare_queue, &(struct broker_packet){ .word = BROKER_GIVE },
@@ -158,17 +159,17 @@ static void take_connection(struct server *s)
 
 static void start_spare(struct server *s)
 {
-	struct broker hub;
+	struct broker broker;
 	int queue[2];
 	pid_t pid;
 
 	if (s->spare > 0 || s->stopping || s->count == SERVER_OPERATIONS_MAX ||
 	    broker_pair(queue) < 0)
 		return;
-	pid = fork_operation(s, &hub);
+	pid = fork_operation(s, &broker);
 	if (pid == 0) {
 		close_fd(&queue[0]);
-		operation_run_spare(queue[1], &hub);
+		operation_run_spare(queue[1], &broker);
 		_exit(0);
 	}
 	close_fd(&queue[1]);
@@ -205,7 +206,7 @@ static void forget(struct server *s, pid_t pid, int status)
 				unseen_add(&s->unseen, s->operations[i].id);
 			s->torn |= torn && !s->operations[i].ended;
 			s->server_killed |= WIFSIGNALED(status);
-			close_fd(&s->operations[i].hub);
+			close_fd(&s->operations[i].broker);
 			s->operations[i] = s->operations[--s->count];
 			return;
 		}
@@ -242,10 +243,10 @@ static int pass_on(const struct server_operation *to, const struct broker_packet
 {
 	struct broker_packet copy = { .word = p->word, .attach = p->attach };
 
-	return to->hub < 0 ? -1 : broker_send(to->hub, &copy, fd);
+	return to->broker < 0 ? -1 : broker_send(to->broker, &copy, fd);
 }
 
-static enum hub_word give(struct server *s, const struct broker_packet *p, int fd)
+static enum broker_word give(struct server *s, const struct broker_packet *p, int fd)
 {
 	const struct server_operation *to = find(s, p->attach.id);
 
@@ -284,9 +285,9 @@ static struct broker_packet kill_left(struct server *s, const struct broker_pack
 	return answer;
 }
 
-static enum hub_word take_id(struct server *s, struct server_operation *op, const char *id)
+static enum broker_word take_id(struct server *s, struct server_operation *op, const char *id)
 {
-	enum hub_word answer = BROKER_YES;
+	enum broker_word answer = BROKER_YES;
 
 	if (find(s, id) || is_spent(s, id))
 		return BROKER_NO;
@@ -297,21 +298,21 @@ static enum hub_word take_id(struct server *s, struct server_operation *op, cons
 	return answer;
 }
 
-static enum hub_word leave(struct server_operation *op)
+static enum broker_word leave(struct server_operation *op)
 {
 	op->id[0] = '\0';
 	return BROKER_YES;
 }
 
-static void on_hub(struct server *s, struct server_operation *op)
+static void on_broker(struct server *s, struct server_operation *op)
 {
 	struct broker_packet p, answer = { 0 };
 	int fd = -1;
-	int n = broker_receive(op->hub, &p, &fd);
+	int n = broker_receive(op->broker, &p, &fd);
 
 	if (n < 0) {
-		close_fd(&op->hub);
-		op->hub = -1;
+		close_fd(&op->broker);
+		op->broker = -1;
 		return;
 	}
 	if (n == 0)
@@ -335,7 +336,8 @@ static void on_hub(struct server *s, struct server_operation *op)
 		answer.word = leave(op);
 	close_fd(&fd);
 	answer.number = p.number;
-	(void)!broker_send(op->hub, &answer, -1); /* it asks one thing at a time: there is room */
+	(void)!broker_send(op->broker, &answer,
+			   -1); /* it asks one thing at a time: there is room */
 }
 
 /* True if there is no process left at all. */
@@ -416,7 +418,7 @@ static bool turn(struct server *s)
 	fds[SLOT_SIGNALS] = (struct pollfd){ s->sigfd, POLLIN, 0 };
 	fds[SLOT_LISTENER] = (struct pollfd){ s->stopping ? -1 : s->listener, POLLIN, 0 };
 	for (size_t i = 0; i < count; i++)
-		fds[SLOT_HUBS + i] = (struct pollfd){ s->operations[i].hub, POLLIN, 0 };
+		fds[SLOT_HUBS + i] = (struct pollfd){ s->operations[i].broker, POLLIN, 0 };
 	if (s->server_killed)
 		wait = KILL_AGAIN_MS;
 	if (s->stopping)
@@ -425,7 +427,7 @@ static bool turn(struct server *s)
 		return false;
 	for (size_t i = 0; i < count; i++) /* before any is forgotten */
 		if (fds[SLOT_HUBS + i].revents)
-			on_hub(s, &s->operations[i]);
+			on_broker(s, &s->operations[i]);
 	if (fds[SLOT_SIGNALS].revents)
 		on_signals(s);
 	if (fds[SLOT_LISTENER].revents)

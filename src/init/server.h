@@ -24,7 +24,7 @@
 
 struct server_operation {
 	pid_t pid;
-	int hub;               /* -1: it hung up */
+	int broker;            /* -1: it hung up */
 	unsigned stops;        /* how often a guest has stopped it */
 	char id[EXEC_ID_SIZE]; /* of the exec it runs */
 	bool ended;            /* that has, and left something running */

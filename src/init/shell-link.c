@@ -156,17 +156,17 @@ static int ask(struct shell_link *l, const struct exec_request *q, struct comman
 	return 0;
 }
 
-static int find_shell(struct shell_link *l, const char *name, struct broker *hub, struct err *e)
+static int find_shell(struct shell_link *l, const char *name, struct broker *broker, struct err *e)
 {
 	struct broker_packet p = { .word = BROKER_GIVE, .attach = { .offset = { SHELL_RUN } } };
 	int pair[2];
-	enum hub_word answer;
+	enum broker_word answer;
 
 	snprintf(p.attach.id, sizeof(p.attach.id), ".%s", name);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return err_sys(e, errno, "make a socket");
 	frame_conn_open(&l->peer, pair[0]);
-	answer = broker_ask(hub, &p, pair[1]);
+	answer = broker_ask(broker, &p, pair[1]);
 	close_fd(&pair[1]);
 	if (answer == BROKER_YES)
 		return 0;
@@ -175,13 +175,13 @@ static int find_shell(struct shell_link *l, const char *name, struct broker *hub
 	return err_set(e, ERR_BUSY, "the shell %s takes no more commands now", name);
 }
 
-int shell_link_open(struct shell_link *l, const struct exec_request *q, struct broker *hub,
+int shell_link_open(struct shell_link *l, const struct exec_request *q, struct broker *broker,
 		    struct command *ret, struct err *e)
 {
 	struct command c = { .in = -1, .out = -1, .err = -1 };
 
 	l->input = q->flags & EXEC_STDIN;
-	if (find_shell(l, q->shell, hub, e) == 0 && streams_make(l, &c, e) == 0 &&
+	if (find_shell(l, q->shell, broker, e) == 0 && streams_make(l, &c, e) == 0 &&
 	    ask(l, q, &c, e) == 0) {
 		*ret = c;
 		return 0;

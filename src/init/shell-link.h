@@ -28,7 +28,7 @@ void shell_dir_remove(const char *dir);
 
 /* Waits until it is in the queue. `ret` stands for the process; its pid is the shell's. */
 must_check int shell_link_open(struct shell_link *l, const struct exec_request *q,
-			       struct broker *hub,
+			       struct broker *broker,
 			       struct command *ret, struct err *e);
 void shell_link_close(struct shell_link *l);
 

@@ -57,7 +57,7 @@ struct shell {
 	struct buf typed;     /* for its standard input */
 	struct buf said;
 	int status, sigfd;
-	struct broker *hub;
+	struct broker *broker;
 	bool has_state, fresh, ending;
 	unsigned last, starts, command_restarts;
 	uint32_t restarts;
@@ -67,7 +67,7 @@ struct shell {
 
 enum slot {
 	SLOT_SIGNALS,
-	SLOT_HUB,
+	SLOT_BROKER,
 	SLOT_STATUS,
 	SLOT_IN,
 	SLOT_OUT,
@@ -591,18 +591,18 @@ static void refuse_late(void *data, int fd)
 
 static void leave(struct shell *s)
 {
-	broker_leave(s->hub, refuse_late, s);
-	fd_end(&s->hub->fd);
+	broker_leave(s->broker, refuse_late, s);
+	fd_end(&s->broker->fd);
 }
 
-static void on_hub(struct shell *s)
+static void on_broker(struct shell *s)
 {
 	struct broker_packet p;
 	int fd = -1;
-	int n = broker_take(s->hub, &p, &fd);
+	int n = broker_take(s->broker, &p, &fd);
 
 	if (n < 0)
-		fd_end(&s->hub->fd);
+		fd_end(&s->broker->fd);
 	if (n <= 0 || fd < 0)
 		return;
 	switch ((enum shell_verb)p.attach.offset[0]) {
@@ -637,7 +637,7 @@ static void turn(struct shell *s)
 	int n;
 
 	fds[SLOT_SIGNALS] = (struct pollfd){ s->sigfd, POLLIN };
-	fds[SLOT_HUB] = (struct pollfd){ s->hub->fd, POLLIN };
+	fds[SLOT_BROKER] = (struct pollfd){ s->broker->fd, POLLIN };
 	fds[SLOT_STATUS] = (struct pollfd){ s->status, POLLIN };
 	fds[SLOT_IN] = (struct pollfd){ s->typed.len > 0 ? s->bash.in : -1, POLLOUT };
 	fds[SLOT_OUT] = (struct pollfd){ s->bash.out, POLLIN };
@@ -661,8 +661,8 @@ static void turn(struct shell *s)
 		discard(&s->bash.out);
 	if (fds[SLOT_ERR].revents && s->bash.err >= 0)
 		discard(&s->bash.err);
-	if (fds[SLOT_HUB].revents)
-		on_hub(s);
+	if (fds[SLOT_BROKER].revents)
+		on_broker(s);
 	if (fds[SLOT_SIGNALS].revents)
 		on_signals(s);
 	begin_next(s);
@@ -673,7 +673,7 @@ static int take_name(struct shell *s, struct err *e)
 	struct broker_packet p = { .word = BROKER_TAKE };
 
 	snprintf(p.attach.id, sizeof(p.attach.id), ".%s", s->q.name);
-	switch (broker_ask(s->hub, &p, -1)) {
+	switch (broker_ask(s->broker, &p, -1)) {
 	case BROKER_YES:
 		return 0;
 	case BROKER_NO:
@@ -700,7 +700,7 @@ static int start(struct shell *s, const struct frame *request, struct err *e)
 	return bash_start(s, e);
 }
 
-void shell_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
+void shell_serve(struct frame_conn *p, const struct frame *request, struct broker *broker)
 {
 	struct shell s = {
 		.bash = { .in = -1, .out = -1, .err = -1 },
@@ -708,7 +708,7 @@ void shell_serve(struct frame_conn *p, const struct frame *request, struct broke
 		.said = buf_make(SAID_MAX + 1),
 		.status = -1,
 		.sigfd = -1,
-		.hub = hub,
+		.broker = broker,
 	};
 	struct err e;
 
@@ -736,13 +736,13 @@ void shell_serve(struct frame_conn *p, const struct frame *request, struct broke
 
 /* ---- connections for a shell ---- */
 
-static void pass_on(struct frame_conn *p, const struct frame *request, struct broker *hub,
+static void pass_on(struct frame_conn *p, const struct frame *request, struct broker *broker,
 		    enum shell_verb verb)
 {
 	struct broker_packet packet = { .word = BROKER_GIVE, .attach = { .offset = { verb } } };
 	struct reader r = reader_make(request->payload.data, request->payload.len);
 	char name[SHELL_NAME_SIZE];
-	enum hub_word answer;
+	enum broker_word answer;
 	struct err e = { 0 };
 
 	reader_str(&r, name, sizeof(name));
@@ -753,7 +753,7 @@ static void pass_on(struct frame_conn *p, const struct frame *request, struct br
 		return;
 	}
 	snprintf(packet.attach.id, sizeof(packet.attach.id), ".%s", name);
-	answer = broker_ask(hub, &packet, p->fd);
+	answer = broker_ask(broker, &packet, p->fd);
 	if (answer == BROKER_YES)
 		return; /* our end of it closes, the other process has its own */
 	if (answer == BROKER_NO)
@@ -763,12 +763,12 @@ static void pass_on(struct frame_conn *p, const struct frame *request, struct br
 	frame_conn_refuse(p, &e);
 }
 
-void shell_ask_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
+void shell_ask_serve(struct frame_conn *p, const struct frame *request, struct broker *broker)
 {
-	pass_on(p, request, hub, SHELL_ASK);
+	pass_on(p, request, broker, SHELL_ASK);
 }
 
-void shell_end_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
+void shell_end_serve(struct frame_conn *p, const struct frame *request, struct broker *broker)
 {
-	pass_on(p, request, hub, SHELL_END);
+	pass_on(p, request, broker, SHELL_END);
 }

@@ -20,8 +20,8 @@ enum shell_verb {
 };
 
 /* Serve FRAME_SHELL: becomes the shell's process and returns when the shell has ended. */
-void shell_serve(struct frame_conn *p, const struct frame *request, struct broker *hub);
+void shell_serve(struct frame_conn *p, const struct frame *request, struct broker *broker);
 
 /* FRAME_SHELL_ASK and FRAME_SHELL_END: handed to the process of the shell. */
-void shell_ask_serve(struct frame_conn *p, const struct frame *request, struct broker *hub);
-void shell_end_serve(struct frame_conn *p, const struct frame *request, struct broker *hub);
+void shell_ask_serve(struct frame_conn *p, const struct frame *request, struct broker *broker);
+void shell_end_serve(struct frame_conn *p, const struct frame *request, struct broker *broker);

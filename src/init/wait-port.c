@@ -39,14 +39,14 @@ static bool is_up(uint16_t port)
 	       dial((const struct sockaddr *)&six, sizeof(six));
 }
 
-void wait_port_serve(struct frame_conn *p, const struct frame *request, struct broker *hub)
+void wait_port_serve(struct frame_conn *p, const struct frame *request, struct broker *broker)
 {
 	cleanup(buf_done) struct buf frame = buf_make(64);
 	struct pollfd peer = { p->fd, POLLIN, 0 };
 	uint32_t port;
 	struct err e;
 
-	(void)hub;
+	(void)broker;
 	if (frame_u32(request, &port, &e) < 0 || port == 0 || port > 65535) {
 		err_set(&e, ERR_INVALID, "a port is 1 to 65535");
 		frame_conn_refuse(p, &e);

@@ -4,4 +4,4 @@
 #include "init/frame-conn.h"
 #include "init/pid1-broker.h"
 
-void wait_port_serve(struct frame_conn *p, const struct frame *request, struct broker *hub);
+void wait_port_serve(struct frame_conn *p, const struct frame *request, struct broker *broker);

@@ -238,7 +238,7 @@ static void on_router_end(uv_poll_t *poll, int status, int events)
 static int watch_router(struct node *n, struct err *e)
 {
 	uv_poll_t *poll = xcalloc(1, sizeof(*poll));
-	int r = uv_poll_init(&n->loop, poll, n->router.holder);
+	int r = uv_poll_init(&n->loop, poll, n->router.pidfd);
 
 	if (r < 0) {
 		free(poll);

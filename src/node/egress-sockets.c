@@ -9,24 +9,24 @@
 #include "node/listen-socket.h"
 #include "node/node.h"
 
-struct taker {
+struct egress_client {
 	struct node *node;
 	int fd;
-	uv_poll_t poll; /* data is the taker */
-	struct taker *next;
+	uv_poll_t poll; /* data is the client */
+	struct egress_client *next;
 };
 
-static void on_taker_closed(uv_handle_t *handle)
+static void on_client_closed(uv_handle_t *handle)
 {
-	struct taker *t = handle->data;
+	struct egress_client *t = handle->data;
 
 	close(t->fd);
 	free(t);
 }
 
-static void taker_close(struct taker *t)
+static void client_close(struct egress_client *t)
 {
-	struct taker **at = &t->node->egress_sockets->takers;
+	struct egress_client **at = &t->node->egress_sockets->clients;
 
 	while (*at && *at != t)
 		at = &(*at)->next;
@@ -34,7 +34,7 @@ static void taker_close(struct taker *t)
 		return;
 	*at = t->next;
 	uv_poll_stop(&t->poll);
-	uv_close((uv_handle_t *)&t->poll, on_taker_closed);
+	uv_close((uv_handle_t *)&t->poll, on_client_closed);
 }
 
 /* Nothing is ever said to us here, so whatever comes is the end. */
@@ -42,7 +42,7 @@ static void on_taker_event(uv_poll_t *poll, int status, int events)
 {
 	(void)status, (void)events;
 	log_event(LOG_INFO, "berth-egress is gone", NULL);
-	taker_close(poll->data);
+	client_close(poll->data);
 }
 
 /* Two small packets into an empty queue: they go at once, or never. */
@@ -67,7 +67,7 @@ static void on_knock(uv_poll_t *poll, int status, int events)
 {
 	struct node *n = poll->data;
 	int fd = listen_socket_accept(n->egress_sockets->door, n->egress_sockets->user);
-	struct taker *t;
+	struct egress_client *t;
 
 	(void)status, (void)events;
 	if (fd < 0)
@@ -80,8 +80,8 @@ static void on_knock(uv_poll_t *poll, int status, int events)
 	t = xcalloc(1, sizeof(*t));
 	t->node = n;
 	t->fd = fd;
-	t->next = n->egress_sockets->takers;
-	n->egress_sockets->takers = t;
+	t->next = n->egress_sockets->clients;
+	n->egress_sockets->clients = t;
 	uv_poll_init(&n->loop, &t->poll, fd);
 	t->poll.data = t;
 	uv_poll_start(&t->poll, UV_READABLE, on_taker_event);
@@ -103,8 +103,8 @@ void egress_sockets_close(struct node *n)
 {
 	struct egress_sockets *h = n->egress_sockets;
 
-	while (h->takers)
-		taker_close(h->takers);
+	while (h->clients)
+		client_close(h->clients);
 	if (h->door < 0)
 		return;
 	uv_close((uv_handle_t *)&h->poll, NULL);

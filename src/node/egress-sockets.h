@@ -6,13 +6,13 @@
 #include "lib/err.h"
 
 struct node;
-struct taker;
+struct egress_client;
 
 struct egress_sockets {
 	int door; /* -1: closed */
 	uv_poll_t poll;
 	uid_t user;
-	struct taker *takers; /* who has them, and listens for our end */
+	struct egress_client *clients; /* berth-egress, which has them and sees our end */
 };
 
 must_check int egress_sockets_open(struct node *n, struct err *e);

@@ -40,7 +40,7 @@ struct image_job {
 	char partial[48];                /* its directory below images/ */
 	int dir;                         /* that directory */
 	int results;                     /* the pipe berth-image writes to */
-	bool short_of_room;              /* the pool sets its limit, not the setting */
+	bool short_of_space;             /* the pool sets its limit, not the setting */
 	uv_poll_t poll;
 	struct buf in;
 	struct node_image done; /* what it said at its end; digest empty: nothing yet */
@@ -384,7 +384,7 @@ static void on_helper_done(struct task *task, int status)
 	crash_point("node.image-unpacked");
 	job_read(job);
 	job->task = NULL;
-	if (job->why.code == ERR_TOO_LARGE && job->short_of_room) {
+	if (job->why.code == ERR_TOO_LARGE && job->short_of_space) {
 		err_set(&job->why, ERR_LIMIT, "the pool has no room for this image");
 		err_fix(&job->why, "Remove images or sandboxes, or give the host more disk.");
 	}
@@ -422,7 +422,7 @@ static bool is_insecure(const struct node *n, const char *reference)
 }
 
 /* Others' sandboxes write to the same pool: an image leaves them something. */
-static uint64_t room_for_image(struct image_job *job)
+static uint64_t space_for_image(struct image_job *job)
 {
 	const struct node *n = job->node;
 	uint64_t total, room, keep;
@@ -430,8 +430,8 @@ static uint64_t room_for_image(struct image_job *job)
 	pool_space(&n->pool, &total, &room);
 	keep = total / 10 < KEEP_MAX ? total / 10 : KEEP_MAX;
 	room = room > keep ? room - keep : 0;
-	job->short_of_room = room < n->settings.image_bytes;
-	return job->short_of_room ? room : n->settings.image_bytes;
+	job->short_of_space = room < n->settings.image_bytes;
+	return job->short_of_space ? room : n->settings.image_bytes;
 }
 
 static int job_start(struct image_job *job, const struct node_image_ask *ask, int tar,
@@ -450,7 +450,7 @@ static int job_start(struct image_job *job, const struct node_image_ask *ask, in
 		argv[4] = ask->source;
 		argv[5] = is_insecure(n, ask->source) ? "--insecure" : NULL;
 	}
-	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)room_for_image(job));
+	snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)space_for_image(job));
 	if (mkdirat(n->pool.images, job->partial, 0700) < 0)
 		return err_sys(e, errno, "make images/%s", job->partial);
 	crash_point("node.partial-made");

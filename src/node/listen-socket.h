@@ -1,4 +1,4 @@
-/* A Unix socket of whole packets that one local user may knock at, and root. */
+/* A Unix socket of whole packets that one local user may connect to, and root. */
 #pragma once
 
 #include <sys/types.h>

@@ -6,7 +6,7 @@
 #include "lib/err.h"
 
 /* For all messages of one question. */
-union netlink_room {
+union netlink_buf {
 	char bytes[2048];
 	struct nlmsghdr align;
 };

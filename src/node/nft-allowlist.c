@@ -116,15 +116,15 @@ static size_t put_mark(void *at, uint16_t type, uint32_t sequence)
 
 static int change(struct netlink *nl, uint32_t slot, uint16_t type, int fine, struct err *e)
 {
-	union netlink_room room;
-	size_t len = put_mark(room.bytes, NFNL_MSG_BATCH_BEGIN, nl->sequence + 1);
-	struct nlmsghdr *m = put_head(nl, room.bytes + len, type,
+	union netlink_buf buf;
+	size_t len = put_mark(buf.bytes, NFNL_MSG_BATCH_BEGIN, nl->sequence + 1);
+	struct nlmsghdr *m = put_head(nl, buf.bytes + len, type,
 				      type == NFT_MSG_NEWSETELEM ? NLM_F_CREATE : 0);
 
 	put_element(m, slot);
 	len += m->nlmsg_len;
-	len += put_mark(room.bytes + len, NFNL_MSG_BATCH_END, nl->sequence);
-	return netlink_do(nl, &room.align, len, fine, e);
+	len += put_mark(buf.bytes + len, NFNL_MSG_BATCH_END, nl->sequence);
+	return netlink_do(nl, &buf.align, len, fine, e);
 }
 
 int nft_allowlist_add(struct netlink *nl, uint32_t slot, struct err *e)
@@ -143,8 +143,8 @@ int nft_allowlist_remove(struct netlink *nl, uint32_t slot, struct err *e)
 
 enum presence nft_allowlist_observe(struct netlink *nl, uint32_t slot)
 {
-	union netlink_room room;
-	struct nlmsghdr *m = put_head(nl, room.bytes, NFT_MSG_GETSETELEM, 0);
+	union netlink_buf buf;
+	struct nlmsghdr *m = put_head(nl, buf.bytes, NFT_MSG_GETSETELEM, 0);
 
 	put_element(m, slot);
 	if (netlink_ask(nl, m, m->nlmsg_len, NULL, NULL) == 0)

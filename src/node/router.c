@@ -115,14 +115,14 @@ static int take_from(struct router *r, int lock, pid_t pid, struct err *e)
 {
 	char path[64];
 
-	r->holder = (int)syscall(SYS_pidfd_open, pid, 0);
+	r->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
 	if (r->netns < 0) { /* else it has them from us */
 		r->netns = open(path, O_RDONLY | O_CLOEXEC);
 		for (int i = ROUTER_NONE + 1; i < ROUTER_SOCKET_COUNT; i++)
-			r->sockets[i] = (int)syscall(SYS_pidfd_getfd, r->holder, LOCK_FD + i, 0);
+			r->sockets[i] = (int)syscall(SYS_pidfd_getfd, r->pidfd, LOCK_FD + i, 0);
 	}
-	if (r->holder < 0 || r->netns < 0 || r->sockets[ROUTER_TCP] < 0 ||
+	if (r->pidfd < 0 || r->netns < 0 || r->sockets[ROUTER_TCP] < 0 ||
 	    r->sockets[ROUTER_UDP] < 0)
 		return err_sys(e, errno, "take over from berth-router, process %d", (int)pid);
 	if (holder_of(lock) != pid) /* else it was not another's pid meanwhile */
@@ -165,7 +165,7 @@ static int prepare(struct router *r, struct err *e)
 
 void router_init(struct router *r)
 {
-	*r = (struct router){ .netns = -1, .holder = -1, .mounts = -1, .probe = -1 };
+	*r = (struct router){ .netns = -1, .pidfd = -1, .mounts = -1, .probe = -1 };
 	for (int i = 0; i < ROUTER_SOCKET_COUNT; i++)
 		r->sockets[i] = -1;
 }
@@ -191,14 +191,14 @@ int router_open(struct router *r, int run_fd, struct err *e)
 
 int router_hold_again(struct router *r, int run_fd, struct err *e)
 {
-	close_fd(&r->holder);
-	r->holder = -1;
+	close_fd(&r->pidfd);
+	r->pidfd = -1;
 	return find_or_start(r, run_fd, e) < 0 ? err_wrap(e, "the router") : 0;
 }
 
 void router_close(struct router *r, bool end)
 {
-	struct pollfd gone = { .fd = r->holder, .events = POLLIN };
+	struct pollfd gone = { .fd = r->pidfd, .events = POLLIN };
 
 	netlink_close(&r->links);
 	netlink_close(&r->rules);
@@ -206,10 +206,10 @@ void router_close(struct router *r, bool end)
 		close_fd(&r->sockets[i]);
 	close_fd(&r->probe);
 	close_fd(&r->netns);
-	if (end && r->holder >= 0) {
-		proc_kill(&(struct proc){ .pidfd = r->holder }, SIGKILL);
+	if (end && r->pidfd >= 0) {
+		proc_kill(&(struct proc){ .pidfd = r->pidfd }, SIGKILL);
 		(void)poll(&gone, 1, END_MS);
 	}
-	close_fd(&r->holder);
+	close_fd(&r->pidfd);
 	close_fd(&r->mounts);
 }

@@ -14,7 +14,7 @@
 
 struct router {
 	int netns;                        /* -1: closed */
-	int holder;                       /* pidfd of berth-router */
+	int pidfd;                        /* pidfd of berth-router */
 	int mounts;                       /* the mount namespace berth-router lives in */
 	int sockets[ROUTER_SOCKET_COUNT]; /* by enum router_socket_kind */
 	int probe;                        /* a socket in it, to ask about links */

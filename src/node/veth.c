@@ -63,8 +63,8 @@ static int say(struct netlink *nl, const struct nlmsghdr *m, int fine, const cha
 
 static int make_pair(struct netlink *nl, int router, const char *name, struct err *e)
 {
-	union netlink_room room;
-	struct nlmsghdr *m = netlink_message(nl, &room, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
+	union netlink_buf buf;
+	struct nlmsghdr *m = netlink_message(nl, &buf, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
 	struct nlattr *info, *data, *peer;
 
 	mnl_nlmsg_put_extra_header(m, sizeof(struct ifinfomsg));
@@ -91,8 +91,8 @@ static int make_pair(struct netlink *nl, int router, const char *name, struct er
 static int set_flags(struct netlink *nl, const char *name, unsigned flags, const char *label,
 		     struct err *e)
 {
-	union netlink_room room;
-	struct nlmsghdr *m = netlink_message(nl, &room, RTM_NEWLINK, 0);
+	union netlink_buf buf;
+	struct nlmsghdr *m = netlink_message(nl, &buf, RTM_NEWLINK, 0);
 	struct ifinfomsg *link = mnl_nlmsg_put_extra_header(m, sizeof(*link));
 
 	link->ifi_flags = link->ifi_change = flags;
@@ -120,8 +120,8 @@ static int bring_up_end(struct netlink *nl, const char *name, struct err *e)
 
 static int remove_link(struct netlink *nl, const char *name, struct err *e)
 {
-	union netlink_room room;
-	struct nlmsghdr *m = netlink_message(nl, &room, RTM_DELLINK, 0);
+	union netlink_buf buf;
+	struct nlmsghdr *m = netlink_message(nl, &buf, RTM_DELLINK, 0);
 
 	mnl_nlmsg_put_extra_header(m, sizeof(struct ifinfomsg));
 	mnl_attr_put_strz(m, IFLA_IFNAME, name);
@@ -130,8 +130,8 @@ static int remove_link(struct netlink *nl, const char *name, struct err *e)
 
 static int add_address(struct netlink *nl, unsigned index, uint32_t address, struct err *e)
 {
-	union netlink_room room;
-	struct nlmsghdr *m = netlink_message(nl, &room, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL);
+	union netlink_buf buf;
+	struct nlmsghdr *m = netlink_message(nl, &buf, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL);
 	struct ifaddrmsg *a = mnl_nlmsg_put_extra_header(m, sizeof(*a));
 
 	a->ifa_family = AF_INET;
@@ -151,8 +151,8 @@ struct route {
 
 static int add_route(struct netlink *nl, const struct route *r, struct err *e)
 {
-	union netlink_room room;
-	struct nlmsghdr *m = netlink_message(nl, &room, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL);
+	union netlink_buf buf;
+	struct nlmsghdr *m = netlink_message(nl, &buf, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL);
 	struct rtmsg *msg = mnl_nlmsg_put_extra_header(m, sizeof(*msg));
 
 	*msg = (struct rtmsg){ .rtm_family = AF_INET,
@@ -174,8 +174,8 @@ static int add_route(struct netlink *nl, const struct route *r, struct err *e)
 static int add_neighbour(struct netlink *nl, unsigned index, uint32_t address, const uint8_t *mac,
 			 struct err *e)
 {
-	union netlink_room room;
-	struct nlmsghdr *m = netlink_message(nl, &room, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE);
+	union netlink_buf buf;
+	struct nlmsghdr *m = netlink_message(nl, &buf, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE);
 	struct ndmsg *n = mnl_nlmsg_put_extra_header(m, sizeof(*n));
 
 	n->ndm_family = AF_INET;
@@ -188,8 +188,8 @@ static int add_neighbour(struct netlink *nl, unsigned index, uint32_t address, c
 
 static int add_mark_rule(struct netlink *nl, struct err *e)
 {
-	union netlink_room room;
-	struct nlmsghdr *m = netlink_message(nl, &room, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL);
+	union netlink_buf buf;
+	struct nlmsghdr *m = netlink_message(nl, &buf, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL);
 	struct fib_rule_hdr *r = mnl_nlmsg_put_extra_header(m, sizeof(*r));
 
 	r->family = AF_INET;
@@ -421,8 +421,8 @@ static int on_link(const struct nlmsghdr *m, void *arg)
 
 static int list_once(struct netlink *nl, struct listing *l)
 {
-	union netlink_room room;
-	struct nlmsghdr *m = netlink_message(nl, &room, RTM_GETLINK, NLM_F_DUMP);
+	union netlink_buf buf;
+	struct nlmsghdr *m = netlink_message(nl, &buf, RTM_GETLINK, NLM_F_DUMP);
 
 	mnl_nlmsg_put_extra_header(m, sizeof(struct ifinfomsg));
 	return netlink_ask(nl, m, m->nlmsg_len, on_link, l);

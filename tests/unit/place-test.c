@@ -141,25 +141,25 @@ TEST(memory_is_bounded)
 	char id[32];
 
 	sandbox_cache_init(&p);
-	for (int i = 0; i < PLACES_MAX + 1000; i++) {
+	for (int i = 0; i < CACHE_MAX + 1000; i++) {
 		struct sandbox sb;
 
 		snprintf(id, sizeof(id), "s%d", i);
 		sb = sandbox(id, 1);
 		sandbox_cache_put(&p, &sb);
 	}
-	CHECK(p.count <= PLACES_MAX);
+	CHECK(p.count <= CACHE_MAX);
 	sandbox_cache_done(&p);
 }
 
 TEST(a_full_table_forgets_only_what_is_idle)
 {
 	static struct sandbox_cache p;
-	static struct sandbox_used used[PLACES_MAX];
+	static struct sandbox_used used[CACHE_MAX];
 	char id[32];
 
 	sandbox_cache_init(&p);
-	for (int i = 0; i < PLACES_MAX; i++) {
+	for (int i = 0; i < CACHE_MAX; i++) {
 		struct sandbox sb;
 
 		snprintf(id, sizeof(id), "s%d", i);
@@ -170,21 +170,21 @@ TEST(a_full_table_forgets_only_what_is_idle)
 		if (i % 10 == 1)
 			sandbox_cache_use(&p, id, 1000);
 	}
-	for (int i = 0; i < PLACES_MAX / 2; i++) {
+	for (int i = 0; i < CACHE_MAX / 2; i++) {
 		struct sandbox sb;
 
 		snprintf(id, sizeof(id), "more%d", i);
 		sb = sandbox(id, 1);
 		sandbox_cache_put(&p, &sb);
 	}
-	CHECK_INT(p.count, PLACES_MAX);
-	for (int i = 0; i < PLACES_MAX; i += 10) {
+	CHECK_INT(p.count, CACHE_MAX);
+	for (int i = 0; i < CACHE_MAX; i += 10) {
 		uint64_t last_ms, busy_ms;
 
 		snprintf(id, sizeof(id), "s%d", i);
 		sandbox_cache_used(&p, id, &last_ms, &busy_ms);
 		CHECK_INT(busy_ms, 1000);
 	}
-	CHECK_INT(sandbox_cache_take_used(&p, 2000, used, PLACES_MAX), PLACES_MAX / 5);
+	CHECK_INT(sandbox_cache_take_used(&p, 2000, used, CACHE_MAX), CACHE_MAX / 5);
 	sandbox_cache_done(&p);
 }

@@ -337,48 +337,48 @@ static void kill_groups(struct lease_operation *t)
 	lease_op_again(t, decide_seen);
 }
 
-static void on_struck(void *data, const struct err *why)
+static void on_killed(void *data, const struct err *why)
 {
 	struct lease_operation *t = data;
 
 	(void)why; /* what counts is what is seen now */
-	if (--t->struck == 0)
+	if (--t->ending == 0)
 		kill_groups(t);
 }
 
 /* TERM, the looks, then KILL. What was not begun as a wrapper may leave things behind: KILL. */
-static void strike(struct lease_operation *t, const char *exec)
+static void kill_exec(struct lease_operation *t, const char *exec)
 {
 	static const enum constant looks[] = { CONSTANT_OBSERVE_1, CONSTANT_OBSERVE_2,
 					       CONSTANT_OBSERVE_3 };
-	struct kill_spec blow = { .signum = SIGKILL };
+	struct kill_spec spec = { .signum = SIGKILL };
 	struct journal *j;
 	struct err ignored;
 
 	if (journal_find(t->reactor->berthd->journals, t->w.sandbox, exec, &j, &ignored) < 0)
 		return; /* it will be seen what that means */
 	if (j->head.ask.flags & EXEC_WHOLE) {
-		blow.signum = SIGTERM;
+		spec.signum = SIGTERM;
 		for (size_t i = 0; i < array_len(looks); i++)
-			blow.grace_ms += constant_ms(looks[i], moment_now(t).divisor);
+			spec.grace_ms += constant_ms(looks[i], moment_now(t).divisor);
 	}
 	if (t->groups.host == LOOK_SEEN) /* a guest that does not answer is not waited for long */
-		blow.seen_ms =
+		spec.seen_ms =
 			constant_ms(CONSTANT_STOP_ATTEMPT, moment_now(t).divisor) / SEEN_SHARE + 1;
-	t->struck++;
-	exec_kill(t->reactor, j, &blow, on_struck, t);
+	t->ending++;
+	exec_kill(t->reactor, j, &spec, on_killed, t);
 	journal_unref(j);
 }
 
 static void act_end(struct lease_operation *t)
 {
 	crash_point("wrapper.stop-begun");
-	t->struck = 1; /* until all are struck */
+	t->ending = 1; /* until all were sent the signal */
 	t->killed = 0;
 	for (size_t i = 0; i < t->look.running.len; i++)
 		if (is_meant(t, t->look.running.items[i]))
-			strike(t, t->look.running.items[i]);
-	on_struck(t, NULL);
+			kill_exec(t, t->look.running.items[i]);
+	on_killed(t, NULL);
 }
 
 static void act_observe(struct lease_operation *t)

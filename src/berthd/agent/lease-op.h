@@ -40,7 +40,7 @@ struct lease_operation {
 	enum journal_work work; /* to be noted before the lease is written */
 	uint64_t attempt;       /* to stop it, that this carries out */
 	unsigned tries;
-	size_t struck;                     /* execs whose end is waited for */
+	size_t ending;                     /* execs whose end is waited for */
 	size_t killed;                     /* of look.groups */
 	lease_op_decide_fn *decide, *then; /* now; and when that is done */
 	void (*spawn)(struct lease_operation *t);
@@ -58,11 +58,11 @@ void lease_op_free(struct lease_operation *t);
 /* When its turn has come. */
 void lease_op_begin(struct lease_operation *t, lease_op_decide_fn *decide, lease_op_fn *done);
 
-/* Only if no other tend is at it. */
+/* Only if no other lease operation is at it. */
 must_check bool lease_op_try(struct lease_operation *t, lease_op_decide_fn *decide,
 			     lease_op_fn *done);
 
-/* Beside a tend that is at it: decides by the record alone, and acts on nothing. */
+/* Beside a lease operation that is at it: decides by the record alone, and acts on nothing. */
 void lease_op_beside(struct lease_operation *t, lease_op_decide_fn *decide, lease_op_fn *done);
 
 /* From `spawn`: read, look and decide anew. */

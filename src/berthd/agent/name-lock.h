@@ -1,6 +1,6 @@
 /*
- * One at a time: a tend has the name of its wrapper to itself, on whatever loop, until
- * it gives the turn to the next. So no other tend observes between a launch's record
+ * One at a time: a lease operation has the name of its wrapper to itself, on whatever loop, until
+ * it gives the turn to the next. So no other one observes between a launch's record
  * and its exec.
  */
 #pragma once

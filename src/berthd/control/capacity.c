@@ -45,7 +45,7 @@ static uint64_t kept(uint64_t setting, uint64_t total, uint64_t most)
 	return total / KEEP_SHARE < most ? total / KEEP_SHARE : most;
 }
 
-static struct placement_host room_of(const struct berthd *b, const struct node_capacity *c)
+static struct placement_host capacity_of(const struct berthd *b, const struct node_capacity *c)
 {
 	const struct berthd_settings *set = &b->settings;
 	uint64_t disk_mb = c->disk_total / MB, memory_mb = c->memory_total / MB;
@@ -72,7 +72,7 @@ static struct placement_host room_of(const struct berthd *b, const struct node_c
 	return h;
 }
 
-void capacity_room(struct berthd *b, struct placement_host *ret)
+void capacity_get(struct berthd *b, struct placement_host *ret)
 {
 	pthread_mutex_lock(&b->capacity->lock);
 	*ret = b->capacity->host;
@@ -86,7 +86,7 @@ bool capacity_is_freeing(struct berthd *b)
 
 	if (!freed || time_mono_ms() - freed > FREEING_MS)
 		return false;
-	capacity_room(b, &h);
+	capacity_get(b, &h);
 	return h.disk_known && h.disk_free_mb < placement_disk_keep_mb(&h);
 }
 
@@ -98,7 +98,7 @@ void capacity_figures(struct berthd *b, struct host_capacity *ret)
 }
 
 /* One that lives and has room for anything, but whose disk is not known. */
-static struct placement_host unknown_room(void)
+static struct placement_host capacity_unknown(void)
 {
 	struct placement_host h = { .lease = { .state = HOST_LIVE }, .sandboxes_max = UINT32_MAX };
 
@@ -119,7 +119,7 @@ static void on_capacity(void *data, const union node_any *record, int *fd, const
 	struct placement_host room;
 
 	(void)fd;
-	room = why ? unknown_room() : room_of(b, &record->capacity);
+	room = why ? capacity_unknown() : capacity_of(b, &record->capacity);
 	pthread_mutex_lock(&b->capacity->lock);
 	b->capacity->host = room;
 	if (!why)
@@ -180,7 +180,7 @@ void capacity_measure(struct reactor *r, const char *request, capacity_fn *done,
 	if (!measured)
 		return measure_now(measuring_new(r, request, done, data));
 	if (time_mono_ms() - measured > KNOWN_MS)
-		room = unknown_room();
+		room = capacity_unknown();
 	done(data, &room, NULL);
 }
 

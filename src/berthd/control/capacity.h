@@ -34,7 +34,7 @@ void capacity_tick(struct reactor *r); /* measure: control/tick.h */
 void capacity_measure(struct reactor *r, const char *request, capacity_fn *done, void *data);
 
 /* The same, known or not, from any thread. */
-void capacity_room(struct berthd *b, struct placement_host *ret);
+void capacity_get(struct berthd *b, struct placement_host *ret);
 
 /* Its disk is short, and a sandbox was deleted just before. From any thread. */
 bool capacity_is_freeing(struct berthd *b);

@@ -75,7 +75,7 @@ void pool_level_tick(struct reactor *r)
 	uint64_t enough;
 	bool low;
 
-	capacity_room(r->berthd, &h);
+	capacity_get(r->berthd, &h);
 	if (!h.disk_known)
 		return;
 	enough = placement_disk_keep_mb(&h);

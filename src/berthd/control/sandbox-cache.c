@@ -6,7 +6,7 @@
 #include "lib/json.h"
 #include "lib/str.h"
 
-struct place_entry {
+struct cache_entry {
 	struct cached_sandbox place;
 	char *env;                 /* JSON; NULL: none */
 	uint64_t version;          /* of the record this is from */
@@ -17,10 +17,10 @@ struct place_entry {
 	uint64_t oom_told;         /* OOM kills that commands were told of, ever */
 	bool dirty;                /* something of these is not in the record */
 	bool known;                /* not: forgotten, and only kept for what runs in it or ran */
-	struct place_entry *next;
+	struct cache_entry *next;
 };
 
-static void entry_free(struct place_entry *entry)
+static void entry_free(struct cache_entry *entry)
 {
 	free(entry->env);
 	free(entry);
@@ -33,27 +33,27 @@ void sandbox_cache_init(struct sandbox_cache *p)
 
 void sandbox_cache_done(struct sandbox_cache *p)
 {
-	for (size_t i = 0; i < PLACES_BUCKETS; i++)
+	for (size_t i = 0; i < CACHE_BUCKETS; i++)
 		while (p->buckets[i]) {
-			struct place_entry *entry = p->buckets[i];
+			struct cache_entry *entry = p->buckets[i];
 
 			p->buckets[i] = entry->next;
 			entry_free(entry);
 		}
 }
 
-static struct place_entry **find(struct sandbox_cache *p, const char *id)
+static struct cache_entry **find(struct sandbox_cache *p, const char *id)
 {
-	struct place_entry **at = &p->buckets[str_hash(id) % PLACES_BUCKETS];
+	struct cache_entry **at = &p->buckets[str_hash(id) % CACHE_BUCKETS];
 
 	while (*at && strcmp((*at)->place.id, id) != 0)
 		at = &(*at)->next;
 	return at;
 }
 
-static void remove_entry(struct sandbox_cache *p, struct place_entry **at)
+static void remove_entry(struct sandbox_cache *p, struct cache_entry **at)
 {
-	struct place_entry *entry = *at;
+	struct cache_entry *entry = *at;
 
 	*at = entry->next;
 	entry_free(entry);
@@ -62,7 +62,7 @@ static void remove_entry(struct sandbox_cache *p, struct place_entry **at)
 
 bool sandbox_cache_get(struct sandbox_cache *p, const char *id, struct cached_sandbox *ret)
 {
-	struct place_entry *entry;
+	struct cache_entry *entry;
 
 	pthread_mutex_lock(&p->lock);
 	entry = *find(p, id);
@@ -79,10 +79,10 @@ bool sandbox_cache_get(struct sandbox_cache *p, const char *id, struct cached_sa
  * something runs, or whose last use is not written yet: it would be put to sleep
  * as if it were idle. If all are such, there is one more than the maximum.
  */
-static void make_room(struct sandbox_cache *p)
+static void evict(struct sandbox_cache *p)
 {
-	for (size_t i = 0; i < PLACES_BUCKETS && p->count >= PLACES_MAX; i++) {
-		struct place_entry **at = &p->buckets[i];
+	for (size_t i = 0; i < CACHE_BUCKETS && p->count >= CACHE_MAX; i++) {
+		struct cache_entry **at = &p->buckets[i];
 
 		while (*at && ((*at)->busy || (*at)->dirty))
 			at = &(*at)->next;
@@ -93,12 +93,12 @@ static void make_room(struct sandbox_cache *p)
 
 void sandbox_cache_put(struct sandbox_cache *p, const struct sandbox *sb)
 {
-	struct place_entry **at;
+	struct cache_entry **at;
 
 	pthread_mutex_lock(&p->lock);
 	at = find(p, sb->id);
 	if (!*at) {
-		make_room(p);
+		evict(p);
 		at = find(p, sb->id);
 		*at = xcalloc(1, sizeof(**at));
 		p->count++;
@@ -122,7 +122,7 @@ void sandbox_cache_put(struct sandbox_cache *p, const struct sandbox *sb)
 
 void sandbox_cache_forget(struct sandbox_cache *p, const char *id)
 {
-	struct place_entry *entry;
+	struct cache_entry *entry;
 
 	pthread_mutex_lock(&p->lock);
 	entry = *find(p, id);
@@ -133,7 +133,7 @@ void sandbox_cache_forget(struct sandbox_cache *p, const char *id)
 
 uint64_t sandbox_cache_oom_told(struct sandbox_cache *p, const char *id)
 {
-	struct place_entry *entry;
+	struct cache_entry *entry;
 	uint64_t told;
 
 	pthread_mutex_lock(&p->lock);
@@ -145,7 +145,7 @@ uint64_t sandbox_cache_oom_told(struct sandbox_cache *p, const char *id)
 
 bool sandbox_cache_oom(struct sandbox_cache *p, const char *id, uint64_t kills, uint64_t told)
 {
-	struct place_entry *entry;
+	struct cache_entry *entry;
 	uint64_t others;
 	bool own;
 
@@ -179,7 +179,7 @@ void sandbox_cache_env(struct sandbox_cache *p, const char *id, struct strv *env
 {
 	cleanup(buf_done) struct buf text = buf_make(SANDBOX_ENV_SIZE + 16);
 	struct env_text own = { 0 };
-	struct place_entry *entry;
+	struct cache_entry *entry;
 	struct err ignored; /* it was written by us */
 
 	pthread_mutex_lock(&p->lock);
@@ -202,7 +202,7 @@ void sandbox_cache_use(struct sandbox_cache *p, const char *id, uint64_t now_ms)
 
 bool sandbox_cache_busy(struct sandbox_cache *p, const char *id, uint64_t now_ms, int more)
 {
-	struct place_entry *entry;
+	struct cache_entry *entry;
 
 	pthread_mutex_lock(&p->lock);
 	entry = *find(p, id);
@@ -223,7 +223,7 @@ bool sandbox_cache_busy(struct sandbox_cache *p, const char *id, uint64_t now_ms
 
 void sandbox_cache_beside(struct sandbox_cache *p, const char *id, int more)
 {
-	struct place_entry *entry;
+	struct cache_entry *entry;
 
 	pthread_mutex_lock(&p->lock);
 	entry = *find(p, id);
@@ -238,7 +238,7 @@ void sandbox_cache_beside(struct sandbox_cache *p, const char *id, int more)
 
 uint64_t sandbox_cache_begun(struct sandbox_cache *p, const char *id, bool *alone)
 {
-	struct place_entry *entry;
+	struct cache_entry *entry;
 	uint64_t begun;
 
 	pthread_mutex_lock(&p->lock);
@@ -252,7 +252,7 @@ uint64_t sandbox_cache_begun(struct sandbox_cache *p, const char *id, bool *alon
 
 void sandbox_cache_limits(struct sandbox_cache *p, const char *id, struct limits *ret)
 {
-	struct place_entry *entry;
+	struct cache_entry *entry;
 
 	pthread_mutex_lock(&p->lock);
 	entry = *find(p, id);
@@ -263,8 +263,8 @@ void sandbox_cache_limits(struct sandbox_cache *p, const char *id, struct limits
 
 static bool next_ready(const struct sandbox_cache *p, struct sandbox_cache_cursor *c)
 {
-	for (; c->bucket < PLACES_BUCKETS; c->bucket++, c->at = 0) {
-		const struct place_entry *entry = p->buckets[c->bucket];
+	for (; c->bucket < CACHE_BUCKETS; c->bucket++, c->at = 0) {
+		const struct cache_entry *entry = p->buckets[c->bucket];
 
 		for (size_t i = 0; entry && i < c->at; i++)
 			entry = entry->next;
@@ -294,7 +294,7 @@ bool sandbox_cache_next_ready(struct sandbox_cache *p, struct sandbox_cache_curs
 void sandbox_cache_used(struct sandbox_cache *p, const char *id, uint64_t *last_ms,
 			uint64_t *busy_ms)
 {
-	struct place_entry *entry;
+	struct cache_entry *entry;
 
 	pthread_mutex_lock(&p->lock);
 	entry = *find(p, id);
@@ -303,7 +303,7 @@ void sandbox_cache_used(struct sandbox_cache *p, const char *id, uint64_t *last_
 	pthread_mutex_unlock(&p->lock);
 }
 
-static void take_used(struct place_entry *entry, uint64_t now_ms, struct sandbox_used *ret)
+static void take_used(struct cache_entry *entry, uint64_t now_ms, struct sandbox_used *ret)
 {
 	memcpy(ret->id, entry->place.id, sizeof(ret->id));
 	ret->ago_ms = entry->busy || now_ms < entry->used_ms ? 0 : now_ms - entry->used_ms;
@@ -319,8 +319,8 @@ size_t sandbox_cache_take_used(struct sandbox_cache *p, uint64_t now_ms, struct 
 	size_t n = 0;
 
 	pthread_mutex_lock(&p->lock);
-	for (size_t i = 0; i < PLACES_BUCKETS && n < max; i++) {
-		struct place_entry **at = &p->buckets[i];
+	for (size_t i = 0; i < CACHE_BUCKETS && n < max; i++) {
+		struct cache_entry **at = &p->buckets[i];
 
 		while (*at && n < max) {
 			if ((*at)->dirty) {

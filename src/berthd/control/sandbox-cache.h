@@ -12,8 +12,8 @@
 #include "lib/strv.h"
 #include "store/sandbox.h"
 
-#define PLACES_BUCKETS 4096
-#define PLACES_MAX     50000
+#define CACHE_BUCKETS 4096
+#define CACHE_MAX     50000
 
 struct cached_sandbox {
 	char id[SANDBOX_ID_SIZE];
@@ -26,7 +26,7 @@ struct cached_sandbox {
 
 struct sandbox_cache {
 	pthread_mutex_t lock;
-	struct place_entry *buckets[PLACES_BUCKETS];
+	struct cache_entry *buckets[CACHE_BUCKETS];
 	size_t count;
 };
 

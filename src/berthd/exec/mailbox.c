@@ -219,8 +219,8 @@ void mailbox_look(struct exec *x)
 		else
 			kinds[m->kind].deliver(m, x);
 	}
-	if (!exec_is_over(x) && x->client && x->client->events->room)
-		x->client->events->room(x->client);
+	if (!exec_is_over(x) && x->client && x->client->events->drained)
+		x->client->events->drained(x->client);
 }
 
 static void on_arrived(struct job *job)

@@ -40,7 +40,7 @@ struct tail_events {
 	void (*taken)(struct tail *t, uint32_t bytes);
 
 	/* For the caller it was begun for: the command reads, there may be room for more input. */
-	void (*room)(struct tail *t);
+	void (*drained)(struct tail *t);
 };
 
 struct tail {

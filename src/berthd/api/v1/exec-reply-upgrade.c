@@ -117,7 +117,7 @@ static size_t backlog(const struct tunnel *u)
 	return u->tail && u->tail->exec ? exec_send_backlog(u->tail->exec) : 0;
 }
 
-static void on_room(struct tail *t)
+static void on_drained(struct tail *t)
 {
 	struct tunnel *u = t->data;
 
@@ -133,7 +133,7 @@ static const struct tail_events sink = {
 	.output = on_output,
 	.finished = on_finished,
 	.taken = on_taken,
-	.room = on_room,
+	.drained = on_drained,
 };
 
 static void give_up(struct tunnel *u)

@@ -183,7 +183,7 @@ static void on_capacity(void *data, const union node_any *record, int *fd, const
 	json_int(&body, "memory_available", (int64_t)c->memory_available);
 	json_int(&body, "disk_total", (int64_t)c->disk_total);
 	json_int(&body, "disk_available", (int64_t)c->disk_available);
-	capacity_room(rq->reactor->berthd, &room);
+	capacity_get(rq->reactor->berthd, &room);
 	json_int(&body, "disk_keep", (int64_t)placement_disk_keep_mb(&room) << 20);
 	json_str(&body, "pool", pool_word(&room));
 	json_int(&body, "sandboxes", c->sandboxes);

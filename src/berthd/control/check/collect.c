@@ -25,10 +25,10 @@ struct look_world {
 	struct store *store; /* while the job runs */
 	uv_timer_t timer;
 	struct fact *facts;
-	size_t fact_count, fact_room;
+	size_t fact_count, fact_size;
 	char (*digests)[NODE_DIGEST_SIZE]; /* images of this host */
 	bool *named;
-	size_t digest_count, digest_room;
+	size_t digest_count, digest_size;
 	struct check_finding *first; /* of the first round */
 	size_t first_count;
 	bool second;
@@ -57,9 +57,9 @@ static void on_fact(void *data, const union node_any *part)
 
 	if (w->fact_count == LOOK_FACTS_MAX || !part->observation.sandbox[0])
 		return;
-	if (w->fact_count == w->fact_room) {
-		w->fact_room = w->fact_room ? 2 * w->fact_room : 64;
-		w->facts = xrealloc(w->facts, w->fact_room * sizeof(*w->facts));
+	if (w->fact_count == w->fact_size) {
+		w->fact_size = w->fact_size ? 2 * w->fact_size : 64;
+		w->facts = xrealloc(w->facts, w->fact_size * sizeof(*w->facts));
 	}
 	w->facts[w->fact_count++] = (struct fact){ .seen = part->observation };
 }
@@ -70,10 +70,10 @@ static void on_digest(void *data, const union node_any *part)
 
 	if (w->digest_count == LOOK_FACTS_MAX || !part->image.digest[0])
 		return;
-	if (w->digest_count == w->digest_room) {
-		w->digest_room = w->digest_room ? 2 * w->digest_room : 16;
-		w->digests = xrealloc(w->digests, w->digest_room * sizeof(*w->digests));
-		w->named = xrealloc(w->named, w->digest_room * sizeof(*w->named));
+	if (w->digest_count == w->digest_size) {
+		w->digest_size = w->digest_size ? 2 * w->digest_size : 16;
+		w->digests = xrealloc(w->digests, w->digest_size * sizeof(*w->digests));
+		w->named = xrealloc(w->named, w->digest_size * sizeof(*w->named));
 	}
 	w->named[w->digest_count] = false;
 	memcpy(w->digests[w->digest_count++], part->image.digest, NODE_DIGEST_SIZE);

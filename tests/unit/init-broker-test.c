@@ -1,4 +1,4 @@
-/* What is said at the hub between pid 1 and an operation's process, and what pid 1 remembers. */
+/* What is said at the broker between pid 1 and an operation's process, and what pid 1 remembers. */
 #include "init/pid1-broker.h"
 
 #include <stdlib.h>
@@ -27,14 +27,14 @@ static void close_ends(struct ends *e)
 }
 
 /* pid 1 speaks before it is asked: the number of the first question is 1. */
-static void say(const struct ends *e, enum hub_word word, uint32_t number)
+static void say(const struct ends *e, enum broker_word word, uint32_t number)
 {
 	struct broker_packet p = { .word = word, .number = number, .asked = number };
 
 	CHECK(broker_send(e->pid1, &p, -1) == 0);
 }
 
-static void push(const struct ends *e, enum hub_word word, const char *id)
+static void push(const struct ends *e, enum broker_word word, const char *id)
 {
 	struct broker_packet p = { .word = word };
 	int with[2];
@@ -46,7 +46,7 @@ static void push(const struct ends *e, enum hub_word word, const char *id)
 	close(with[1]);
 }
 
-static void check_take(struct ends *e, enum hub_word word, const char *id)
+static void check_take(struct ends *e, enum broker_word word, const char *id)
 {
 	struct broker_packet p;
 	int fd = -1;
