@@ -3,7 +3,6 @@
 #define SECOND UINT64_C(1000)
 #define MINUTE (60 * SECOND)
 #define HOUR   (60 * MINUTE)
-#define DAY    (24 * HOUR)
 
 /* clang-format off */
 static const struct {
@@ -39,7 +38,6 @@ static const struct {
 	[CONSTANT_HOST_FREEZE_BEFORE]	= { "host_freeze_before",	5 * SECOND },
 	[CONSTANT_HOST_MARGIN]		= { "host_margin",		10 * SECOND },
 	[CONSTANT_TERMINAL]		= { "terminal",			60 * MINUTE },
-	[CONSTANT_RETENTION]		= { "retention",		90 * DAY },
 };
 /* clang-format on */
 

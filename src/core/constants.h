@@ -38,7 +38,6 @@ enum constant {
 	CONSTANT_HOST_FREEZE_BEFORE, /* a host freezes itself so long before its lease ends */
 	CONSTANT_HOST_MARGIN,        /* no host takes over sooner after its end */
 	CONSTANT_TERMINAL,           /* a terminal that names no limit */
-	CONSTANT_RETENTION,
 	CONSTANT_COUNT
 };
 

@@ -94,9 +94,6 @@ static const struct statement security_add = { "security-add",
 static const struct statement security_trim = { "security-trim",
 	"DELETE FROM security_event WHERE sandbox_id = $1 AND id <= (SELECT id FROM security_event "
 	"WHERE sandbox_id = $1 ORDER BY id DESC OFFSET $2::bigint LIMIT 1)" };
-static const struct statement security_forget = { "security-forget",
-	"DELETE FROM security_event e WHERE at < now() - $1::bigint * interval '1 millisecond' "
-	"AND NOT EXISTS (SELECT FROM sandbox s WHERE s.id = e.sandbox_id)" };
 static const struct statement security_list = { "security-list",
 	"SELECT id, sandbox_id, " SQL_MS("at") " AS at_ms, kind, name, port, rule, count "
 	"FROM security_event WHERE sandbox_id = $1 AND id > $2::bigint "
@@ -259,11 +256,6 @@ int store_security_add(struct store *s, const struct security_event *ev, struct 
 int store_security_trim(struct store *s, const char *sandbox, struct err *e)
 {
 	return run(s, &security_trim, ARGS(TEXT(sandbox), NUMBER(STORE_SECURITY_MAX)), e);
-}
-
-int store_security_forget(struct store *s, uint64_t age_ms, struct err *e)
-{
-	return run(s, &security_forget, ARGS(NUMBER(age_ms)), e);
 }
 
 int store_security_list(struct store *s, const char *sandbox, uint64_t after,

@@ -84,8 +84,6 @@ struct security_event {
 };
 must_check int store_security_add(struct store *s, const struct security_event *ev, struct err *e);
 must_check int store_security_trim(struct store *s, const char *sandbox, struct err *e);
-/* Those that are older than that, of sandboxes that are no more. */
-must_check int store_security_forget(struct store *s, uint64_t age_ms, struct err *e);
 
 typedef void security_event_fn(const struct security_event *ev, void *arg);
 must_check int store_security_list(struct store *s, const char *sandbox, uint64_t after,

@@ -20,6 +20,8 @@ static const struct statement removals[RETENTION_COUNT] = {
 		"NOT EXISTS (SELECT FROM sandbox s WHERE s.id = t.sandbox_id "
 		"AND s.state IN ('deleting', 'failed'))"),
 	[RETENTION_ALERTS]	= REMOVE("alerts", "alert", "ended_at", "t.ended_at IS NOT NULL"),
+	[RETENTION_SECURITY]	= REMOVE("security", "security_event", "at", NO_SANDBOX),
+	[RETENTION_INCIDENTS]	= REMOVE("incidents", "incident", "last_at", "true"),
 	[RETENTION_IDEMPOTENCY]	= REMOVE("idempotency", "idempotency", "created_at",
 		"NOT EXISTS (SELECT FROM sandbox s WHERE s.id = t.sandbox_id "
 		"AND s.state IN ('creating', 'deleting'))"),

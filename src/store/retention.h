@@ -11,7 +11,9 @@ enum retention {
 	RETENTION_USAGE,
 	RETENTION_NETWORK, /* counts of what was sent; not before the usage they are told with */
 	RETENTION_EVENTS,
-	RETENTION_ALERTS, /* that have ended */
+	RETENTION_ALERTS,   /* that have ended */
+	RETENTION_SECURITY, /* refusals of sandboxes that are gone */
+	RETENTION_INCIDENTS,
 	RETENTION_IDEMPOTENCY,
 	RETENTION_SESSIONS,
 	RETENTION_CAPS,

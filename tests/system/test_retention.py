@@ -6,7 +6,7 @@ from test_check import sql
 from test_identity import post, who
 
 RUNTIMES = ("crun",)  # records only
-ALL = ("tombstones", "idempotency", "events", "usage", "sessions", "caps", "network")
+ALL = ("tombstones", "idempotency", "events", "usage", "sessions", "caps", "network", "alerts", "security", "incidents")
 
 
 def kept(s, box, session):

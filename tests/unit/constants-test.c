@@ -21,7 +21,6 @@ TEST(the_times_are_those_of_the_requirements)
 		{ CONSTANT_RECHECK_MAX, 21600 },
 		{ CONSTANT_HOST_LEASE, 30 },
 		{ CONSTANT_HOST_RENEW, 10 },
-		{ CONSTANT_RETENTION, 7776000 },
 		{ CONSTANT_NO_OUTPUT, 330 },
 	};
 

@@ -190,6 +190,8 @@ TEST(refusals_outlive_their_sandbox_for_a_while)
 	cleanup(world_done) struct world w = world_make();
 	struct sandbox_spec any = spec_of("", "", "{}");
 	struct security_event ev = { .kind = "name", .name = "x.example.com", .at_ms = 1000 };
+	uint64_t removed = 0;
+	bool more;
 	struct err e;
 
 	CHECK_OK(put(w.s, ID("1"), "ann", &any, NULL, &e), &e);
@@ -197,11 +199,21 @@ TEST(refusals_outlive_their_sandbox_for_a_while)
 		snprintf(ev.sandbox_id, sizeof(ev.sandbox_id), "%s", i ? ID("gone") : ID("1"));
 		CHECK_OK(store_security_add(w.s, &ev, &e), &e);
 	}
-	CHECK_OK(store_security_forget(w.s, INT64_MAX / 1000000, &e), &e);
-	CHECK_INT(events_of(w.s, ID("gone")), 1);
-	CHECK_OK(store_security_forget(w.s, 1000, &e), &e);
-	CHECK_INT(events_of(w.s, ID("gone")), 0);
+	raw(w.sql, "INSERT INTO incident (hour, kind, source, sandbox_id, detail, first_at, "
+		   "last_at, count) SELECT now(), kind, '', '', '', now(), "
+		   "now() - age * interval '1 day', 1 "
+		   "FROM (VALUES ('old', 100), ('new', 0)) AS v (kind, age)");
+	for (int i = 0; i < RETENTION_COUNT; i++) { /* each by its own time, and by no other */
+		struct retention_ages ages = { 0 };
+		bool security = i >= RETENTION_SECURITY, incidents = i >= RETENTION_INCIDENTS;
+
+		ages.ms[i] = 24L * 3600 * 1000;
+		CHECK_OK(store_retention_run(w.s, &ages, &removed, &more, &e), &e);
+		CHECK_INT(events_of(w.s, ID("gone")), !security);
+		CHECK_INT(raw(w.sql, "SELECT count(*) FROM incident"), incidents ? 1 : 2);
+	}
 	CHECK_INT(events_of(w.s, ID("1")), 1);
+	CHECK_INT(removed, 2);
 }
 
 struct last_incident {

@@ -123,6 +123,13 @@ const struct setting berthd_settings_table[] = {
 	SETTING(CONFIG_DURATION, berthd_settings, retention_network, "90d",
 		"How long is kept what sandboxes sent that are gone, and not before their usage "
 		"is removed; 0s: for ever."),
+	SETTING(CONFIG_DURATION, berthd_settings, retention_alerts, "90d",
+		"How long an alert is kept that has ended; 0s: for ever."),
+	SETTING(CONFIG_DURATION, berthd_settings, retention_security, "90d",
+		"How long is kept what the network policy refused sandboxes that are gone; "
+		"0s: for ever. Of each the last 1000 are."),
+	SETTING(CONFIG_DURATION, berthd_settings, retention_incidents, "90d",
+		"How long refused requests are kept, of which the last 10000 are; 0s: for ever."),
 	SETTING(CONFIG_STR, berthd_settings, log_level, "info",
 		"How much is logged: error, warn or info, each with those before it."),
 	SETTING(CONFIG_STR, berthd_settings, log_format, "json",

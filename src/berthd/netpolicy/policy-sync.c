@@ -741,7 +741,6 @@ static void on_tick(uv_timer_t *timer)
 	expire(k, now);
 	questions_expire(&k->questions, now);
 	refusals_flush(k->refusals);
-	refusals_forget(k->refusals, now);
 	if (!k->saving && now - k->saved_ms >= SAVE_MS)
 		save(k);
 	if (!reached(k))

@@ -5,7 +5,6 @@
 
 #include "berthd/runtime/berthd.h"
 #include "berthd/runtime/bus.h"
-#include "core/constants.h"
 #include "lib/json.h"
 #include "lib/log.h"
 #include "lib/str.h"
@@ -14,8 +13,7 @@
 #include "store/sandbox.h"
 
 #define BATCH_MAX 1000
-#define AGAIN_MS  1000    /* while the database is away */
-#define FORGET_MS 3600000 /* how often */
+#define AGAIN_MS  1000 /* while the database is away */
 
 struct batch {
 	struct job job;
@@ -31,7 +29,6 @@ struct refusals {
 	struct batch *late; /* the database was away */
 	uint64_t tried_ms;
 	bool writing;
-	uint64_t forgot_ms;
 };
 
 void refusal_json(struct buf *out, const struct security_event *ev)
@@ -142,40 +139,12 @@ void refusals_flush(struct refusals *s)
 	job_submit(s->reactor, NULL, &b->job, write_batch, on_written);
 }
 
-static int forget(struct job *job, struct store *st, struct err *e)
-{
-	unsigned divisor = (unsigned)job->reactor->berthd->settings.timer_divisor;
-
-	return store_security_forget(st, constant_ms(CONSTANT_RETENTION, divisor), e);
-}
-
-static void on_forgotten(struct job *job)
-{
-	if (job->failed)
-		log_event(LOG_WARN, "old refusals are still there", "why", job->e.msg, NULL);
-	free(job);
-}
-
-void refusals_forget(struct refusals *s, uint64_t now_ms)
-{
-	struct job *job;
-
-	if (now_ms - s->forgot_ms < FORGET_MS)
-		return;
-	s->forgot_ms = now_ms;
-	job = xcalloc(1, sizeof(*job));
-	*job = (struct job){ .reactor = s->reactor, .run = forget, .done = on_forgotten };
-	job->background = true;
-	worker_submit(&s->reactor->berthd->workers, job);
-}
-
 struct refusals *refusals_new(struct reactor *r, refusals_owner_fn *owner_of)
 {
 	struct refusals *s = xcalloc(1, sizeof(*s));
 
 	s->reactor = r;
 	s->owner_of = owner_of;
-	s->forgot_ms = time_mono_ms();
 	return s;
 }
 

@@ -1,6 +1,6 @@
 /*
  * What sandboxes were refused: published on the bus and written down. The last thousand of a
- * sandbox are kept, and `retention` longer than itself.
+ * sandbox are kept, and those longer than itself: see store/retention.h.
  */
 #pragma once
 
@@ -20,7 +20,6 @@ void refusals_free(struct refusals *s);
 /* From the first reactor. What comes faster than it can be written is counted, not kept. */
 void refusals_take(struct refusals *s, const struct egress_event *ev);
 void refusals_flush(struct refusals *s);
-void refusals_forget(struct refusals *s, uint64_t now_ms); /* what is too old, now and then */
 
 /* As the event and the list have it. */
 void refusal_json(struct buf *out, const struct security_event *ev);

@@ -44,6 +44,7 @@ struct berthd_settings {
 	/* Of each table, in ms; 0: for ever. See store/retention.h. */
 	uint64_t retention_tombstones, retention_idempotency, retention_events, retention_usage;
 	uint64_t retention_sessions, retention_caps, retention_network;
+	uint64_t retention_alerts, retention_security, retention_incidents;
 	char log_level[LOG_WORD_SIZE], log_format[LOG_WORD_SIZE];
 };
 /*
