@@ -123,7 +123,10 @@ void control_world_done(struct control_world **at)
 	policy_sync_end(b->egress);
 	reconcile_end(b->reconcile);
 	reactor_close(w->r);
+	uv_run(&w->r->loop, UV_RUN_DEFAULT);
+	CHECK_INT(uv_loop_close(&w->r->loop), 0);
 	takeover_end(b->takeover);
+	free(b->egress); /* berthd keeps it to its end */
 	journals_close(b->journals);
 	sandbox_cache_done(b->sandboxes);
 	bus_close(&b->bus);
