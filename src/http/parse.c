@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+static const char line_end[] = "the lines of a chunked body end in CR LF";
+
 static enum parse_result refuse(struct http_parser *p, uint16_t status, const char *reason)
 {
 	p->status = status;
@@ -94,10 +96,28 @@ static int on_headers_complete(llhttp_t *l)
 	return 0;
 }
 
+/*
+ * Between the data of a chunked body there are lines, and each ends in CR LF: where llhttp takes
+ * LF alone, a server may read on.
+ */
+static bool lines_end_well(struct http_parser *p, const char *end)
+{
+	for (; p->lines < end; p->lines++) {
+		if ((*p->lines == '\n') != (p->before == '\r'))
+			return false;
+		p->before = *p->lines;
+	}
+	return true;
+}
+
 static int on_body(llhttp_t *l, const char *at, size_t len)
 {
 	struct http_parser *p = l->data;
 
+	if (!lines_end_well(p, at))
+		return fail(l, line_end);
+	p->lines = at + len;
+	p->before = '\0';
 	if (p->on_body)
 		p->on_body(p, at, len);
 	return 0;
@@ -305,15 +325,19 @@ enum parse_result http_parser_head(struct http_parser *p, const char *data, size
 enum parse_result http_parser_body(struct http_parser *p, const char *data, size_t len,
 				   size_t *used)
 {
-	enum llhttp_errno error = llhttp_execute(&p->llhttp, data, len);
+	enum llhttp_errno error;
 
+	p->lines = data;
 	*used = len;
-	if (error == HPE_OK)
-		return PARSE_MORE;
-	if (!p->whole || (error != HPE_PAUSED && error != HPE_PAUSED_UPGRADE))
-		return refuse(p, 400, llhttp_get_error_reason(&p->llhttp));
-	*used = (size_t)(llhttp_get_error_pos(&p->llhttp) - data);
-	return PARSE_DONE;
+	error = llhttp_execute(&p->llhttp, data, len);
+	if (error != HPE_OK) {
+		if (!p->whole || (error != HPE_PAUSED && error != HPE_PAUSED_UPGRADE))
+			return refuse(p, 400, llhttp_get_error_reason(&p->llhttp));
+		*used = (size_t)(llhttp_get_error_pos(&p->llhttp) - data);
+	}
+	if (!lines_end_well(p, data + *used))
+		return refuse(p, 400, line_end);
+	return error == HPE_OK ? PARSE_MORE : PARSE_DONE;
 }
 
 const char *http_parser_method(const struct http_parser *p)

@@ -11,6 +11,8 @@
  *	http_parser_head() until PARSE_DONE, then, unless `whole`,
  *	http_parser_body() until PARSE_DONE, then http_parser_next(), again.
  *
+ * The lines between the chunks of a body end in CR LF, too; trailers are refused.
+ *
  * Bytes past the end of a message are never looked at: `used` says how far it
  * came. After PARSE_BAD the connection is to be closed.
  *
@@ -52,6 +54,7 @@ struct http_parser {
 	/* the scan */
 	uint16_t line_len;
 	char before;
+	const char *lines; /* of a chunked body: not scanned from here on */
 
 	/* the message, from PARSE_DONE of its head on */
 	uint16_t target;

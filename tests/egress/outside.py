@@ -54,7 +54,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         while size := int(self.rfile.readline().split(b";")[0], 16):  # a line ends at LF, as with many servers
             body += self.rfile.read(size)
             self.rfile.readline()
-        self.rfile.readline()
+        while self.rfile.readline() not in (b"\r\n", b""):  # trailers, and no empty line of LF alone
+            pass
         return body
 
     def git(self, body):

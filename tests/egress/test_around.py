@@ -99,6 +99,19 @@ print(s.recv(65536), s.recv(65536))""")
     assert "/admin" not in paths(w), paths(w)
 
 
+def test_a_chunked_body_ends_in_no_bare_lf(w):
+    """To a server that wants CR LF there, what follows are trailers, and the body behind them is its next request."""
+    w.policy(PATHS)
+    evil = b"GET /admin HTTP/1.1\r\nHost: evil.example.org\r\n\r\n"
+    tcp(w, "api.example.com", 80, f"""
+s.send(b'POST /v1/chunks HTTP/1.1\\r\\nHost: api.example.com\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\n'
+       b'POST /v1/x HTTP/1.1\\r\\nHost: api.example.com\\r\\nContent-Length: {len(evil)}\\r\\n\\r\\n' + {evil!r})
+s.settimeout(3)
+print(s.recv(65536), s.recv(65536))""")
+    assert "/admin" not in paths(w), paths(w)
+    assert w.event("not_http", "api.example.com")["rule"] == "the lines of a chunked body end in CR LF"
+
+
 def test_what_was_refused_is_not_dialled(w):
     """The second of two requests is refused while the name of the first is being resolved."""
     w.policy(PATHS)

@@ -40,7 +40,7 @@ static void try_vectors(bool collect_all)
 
 TEST(no_malformed_request_is_accepted)
 {
-	CHECK_INT(array_len(http_vectors), 43);
+	CHECK_INT(array_len(http_vectors), 44);
 	try_vectors(false);
 }
 

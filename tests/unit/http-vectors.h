@@ -131,5 +131,8 @@ static const struct {
 		       "\r\n1\r\r\nA\r\n0\r\n\r\n") },
 	{ 43, "empty CL",
 		VECTOR("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: \r\n\r\n") },
+	{ 44, "last chunk LF only",
+		VECTOR("POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
+		       "\r\n0\r\n\n") },
 };
 /* clang-format on */
