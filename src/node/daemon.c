@@ -138,8 +138,11 @@ static int open_run_dir(struct node *n, struct err *e)
 	n->lock_fd = openat(n->run_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (n->lock_fd < 0)
 		return err_sys(e, errno, "open %s/lock", n->settings.run_dir);
-	if (flock(n->lock_fd, LOCK_EX | LOCK_NB) < 0)
-		return err_set(e, ERR_CONFLICT, "another berth-node uses %s", n->settings.run_dir);
+	if (flock(n->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+		err_set(e, ERR_CONFLICT, "another berth-node uses %s", n->settings.run_dir);
+		return err_fix(e, "Stop that one, or give this one a run_dir, a pool and an "
+				  "instance of its own.");
+	}
 	if (dir_open(n->run_fd, "alloc", 0700, &n->alloc_fd, e) < 0)
 		return -1;
 	return dir_open(n->run_fd, "engine", 0700, &n->engine_fd, e);
