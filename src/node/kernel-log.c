@@ -76,11 +76,29 @@ static bool take_task(struct bytes text, struct kernel_task *ret)
 	return true;
 }
 
-/* "oom-kill:constraint=...,task_memcg=/a/b,task=NAME,...": all before the name is the host's. */
-static bool take_group(struct bytes text, struct bytes *ret)
+/* The number behind the last of these words; what stands before it may be a guest's. */
+static bool find_last_number(struct bytes text, const char *word, char behind, uint64_t *ret)
+{
+	size_t len = strlen(word);
+
+	for (size_t at = text.len; at >= len; at--)
+		if (memcmp(text.data + at - len, word, len) == 0) {
+			struct bytes rest = { text.data + at, text.len - at };
+
+			return take_number(&rest, behind, INT32_MAX, ret);
+		}
+	return false;
+}
+
+/*
+ * "oom-kill:constraint=...,task_memcg=/a/b,task=NAME,pid=7,uid=0": all before the name and all
+ * behind it is the host's.
+ */
+static bool take_group(struct bytes text, struct kernel_record *ret)
 {
 	static const char before[] = ",task_memcg=", behind[] = ",task=";
 	const uint8_t *at, *end;
+	uint64_t pid;
 
 	if (!take_start(&text, "oom-kill:constraint="))
 		return false;
@@ -89,9 +107,10 @@ static bool take_group(struct bytes text, struct bytes *ret)
 		return false;
 	at += sizeof(before) - 1;
 	end = memmem(at, (size_t)(text.data + text.len - at), behind, sizeof(behind) - 1);
-	if (!end)
+	if (!end || !find_last_number(text, ",pid=", ',', &pid))
 		return false;
-	*ret = (struct bytes){ at, (size_t)(end - at) };
+	ret->group = (struct bytes){ at, (size_t)(end - at) };
+	ret->chosen = (pid_t)pid;
 	return true;
 }
 
@@ -114,7 +133,7 @@ bool kernel_record_parse(struct bytes text, struct kernel_record *ret)
 	*ret = r;
 	/* Of any other facility it is not the kernel's word: users write there, too. */
 	if (level >> FACILITY_BITS != 0 || take_task(text, &ret->task) ||
-	    take_group(text, &ret->group))
+	    take_group(text, ret))
 		return true;
 	r.list = take_start(&text, "Tasks state ");
 	for (size_t i = 0; i < array_len(killed); i++)
@@ -139,10 +158,20 @@ void kernel_log_close(struct kernel_log *l)
 static void forget_list(struct kernel_log *l)
 {
 	l->tasks = 0;
+	l->chosen = 0;
 	l->group[0] = '\0';
 }
 
-/* Did it end that process, and can it have ended no other? */
+void kernel_log_gap(struct kernel_log *l)
+{
+	l->begun = false;
+	forget_list(l);
+}
+
+/*
+ * Did it end that process, and can it have ended no other? A list for a process that then ended
+ * by itself is left over: it is not that of the next kill, which may come without one.
+ */
 static bool is_alone(const struct kernel_log *l, pid_t pid)
 {
 	const struct kernel_task *own = NULL;
@@ -162,6 +191,10 @@ static void take_kill(struct kernel_log *l, const struct kernel_record *r)
 {
 	struct kernel_kill *k = &l->kills[l->count++ % KERNEL_LOG_KILLS];
 
+	if (l->chosen != r->killed)
+		forget_list(l);
+	if (l->count > KERNEL_LOG_KILLS)
+		l->forgot_us = k->at_us;
 	*k = (struct kernel_kill){ r->killed, r->at_us, is_alone(l, r->killed), "" };
 	memcpy(k->group, l->group, sizeof(k->group));
 	forget_list(l);
@@ -172,7 +205,7 @@ void kernel_log_take(struct kernel_log *l, struct bytes text)
 	struct kernel_record r;
 
 	if (!kernel_record_parse(text, &r))
-		return;
+		return kernel_log_gap(l);
 	if (!l->begun)
 		l->from = r.at_us;
 	l->begun = true;
@@ -183,6 +216,8 @@ void kernel_log_take(struct kernel_log *l, struct bytes text)
 		l->task[l->tasks++] = r.task;
 	else if (r.task.pid > 0)
 		l->tasks = KERNEL_LOG_TASKS + 1;
+	if (r.group.len > 0)
+		l->chosen = r.chosen;
 	if (r.group.len > 0 && !str_copy_bytes(l->group, sizeof(l->group),
 					       (const char *)r.group.data, r.group.len))
 		l->group[0] = '\0';
@@ -224,14 +259,14 @@ int kernel_log_read(struct kernel_log *l)
 		n = read(l->fd, text, sizeof(text));
 		if (n > 0)
 			kernel_log_take(l, (struct bytes){ text, (size_t)n });
-		else if (n == 0 || (errno != EINTR && errno != EPIPE))
-			break;
-		else if (errno == EPIPE) { /* what came meanwhile is overwritten */
-			l->begun = false;
-			forget_list(l);
-		}
+		if (n > 0 || (n < 0 && errno == EINTR))
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		kernel_log_gap(l);
+		if (n == 0 || errno != EPIPE) /* that: what came meanwhile is overwritten */
+			return -1;
 	}
-	return n < 0 && errno == EAGAIN ? 0 : -1;
 }
 
 /* Has it ended, and is this what the namespace calls it? */
@@ -277,7 +312,9 @@ enum presence kernel_log_killed(const struct kernel_log *l, const struct kernel_
 {
 	size_t known = l->count < KERNEL_LOG_KILLS ? l->count : KERNEL_LOG_KILLS;
 	uint64_t namespace = namespace_of(s->init), now_us = time_mono_us(), alone = 0;
-	bool doubt = l->last - l->from < LOG_LEAST_US;
+	bool doubt = !l->begun || l->last - l->from < LOG_LEAST_US ||
+		     (l->count > KERNEL_LOG_KILLS &&
+		      kernel_log_age(l, l->forgot_us, now_us) < LOG_LEAST_US);
 
 	if (namespace == 0)
 		return PRESENCE_UNKNOWN;

@@ -32,13 +32,15 @@ struct kernel_kill {
 
 struct kernel_log {
 	int fd;        /* -1: it was not read yet, or cannot be */
-	bool begun;    /* at all */
+	bool begun;    /* at all, since something was missing */
 	uint64_t last; /* when its newest record was written, in its own time */
 	uint64_t from; /* from when on none is missing */
 	size_t tasks;  /* of the kill that comes; more than there is place for: not all are here */
 	struct kernel_task task[KERNEL_LOG_TASKS];
 	char group[KERNEL_LOG_GROUP];
-	size_t count; /* of kills, ever */
+	pid_t chosen;       /* by the kernel, after that list; 0: none */
+	size_t count;       /* of kills, ever */
+	uint64_t forgot_us; /* when the newest was that is no longer among these */
 	struct kernel_kill kills[KERNEL_LOG_KILLS];
 };
 
@@ -52,11 +54,15 @@ struct kernel_record {
 	bool list;               /* of tasks begins: one of these comes before most kills */
 	struct kernel_task task; /* of it; 0: it is about something else */
 	struct bytes group;      /* behind the list, of the process that is killed next */
+	pid_t chosen;            /* and that process; it may end by itself before it is killed */
 };
 must_check bool kernel_record_parse(struct bytes text, struct kernel_record *ret);
 
 /* Remembers what a record says. */
 void kernel_log_take(struct kernel_log *l, struct bytes text);
+
+/* Something of it was not read: what is known begins with the next record. */
+void kernel_log_gap(struct kernel_log *l);
 
 /*
  * So long ago it was at least. The clock of the log is near the monotonic one (`now_us`), but

@@ -1,8 +1,10 @@
 #include "node/kernel-log.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,14 +93,14 @@ static void add_task(struct kernel_log *l, uint64_t at_us, pid_t pid, pid_t proc
 	add(l, at_us, text);
 }
 
-static void add_group(struct kernel_log *l, uint64_t at_us, const char *path)
+static void add_group(struct kernel_log *l, uint64_t at_us, const char *path, pid_t pid)
 {
 	char text[200];
 
 	snprintf(text, sizeof(text),
 		 "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=box.1,"
-		 "mems_allowed=0,oom_memcg=%s,task_memcg=%s,task=a,task_memcg=/x,task=,pid=7,uid=0",
-		 path, path);
+		 "mems_allowed=0,oom_memcg=%s,task_memcg=%s,task=a,pid=9,task=,pid=%d,uid=0",
+		 path, path, pid);
 	add(l, at_us, text);
 }
 
@@ -144,13 +146,13 @@ TEST(a_process_that_began_after_its_number_was_killed_is_another)
 	other = child + 1;
 	add_task(&is, now_us, child, child, 500);
 	add_task(&is, now_us, other, other, 100);
-	add_group(&is, now_us, "/b/box.1");
+	add_group(&is, now_us, "/b/box.1", child);
 	add_kill(&is, now_us, child);
 	CHECK_INT(says(&is, child, 9), PRESENCE_PRESENT);
 	CHECK_INT(says(&is, other, 9), PRESENCE_ABSENT);
 	/* By the log's own clock: the number was killed, and 20 seconds later this is said. */
 	add_task(&was, now_us - 20 * SECOND, child, child, 500);
-	add_group(&was, now_us - 20 * SECOND, "/b/box.1");
+	add_group(&was, now_us - 20 * SECOND, "/b/box.1", child);
 	add_kill(&was, now_us - 20 * SECOND, child);
 	add(&was, now_us, "x");
 	CHECK_INT(says(&was, child, 9), PRESENCE_ABSENT);
@@ -185,7 +187,7 @@ static enum presence of_kills(const struct kernel_task *tasks, size_t count, con
 	for (size_t i = 0; i < count; i++)
 		add_task(&l, now_us, tasks[i].pid, tasks[i].process, (int)tasks[i].pages);
 	if (group)
-		add_group(&l, now_us, group);
+		add_group(&l, now_us, group, 7);
 	add_kill(&l, now_us, 7);
 	if (kills < 9)
 		add_kill(&l, now_us, 9); /* without a list: it may be of any sandbox */
@@ -233,8 +235,95 @@ TEST(a_list_that_is_too_long_says_nothing)
 	*l = whole_log(now_us);
 	for (int i = 1; i <= KERNEL_LOG_TASKS + 2; i++)
 		add_task(l, now_us, i, i, i);
-	add_group(l, now_us, "/b/box.1");
+	add_group(l, now_us, "/b/box.1", 7);
 	add_kill(l, now_us, 7);
 	CHECK_INT(says(l, INT32_MAX, 9), PRESENCE_UNKNOWN);
 	free(l);
+}
+
+/* One kill, known to have ended 7 alone: by it, any other process was not killed. */
+static struct kernel_log *known_log(uint64_t now_us)
+{
+	struct kernel_log *l = calloc(1, sizeof(*l));
+
+	CHECK(l);
+	*l = whole_log(now_us);
+	add_task(l, now_us, 7, 7, 500);
+	add_group(l, now_us, "/b/box.1", 7);
+	add_kill(l, now_us, 7);
+	CHECK_INT(says(l, INT32_MAX, 9), PRESENCE_ABSENT);
+	return l;
+}
+
+TEST(what_was_not_read_may_have_named_it)
+{
+	uint64_t now_us = time_mono_us();
+	struct kernel_log *l;
+	static const char cut[] = "3,1,";
+
+	if (now_us < 120 * SECOND)
+		return;
+	l = known_log(now_us);
+	kernel_log_gap(l);
+	CHECK_INT(says(l, INT32_MAX, 9), PRESENCE_UNKNOWN);
+	free(l);
+	l = known_log(now_us);
+	kernel_log_take(l, (struct bytes){ (const uint8_t *)cut, sizeof(cut) - 1 });
+	CHECK_INT(says(l, INT32_MAX, 9), PRESENCE_UNKNOWN);
+	free(l);
+}
+
+/* A record that is longer than what is read with is an error, and the kernel goes on behind it. */
+TEST(an_error_is_a_gap)
+{
+	uint64_t now_us = time_mono_us();
+	struct kernel_log *l;
+	struct stat st;
+
+	CHECK_INT(stat("/proc/self/ns/pid", &st), 0);
+	if (now_us < 120 * SECOND || st.st_ino != 4026531836UL)
+		return; /* it is not read at all */
+	l = known_log(now_us);
+	l->fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* EISDIR */
+	CHECK_INT(kernel_log_read(l), -1);
+	CHECK_INT(says(l, INT32_MAX, 9), PRESENCE_UNKNOWN);
+	kernel_log_close(l);
+	free(l);
+}
+
+TEST(kills_that_are_no_longer_remembered_leave_it_open)
+{
+	uint64_t now_us = time_mono_us();
+	struct kernel_log *l;
+
+	if (now_us < 120 * SECOND)
+		return;
+	for (int more = 0; more < 2; more++) {
+		l = calloc(1, sizeof(*l));
+		CHECK(l);
+		*l = whole_log(now_us);
+		for (int i = 0; i < KERNEL_LOG_KILLS + more; i++) {
+			add_task(l, now_us, 7, 7, 500);
+			add_group(l, now_us, "/b/box.1", 7);
+			add_kill(l, now_us, 7);
+		}
+		CHECK_INT(says(l, INT32_MAX, 999), more ? PRESENCE_UNKNOWN : PRESENCE_ABSENT);
+		free(l);
+	}
+}
+
+/* "OOM victim 7 (a) is already exiting. Skip killing the task": its list has no kill. */
+TEST(a_list_serves_no_kill_but_its_own)
+{
+	uint64_t now_us = time_mono_us();
+	struct kernel_log l = whole_log(now_us);
+
+	if (now_us < 120 * SECOND)
+		return;
+	add_task(&l, now_us, 7, 7, 500);
+	add_task(&l, now_us, 8, 8, 100);
+	add_group(&l, now_us, "/b/box.1", 7);
+	add(&l, now_us, "OOM victim 7 (a) is already exiting. Skip killing the task");
+	add_kill(&l, now_us, 8);
+	CHECK_INT(says(&l, INT32_MAX, 9), PRESENCE_UNKNOWN);
 }
