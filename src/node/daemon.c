@@ -209,8 +209,6 @@ static int watch_signals(struct node *n, struct err *e)
 	return r < 0 ? err_uv(e, r, "watch signals") : 0;
 }
 
-static int watch_router(struct node *n, struct err *e);
-
 static void on_poll_closed(uv_handle_t *handle)
 {
 	free(handle);
@@ -222,6 +220,46 @@ static void unwatch_router(struct node *n)
 		uv_close((uv_handle_t *)take_ptr(n->router_end), on_poll_closed);
 }
 
+static int watch_router(struct node *n, int fd, uv_poll_cb then, struct err *e)
+{
+	uv_poll_t *poll = xcalloc(1, sizeof(*poll));
+	int r = uv_poll_init(&n->loop, poll, fd);
+
+	if (r < 0) {
+		free(poll);
+		return err_uv(e, r, "watch berth-router");
+	}
+	poll->data = n;
+	n->router_end = poll;
+	uv_poll_start(poll, UV_READABLE, then);
+	return 0;
+}
+
+static void on_router_end(uv_poll_t *poll, int status, int events);
+
+static void tell_of_router(const struct err *why)
+{
+	if (why)
+		log_event(LOG_ERROR,
+			  "berth-router ended: sandboxes lose the network when berth-node ends",
+			  "why", why->msg, NULL);
+	else
+		log_event(LOG_WARN, "berth-router ended; another one took over", NULL);
+}
+
+static void on_router_again(uv_poll_t *poll, int status, int events)
+{
+	struct node *n = poll->data;
+	bool failed;
+	struct err e;
+
+	(void)status, (void)events;
+	unwatch_router(n);
+	failed = router_hold_end(&n->router, n->run_fd, &e) < 0 ||
+		 watch_router(n, n->router.pidfd, on_router_end, &e) < 0;
+	tell_of_router(failed ? &e : NULL);
+}
+
 /* Nothing is lost while we live; but we are to be replaceable at any time. */
 static void on_router_end(uv_poll_t *poll, int status, int events)
 {
@@ -230,32 +268,15 @@ static void on_router_end(uv_poll_t *poll, int status, int events)
 
 	(void)status, (void)events;
 	unwatch_router(n);
-	if (router_hold_again(&n->router, n->run_fd, &e) < 0 || watch_router(n, &e) < 0)
-		log_event(LOG_ERROR,
-			  "berth-router ended: sandboxes lose the network when berth-node ends",
-			  "why", e.msg, NULL);
-	else
-		log_event(LOG_WARN, "berth-router ended; another one took over", NULL);
-}
-
-static int watch_router(struct node *n, struct err *e)
-{
-	uv_poll_t *poll = xcalloc(1, sizeof(*poll));
-	int r = uv_poll_init(&n->loop, poll, n->router.pidfd);
-
-	if (r < 0) {
-		free(poll);
-		return err_uv(e, r, "watch berth-router");
-	}
-	poll->data = n;
-	n->router_end = poll;
-	uv_poll_start(poll, UV_READABLE, on_router_end);
-	return 0;
+	if (router_hold_begin(&n->router, n->run_fd, &e) < 0 ||
+	    watch_router(n, n->router.starting, on_router_again, &e) < 0)
+		tell_of_router(&e);
 }
 
 static int open_network(struct node *n, struct err *e)
 {
-	if (router_open(&n->router, n->run_fd, e) < 0 || watch_router(n, e) < 0)
+	if (router_open(&n->router, n->run_fd, e) < 0 ||
+	    watch_router(n, n->router.pidfd, on_router_end, e) < 0)
 		return -1;
 	n->slots.loop = &n->loop;
 	n->slots.router = n->router.netns;

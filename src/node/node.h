@@ -57,7 +57,7 @@ struct node {
 	struct cgroup_host cgroups;
 	struct kernel_log kernel_log;
 	struct router router;
-	uv_poll_t *router_end; /* berth-router's; NULL: it is not watched */
+	uv_poll_t *router_end; /* berth-router's, or the start of one; NULL: it is not watched */
 	struct slots slots;
 	struct egress_sockets *egress_sockets;
 	struct allocations *all;

@@ -21,10 +21,11 @@
 #include "node/nft-allowlist.h"
 #include "node/veth.h"
 
-#define LOCK_FD      3 /* in berth-router; the sockets come after it, by their kind */
+/* In berth-router; the sockets come after the lock, by their kind, and until it has that a pipe. */
+#define LOCK_FD      3
+#define READY_FD     (LOCK_FD + ROUTER_SOCKET_COUNT)
 #define BEGIN_MS     5000
 #define END_MS       5000
-#define TURN_MS      1
 #define TCP_PORT     1 /* as the packet rules say */
 #define UDP_PORT     53
 #define LISTEN_QUEUE 4096
@@ -66,9 +67,9 @@ static bool enter(const struct router *r, int sockets[ROUTER_SOCKET_COUNT])
 }
 
 /* A process that gets the lock is complete; one that does not was not needed. */
-static no_return void live(const struct router *r, int lock)
+static no_return void live(const struct router *r, int lock, int ready)
 {
-	int keep[ROUTER_SOCKET_COUNT] = { [ROUTER_NONE] = lock };
+	int keep[ROUTER_SOCKET_COUNT + 1] = { [ROUTER_NONE] = lock, [ROUTER_SOCKET_COUNT] = ready };
 	struct err ignored;
 
 	if (setns(r->mounts, CLONE_NEWNS) < 0)
@@ -77,25 +78,32 @@ static no_return void live(const struct router *r, int lock)
 	(void)!chdir("/");
 	(void)prctl(PR_SET_NAME, "berth-router");
 	(void)!file_poke(AT_FDCWD, "/proc/self/oom_score_adj", "-1000", &ignored);
-	if (!enter(r, keep) || !proc_keep_only(keep, ROUTER_SOCKET_COUNT) || !lock_is_mine(LOCK_FD))
+	if (!enter(r, keep) || !proc_keep_only(keep, array_len(keep)) || !lock_is_mine(LOCK_FD))
 		_exit(1);
 	crash_point("node.router-made");
+	(void)close(READY_FD); /* it ends with this, or with the process */
 	for (;;)
 		pause();
 }
 
 /* Forked twice: it is not our child, and we need not reap it. */
-static int start(const struct router *r, int lock, struct err *e)
+static int start(struct router *r, int lock, struct err *e)
 {
-	pid_t pid = fork();
+	int ends[2];
+	pid_t pid;
 
-	if (pid < 0)
+	if (pipe2(ends, O_CLOEXEC) < 0)
 		return err_sys(e, errno, "start berth-router");
+	r->starting = ends[0];
+	pid = fork();
 	if (pid == 0) {
 		if (fork() == 0)
-			live(r, lock);
+			live(r, lock, ends[1]);
 		_exit(0);
 	}
+	close_fd(&ends[1]);
+	if (pid < 0)
+		return err_sys(e, errno, "start berth-router");
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	return 0;
@@ -130,24 +138,58 @@ static int take_from(struct router *r, int lock, pid_t pid, struct err *e)
 	return 0;
 }
 
-static int find_or_start(struct router *r, int run_fd, struct err *e)
+static int open_lock(int run_fd, int *ret, struct err *e)
 {
-	static const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
-	cleanup(close_fd) int lock = openat(run_fd, "router", flags, 0600);
+	*ret = openat(run_fd, "router", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return *ret < 0 ? err_sys(e, errno, "open router") : 0;
+}
+
+static void forget_start(struct router *r)
+{
+	close_fd(&r->starting);
+	r->starting = -1;
+}
+
+int router_hold_begin(struct router *r, int run_fd, struct err *e)
+{
+	cleanup(close_fd) int lock = -1;
+
+	close_fd(&r->pidfd);
+	r->pidfd = -1;
+	forget_start(r);
+	if (open_lock(run_fd, &lock, e) < 0 || start(r, lock, e) < 0)
+		return err_wrap(e, "the router");
+	return 0;
+}
+
+int router_hold_end(struct router *r, int run_fd, struct err *e)
+{
+	cleanup(close_fd) int lock = -1;
 	pid_t pid;
 
-	if (lock < 0)
-		return err_sys(e, errno, "open router");
+	forget_start(r);
+	if (open_lock(run_fd, &lock, e) < 0)
+		return err_wrap(e, "the router");
 	pid = holder_of(lock);
-	if (pid == 0 && start(r, lock, e) < 0)
-		return -1;
-	for (int left = BEGIN_MS; pid == 0 && left > 0; left -= TURN_MS) {
-		(void)poll(NULL, 0, TURN_MS);
-		pid = holder_of(lock);
-	}
 	if (pid == 0)
-		return err_set(e, ERR_TIMEOUT, "berth-router does not come up");
-	return take_from(r, lock, pid, e);
+		return err_set(e, ERR_BUSY, "the router: berth-router does not come up");
+	return take_from(r, lock, pid, e) < 0 ? err_wrap(e, "the router") : 0;
+}
+
+static int find_or_start(struct router *r, int run_fd, struct err *e)
+{
+	cleanup(close_fd) int lock = -1;
+	struct pollfd up = { .events = POLLIN };
+
+	if (open_lock(run_fd, &lock, e) < 0)
+		return -1;
+	if (holder_of(lock) == 0) {
+		if (router_hold_begin(r, run_fd, e) < 0)
+			return -1;
+		up.fd = r->starting;
+		(void)poll(&up, 1, BEGIN_MS);
+	}
+	return router_hold_end(r, run_fd, e);
 }
 
 /* ---- to prepare it ---- */
@@ -165,7 +207,9 @@ static int prepare(struct router *r, struct err *e)
 
 void router_init(struct router *r)
 {
-	*r = (struct router){ .netns = -1, .pidfd = -1, .mounts = -1, .probe = -1 };
+	*r = (struct router){
+		.netns = -1, .pidfd = -1, .starting = -1, .mounts = -1, .probe = -1
+	};
 	for (int i = 0; i < ROUTER_SOCKET_COUNT; i++)
 		r->sockets[i] = -1;
 }
@@ -179,7 +223,7 @@ int router_open(struct router *r, int run_fd, struct err *e)
 	if (r->mounts < 0)
 		return err_sys(e, errno, "open the mount namespace");
 	if (find_or_start(r, run_fd, e) < 0)
-		return err_wrap(e, "the router");
+		return -1;
 	if (home < 0 || setns(r->netns, CLONE_NEWNET) < 0)
 		return err_sys(e, errno, "enter the router");
 	done = prepare(r, e);
@@ -187,13 +231,6 @@ int router_open(struct router *r, int run_fd, struct err *e)
 		abort(); /* whatever we did next, we did it in the wrong place */
 	crash_point("node.router-ready");
 	return done < 0 ? err_wrap(e, "the router") : 0;
-}
-
-int router_hold_again(struct router *r, int run_fd, struct err *e)
-{
-	close_fd(&r->pidfd);
-	r->pidfd = -1;
-	return find_or_start(r, run_fd, e) < 0 ? err_wrap(e, "the router") : 0;
 }
 
 void router_close(struct router *r, bool end)
@@ -211,5 +248,6 @@ void router_close(struct router *r, bool end)
 		(void)poll(&gone, 1, END_MS);
 	}
 	close_fd(&r->pidfd);
+	close_fd(&r->starting);
 	close_fd(&r->mounts);
 }

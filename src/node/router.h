@@ -15,6 +15,7 @@
 struct router {
 	int netns;                        /* -1: closed */
 	int pidfd;                        /* pidfd of berth-router */
+	int starting;                     /* readable when one that is begun is there, or ended */
 	int mounts;                       /* the mount namespace berth-router lives in */
 	int sockets[ROUTER_SOCKET_COUNT]; /* by enum router_socket_kind */
 	int probe;                        /* a socket in it, to ask about links */
@@ -29,8 +30,12 @@ struct router {
 void router_init(struct router *r);
 must_check int router_open(struct router *r, int run_fd, struct err *e);
 
-/* berth-router ended: another one holds the same, or the next berth-node would not find it. */
-must_check int router_hold_again(struct router *r, int run_fd, struct err *e);
+/*
+ * berth-router ended: another one is to hold the same, or the next berth-node would not find it.
+ * Neither waits: the second is called once `starting` is readable.
+ */
+must_check int router_hold_begin(struct router *r, int run_fd, struct err *e);
+must_check int router_hold_end(struct router *r, int run_fd, struct err *e);
 
 /* It goes on, unless `end`: then it is gone when this returns. */
 void router_close(struct router *r, bool end);
