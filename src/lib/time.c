@@ -1,7 +1,11 @@
 #include "lib/time.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <time.h>
+
+#include "lib/buf.h"
+#include "lib/file.h"
 
 static uint64_t clock_us(clockid_t id)
 {
@@ -34,6 +38,16 @@ uint64_t time_boot_ms(void)
 uint64_t time_booted_ms(void)
 {
 	return time_wall_ms() - time_boot_ms();
+}
+
+int time_boot_id(char out[BOOT_ID_SIZE], struct err *e)
+{
+	cleanup(buf_done) struct buf text = buf_make(64);
+
+	if (file_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", &text, e) < 0)
+		return -1;
+	snprintf(out, BOOT_ID_SIZE, "%.36s", buf_str(&text));
+	return 0;
 }
 
 void time_text(uint64_t wall_ms, char out[TIME_TEXT_SIZE])

@@ -1,6 +1,5 @@
 #include "berthd/cluster/host-lease.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,7 +9,6 @@
 #include "berthd/cluster/host-capacity.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
-#include "lib/file.h"
 #include "lib/log.h"
 #include "lib/time.h"
 #include "store/host.h"
@@ -23,7 +21,7 @@ struct lease_agent {
 	struct reactor *reactor;
 	struct workers workers; /* one, for renewals alone */
 	char database[1200];
-	char boot_id[HOST_BOOT_SIZE];
+	char boot_id[BOOT_ID_SIZE];
 	unsigned divisor;
 	struct host_lease lease;  /* times are CLOCK_BOOTTIME */
 	_Atomic int state;        /* the same, for other threads */
@@ -330,16 +328,6 @@ static void conninfo(const struct lease_agent *k, const char *database, char *ou
 		 uri ? "&" : " ", constant_ms(CONSTANT_HOST_RENEW, k->divisor) / 2);
 }
 
-static int read_boot_id(struct lease_agent *k, struct err *e)
-{
-	cleanup(buf_done) struct buf text = buf_make(64);
-
-	if (file_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", &text, e) < 0)
-		return -1;
-	snprintf(k->boot_id, sizeof(k->boot_id), "%.36s", buf_str(&text));
-	return 0;
-}
-
 int lease_agent_begin(struct reactor *r, const struct host_lease_events *events,
 		      struct lease_agent **ret, struct err *e)
 {
@@ -351,7 +339,7 @@ int lease_agent_begin(struct reactor *r, const struct host_lease_events *events,
 	k->divisor = (unsigned)s->timer_divisor;
 	conninfo(k, s->database, k->database, sizeof(k->database));
 	k->workers.renews = true;
-	if (read_boot_id(k, e) < 0 || workers_open(&k->workers, k->database, 1, e) < 0) {
+	if (time_boot_id(k->boot_id, e) < 0 || workers_open(&k->workers, k->database, 1, e) < 0) {
 		free(k);
 		return -1;
 	}

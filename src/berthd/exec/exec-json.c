@@ -22,6 +22,8 @@ void exec_exit_json(struct buf *out, struct journal *j, const struct exec_exit *
 	else
 		buf_adds(out, "null"); /* a missing exit code is never 0 */
 	json_int(out, "signal", exit->signum);
+	if (exit->kind == EXEC_LOST)
+		json_bool(out, "host_rebooted", v.slot.host_rebooted);
 	json_int(out, "stdout_bytes", (int64_t)v.slot.offset[0]);
 	json_int(out, "stderr_bytes", (int64_t)v.slot.offset[1]);
 	json_int(out, "wall_ms", (int64_t)(exit->wall_us / 1000));

@@ -31,6 +31,8 @@ void journal_slot_encode(struct buf *out, const struct journal_slot *s)
 	writer_u8(out, s->gone);
 	writer_u8(out, (uint8_t)s->work);
 	exec_requests_encode(out, &s->use);
+	writer_str(out, s->boot_id);
+	writer_u8(out, s->host_rebooted);
 }
 
 void journal_begin_encode(struct buf *out, const struct journal_head *h,
@@ -95,8 +97,11 @@ int journal_slot_decode(struct bytes wire, struct journal_slot *ret, struct err 
 	record = reader_bytes(&r, reader_u32(&r));
 	s.use = exec_usage_read(&r);
 	s.gone = reader_u8(&r) == 1;
-	s.work = (enum journal_work)reader_u8(&r); /* 0 in what was written before it was there */
-	exec_requests_read(&r, &s.use);            /* so are these */
+	/* From here on it is zeros in what was written before it was there. */
+	s.work = (enum journal_work)reader_u8(&r);
+	exec_requests_read(&r, &s.use);
+	reader_str(&r, s.boot_id, sizeof(s.boot_id));
+	s.host_rebooted = reader_u8(&r) == 1;
 	if (r.bad || wire.len != JOURNAL_SLOT || s.state >= JOURNAL_STATE_COUNT ||
 	    s.work >= JOURNAL_WORK_COUNT)
 		return err_set(e, ERR_INTERNAL, "a journal's state cannot be read");

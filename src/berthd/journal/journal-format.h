@@ -15,6 +15,7 @@
 
 #include "berthd/journal/exec-usage.h"
 #include "core/sandbox.h"
+#include "lib/time.h"
 #include "proto/exec.h"
 
 #define JOURNAL_PRELUDE  16
@@ -50,6 +51,8 @@ struct journal_slot {
 	struct exec_usage use; /* of one that has ended */
 	bool gone;             /* EXEC_WHOLE: it was seen that nothing of it is left */
 	enum journal_work work;
+	char boot_id[BOOT_ID_SIZE]; /* of the host when it began; empty: of before this was written */
+	bool host_rebooted;         /* EXEC_LOST: and by then the host was started again */
 };
 
 struct journal_head {

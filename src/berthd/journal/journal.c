@@ -41,7 +41,7 @@ int journals_open(struct journals *js, const char *state_dir, uint64_t cap, stru
 
 	*js = (struct journals){ .dir = -1, .cap = cap };
 	pthread_mutex_init(&js->lock, NULL);
-	if (dir_open(AT_FDCWD, state_dir, 0700, &state, e) < 0)
+	if (time_boot_id(js->boot_id, e) < 0 || dir_open(AT_FDCWD, state_dir, 0700, &state, e) < 0)
 		return -1;
 	if (dir_open(state, "journal", 0700, &js->dir, e) < 0)
 		return -1;
@@ -206,11 +206,13 @@ int journal_create(struct journals *js, struct journal_head *h, struct journal *
 {
 	cleanup(buf_done) struct buf out = buf_make(JOURNAL_HEAD_MAX + JOURNAL_HEAD_AT + 1);
 	cleanup(close_fd) int fd = -1;
+	struct journal_slot slot = { .state = JOURNAL_RUNNING };
 	char name[NAME_SIZE];
 	struct journal *j;
 
 	name_of(name, h->sandbox, h->ask.id);
-	journal_begin_encode(&out, h, &(struct journal_slot){ 0 });
+	memcpy(slot.boot_id, js->boot_id, sizeof(slot.boot_id));
+	journal_begin_encode(&out, h, &slot);
 	fd = make_file(js, name, &out);
 	if (fd < 0 && errno == ENOENT) {
 		(void)mkdirat(js->dir, h->sandbox, 0700);
@@ -230,6 +232,7 @@ int journal_create(struct journals *js, struct journal_head *h, struct journal *
 	crash_point("exec.journal-made");
 	j = journal_new(js, take_fd(fd));
 	j->head = *h;
+	j->slot = slot;
 	*h = (struct journal_head){ 0 };
 	j->frames_at = j->written = out.len;
 	*ret = hold(js, j, false);
@@ -517,6 +520,12 @@ bool journal_is_doubt(struct journal *j)
 	return j->head.ask.flags & EXEC_WHOLE && !v.slot.gone;
 }
 
+/* Another start of the machine than the one it began in: its processes are gone with that. */
+static bool is_of_another_boot(const struct journal *j)
+{
+	return j->slot.boot_id[0] && strcmp(j->slot.boot_id, j->all->boot_id) != 0;
+}
+
 int journal_end(struct journal *j, const struct exec_exit *exit, const struct exec_usage *use,
 		bool gone, struct err *e)
 {
@@ -528,6 +537,7 @@ int journal_end(struct journal *j, const struct exec_exit *exit, const struct ex
 	j->slot.exit = *exit;
 	j->slot.use = *use;
 	j->slot.gone |= gone;
+	j->slot.host_rebooted = exit->kind == EXEC_LOST && is_of_another_boot(j);
 	j->slot.state = JOURNAL_ENDED;
 	j->slot.ended_ms = time_wall_ms();
 	n = write_slot(j, e);

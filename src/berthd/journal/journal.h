@@ -25,6 +25,7 @@ struct journals {
 	pthread_mutex_t lock;
 	int dir;
 	struct tmpfile_pool spares;
+	char boot_id[BOOT_ID_SIZE];                /* of the host as it runs now */
 	uint64_t cap;                              /* of one exec's frames, in bytes */
 	struct journal *buckets[JOURNALS_BUCKETS]; /* those that are held */
 	uint64_t removed;                          /* so far: their files have such names */
