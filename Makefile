@@ -1,6 +1,6 @@
 # The one page of commands. The build itself is meson's; this only names the
 # things a developer does.
-.PHONY: all clang test asan fuzz tsan msan system attack attack-guards egress cell bench sdk soak crash random guards vm vm-attack vm-slice check \
+.PHONY: all clang test asan fuzz tsan msan system attack attack-guards egress cell bench sdk soak crash random guards vm vm-attack vm-reboot vm-slice check \
 	mutants cover tidy format format-check valgrind memcheck clean
 
 all: build/build.ninja
@@ -91,6 +91,8 @@ vm: all build-crash/build.ninja		# on a kernel, systemd and cgroup v2 of its own
 	python3 tests/vm/run.py --build build --full
 vm-attack: all				# the same, with every probe of make attack
 	python3 tests/vm/run.py --build build --attack
+vm-reboot: all				# its power is cut in the middle of work, and it is booted again
+	python3 tests/vm/run.py --build build --reboot
 vm-slice: all
 	python3 tests/vm/run.py --build build
 

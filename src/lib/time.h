@@ -10,7 +10,12 @@ uint64_t time_boot_ms(void);   /* never jumps, and counts while the machine slee
 uint64_t time_booted_ms(void); /* when the machine was started, since 1970 */
 
 #define BOOT_ID_SIZE 37
-/* Another one after each start of the machine: what ran under another is gone. */
+/*
+ * Another one after each start of the machine: what ran under another is gone. From
+ * BERTH_BOOT_ID if that is set: a service that sees nothing of /proc but processes is told by
+ * systemd. One form, whether it came with dashes or without.
+ */
+must_check int boot_id_parse(const char *text, char out[BOOT_ID_SIZE], struct err *e);
 must_check int time_boot_id(char out[BOOT_ID_SIZE], struct err *e);
 
 #define TIME_TEXT_SIZE 32

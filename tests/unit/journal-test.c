@@ -67,50 +67,6 @@ static struct journal *find(const char *id)
 	return j;
 }
 
-/* As after a restart of the machine: a boot id is all that tells. */
-static void boot_again(void)
-{
-	journals_close(&js);
-	open_all(1000);
-	memcpy(js.boot_id, "11111111-2222-3333-4444-555555555555", BOOT_ID_SIZE);
-}
-
-TEST(a_restart_of_the_host_is_told_of_a_command_whose_end_was_not_seen)
-{
-	static const struct {
-		const char *id;
-		enum exec_kind kind;
-		bool boot, known, told;
-	} cases[] = {
-		{ "rebooted", EXEC_LOST, true, true, true },
-		{ "same-boot", EXEC_LOST, false, true, false },
-		{ "end-was-seen", EXEC_EXITED, true, true, false },
-		{ "of-an-older-berthd", EXEC_LOST, true, false, false },
-	};
-
-	for (size_t i = 0; i < array_len(cases); i++) {
-		const struct exec_exit ended = { .kind = cases[i].kind };
-		struct journal *j;
-		struct err e;
-
-		open_all(1000);
-		j = make(cases[i].id);
-		if (!cases[i].known)
-			j->slot.boot_id[0] = '\0';
-		journal_work(j, JOURNAL_NO_WORK); /* the slot is written */
-		journal_unref(j);
-		if (cases[i].boot)
-			boot_again();
-		j = find(cases[i].id);
-		CHECK_OK(journal_end(j, &ended, &(struct exec_usage){ 0 }, false, &e), &e);
-		journal_unref(j);
-		j = find(cases[i].id);
-		CHECK_INT(j->slot.host_rebooted, cases[i].told);
-		journal_unref(j);
-		journals_close(&js);
-	}
-}
-
 TEST(what_was_appended_is_there_after_a_restart)
 {
 	struct journal_view v;

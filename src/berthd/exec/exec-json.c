@@ -5,6 +5,12 @@
 #include "berthd/exec/usage.h"
 #include "lib/json.h"
 
+static const char *const reboots[JOURNAL_REBOOT_COUNT] = {
+	[JOURNAL_REBOOT_UNKNOWN] = "null",
+	[JOURNAL_SAME_BOOT] = "false",
+	[JOURNAL_REBOOTED] = "true",
+};
+
 void exec_exit_json(struct buf *out, struct journal *j, const struct exec_exit *exit)
 {
 	struct journal_view v;
@@ -22,8 +28,10 @@ void exec_exit_json(struct buf *out, struct journal *j, const struct exec_exit *
 	else
 		buf_adds(out, "null"); /* a missing exit code is never 0 */
 	json_int(out, "signal", exit->signum);
-	if (exit->kind == EXEC_LOST)
-		json_bool(out, "host_rebooted", v.slot.host_rebooted);
+	if (exit->kind == EXEC_LOST) {
+		json_key(out, "host_rebooted");
+		buf_adds(out, reboots[v.slot.reboot]);
+	}
 	json_int(out, "stdout_bytes", (int64_t)v.slot.offset[0]);
 	json_int(out, "stderr_bytes", (int64_t)v.slot.offset[1]);
 	json_int(out, "wall_ms", (int64_t)(exit->wall_us / 1000));

@@ -32,7 +32,7 @@ void journal_slot_encode(struct buf *out, const struct journal_slot *s)
 	writer_u8(out, (uint8_t)s->work);
 	exec_requests_encode(out, &s->use);
 	writer_str(out, s->boot_id);
-	writer_u8(out, s->host_rebooted);
+	writer_u8(out, (uint8_t)s->reboot);
 }
 
 void journal_begin_encode(struct buf *out, const struct journal_head *h,
@@ -101,9 +101,9 @@ int journal_slot_decode(struct bytes wire, struct journal_slot *ret, struct err 
 	s.work = (enum journal_work)reader_u8(&r);
 	exec_requests_read(&r, &s.use);
 	reader_str(&r, s.boot_id, sizeof(s.boot_id));
-	s.host_rebooted = reader_u8(&r) == 1;
+	s.reboot = (enum journal_reboot)reader_u8(&r);
 	if (r.bad || wire.len != JOURNAL_SLOT || s.state >= JOURNAL_STATE_COUNT ||
-	    s.work >= JOURNAL_WORK_COUNT)
+	    s.work >= JOURNAL_WORK_COUNT || s.reboot >= JOURNAL_REBOOT_COUNT)
 		return err_set(e, ERR_INTERNAL, "a journal's state cannot be read");
 	ended = s.state != JOURNAL_RUNNING;
 	if (ended ? exec_exit_decode(record, &s.exit, e) < 0 : record.len != 0)

@@ -40,6 +40,13 @@ enum journal_work {
 	JOURNAL_WORK_COUNT
 };
 
+enum journal_reboot {
+	JOURNAL_REBOOT_UNKNOWN,
+	JOURNAL_SAME_BOOT,
+	JOURNAL_REBOOTED,
+	JOURNAL_REBOOT_COUNT
+};
+
 struct journal_slot {
 	enum journal_state state;
 	uint32_t pid;
@@ -51,8 +58,8 @@ struct journal_slot {
 	struct exec_usage use; /* of one that has ended */
 	bool gone;             /* EXEC_WHOLE: it was seen that nothing of it is left */
 	enum journal_work work;
-	char boot_id[BOOT_ID_SIZE]; /* of the host when it began; empty: of before this was written */
-	bool host_rebooted;         /* EXEC_LOST: and by then the host was started again */
+	char boot_id[BOOT_ID_SIZE]; /* of the host when it began; empty: not known */
+	enum journal_reboot reboot; /* EXEC_LOST: was the host started again by then? */
 };
 
 struct journal_head {

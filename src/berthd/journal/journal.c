@@ -41,7 +41,8 @@ int journals_open(struct journals *js, const char *state_dir, uint64_t cap, stru
 
 	*js = (struct journals){ .dir = -1, .cap = cap };
 	pthread_mutex_init(&js->lock, NULL);
-	if (time_boot_id(js->boot_id, e) < 0 || dir_open(AT_FDCWD, state_dir, 0700, &state, e) < 0)
+	(void)!time_boot_id(js->boot_id, e); /* else a reboot is not told of, which is no lie */
+	if (dir_open(AT_FDCWD, state_dir, 0700, &state, e) < 0)
 		return -1;
 	if (dir_open(state, "journal", 0700, &js->dir, e) < 0)
 		return -1;
@@ -520,10 +521,12 @@ bool journal_is_doubt(struct journal *j)
 	return j->head.ask.flags & EXEC_WHOLE && !v.slot.gone;
 }
 
-/* Another start of the machine than the one it began in: its processes are gone with that. */
-static bool is_of_another_boot(const struct journal *j)
+/* After another start of the machine than the one it began in, its processes are gone. */
+static enum journal_reboot reboot_since(const struct journal *j)
 {
-	return j->slot.boot_id[0] && strcmp(j->slot.boot_id, j->all->boot_id) != 0;
+	if (!j->slot.boot_id[0] || !j->all->boot_id[0])
+		return JOURNAL_REBOOT_UNKNOWN;
+	return strcmp(j->slot.boot_id, j->all->boot_id) == 0 ? JOURNAL_SAME_BOOT : JOURNAL_REBOOTED;
 }
 
 int journal_end(struct journal *j, const struct exec_exit *exit, const struct exec_usage *use,
@@ -537,7 +540,7 @@ int journal_end(struct journal *j, const struct exec_exit *exit, const struct ex
 	j->slot.exit = *exit;
 	j->slot.use = *use;
 	j->slot.gone |= gone;
-	j->slot.host_rebooted = exit->kind == EXEC_LOST && is_of_another_boot(j);
+	j->slot.reboot = reboot_since(j);
 	j->slot.state = JOURNAL_ENDED;
 	j->slot.ended_ms = time_wall_ms();
 	n = write_slot(j, e);
