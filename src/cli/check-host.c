@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -7,17 +8,19 @@
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/check.h"
 #include "cli/table.h"
 #include "lib/file.h"
+#include "lib/proc.h"
 #include "lib/str.h"
 
-#define PROC_MAX     (256UL * 1024)
-#define FILES_WANTED 65536
-#define HOST_FILES   (16ULL << 20) /* of all programs; one sandbox may open 4 million */
-#define GIGABYTE     (1ULL << 30)
+#define PROC_MAX    (256UL * 1024)
+#define HOST_FILES  (16ULL << 20) /* of all programs; one sandbox may open 4 million */
+#define GIGABYTE    (1ULL << 30)
+#define COPIES_PATH "/proc/sys/net/core/tstamp_allow_data"
 
 /* The number a text begins with; what follows it in `*rest`. */
 static unsigned number(const char *s, const char **rest)
@@ -150,6 +153,42 @@ void check_cores(const struct context *c, struct check *ret)
 		check_set(ret, CHECK_OK, NULL, "they go to files; sandboxes make none");
 }
 
+/* A setting of one network namespace is there in a new one; one of the host is not. */
+static bool is_per_namespace(const char *path)
+{
+	int flags = geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWNET | CLONE_NEWUSER, status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(unshare(flags) == 0 && access(path, F_OK) == 0 ? 0 : 1);
+	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+void check_copies_of(uint64_t allowed, bool per_namespace, struct check *ret)
+{
+	if (allowed == 0)
+		check_set(ret, CHECK_OK, NULL, "refused on this host");
+	else if (per_namespace)
+		check_set(ret, CHECK_OK, NULL, "refused in every sandbox");
+	else
+		check_set(ret, CHECK_WARN,
+			  "net.core.tstamp_allow_data = 0 in a file in /etc/sysctl.d, and sysctl "
+			  "--system; 'berth init' does both.",
+			  "a guest may ask for copies of what it sent, which no limit counts");
+}
+
+void check_copies(const struct context *c, struct check *ret)
+{
+	uint64_t allowed;
+	struct err e;
+
+	(void)c;
+	if (file_read_u64(AT_FDCWD, COPIES_PATH, &allowed, &e) < 0)
+		check_set(ret, CHECK_WARN, NULL, "whether they are made cannot be read");
+	else
+		check_copies_of(allowed, is_per_namespace(COPIES_PATH), ret);
+}
+
 void check_files(const struct context *c, struct check *ret)
 {
 	uint64_t host = UINT64_MAX;
@@ -162,10 +201,11 @@ void check_files(const struct context *c, struct check *ret)
 			  "sysctl fs.file-max=9223372036854775807, as systemd does at boot.",
 			  "all programs together may open %llu, which one large sandbox can take",
 			  (unsigned long long)host);
-	else if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max < FILES_WANTED)
+	else if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max < PROC_FILES_WANTED)
 		check_set(ret, CHECK_WARN, "Raise the hard limit (LimitNOFILE=, limits.conf).",
-			  "at most %llu; a busy host wants %d", (unsigned long long)files.rlim_max,
-			  FILES_WANTED);
+			  "at most %llu; a busy host wants %d, and a sandbox has no more than its "
+			  "host's daemon",
+			  (unsigned long long)files.rlim_max, PROC_FILES_WANTED);
 	else
 		check_set(ret, CHECK_OK, NULL, "up to %llu", (unsigned long long)files.rlim_max);
 }

@@ -24,7 +24,10 @@ void check_set(struct check *k, enum check_state state, const char *fix, const c
 
 /* This machine: check-host.c */
 check_fn check_kernel, check_cgroups, check_btrfs, check_userns, check_seccomp, check_cores,
-	check_files, check_disk, check_memory, check_devices;
+	check_copies, check_files, check_disk, check_memory, check_devices;
+
+/* Of net.core.tstamp_allow_data, which newer kernels have once per network namespace. */
+void check_copies_of(uint64_t allowed, bool per_namespace, struct check *ret);
 
 /* The programs we lean on: check-engines.c */
 check_fn check_crun, check_runsc, check_nft, check_postgres, check_image_tools;

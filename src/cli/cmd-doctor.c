@@ -20,6 +20,7 @@ static const struct {
 	{ "user namespaces",	check_userns },
 	{ "seccomp",		check_seccomp },
 	{ "core dumps",		check_cores },
+	{ "transmit copies",	check_copies },
 	{ "open files",		check_files },
 	{ "devices",		check_devices },
 	{ "memory",		check_memory },

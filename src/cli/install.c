@@ -21,6 +21,8 @@
 #define KEY_MARK    INSTALL_STATE "/first-key-made"
 #define BERTHD_CONF (INSTALL_CONF "/berthd.conf")
 #define POSTGRES_AT "/run/berth-postgres"
+#define SYSCTL_DIR  "/etc/sysctl.d"
+#define SYSCTL_FILE "60-berth.conf"
 
 static int become(void *arg)
 {
@@ -129,13 +131,12 @@ static bool conf_done(struct install *i)
 }
 
 /* A file that is there may have been edited: it is never written again. */
-static int write_new(const char *name, const struct buf *text, struct err *e)
+static int write_new(const char *dir, const char *name, const struct buf *text, struct err *e)
 {
 	cleanup(close_fd) int fd = -1;
 
-	fd = open(INSTALL_CONF, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(e, errno, "open " INSTALL_CONF);
+	if (dir_open(AT_FDCWD, dir, 0755, &fd, e) < 0)
+		return -1;
 	if (faccessat(fd, name, F_OK, 0) == 0)
 		return 0;
 	if (file_replace(fd, name, buf_str(text), text->len, e) < 0)
@@ -162,10 +163,32 @@ static int conf_act(struct install *i, struct err *e)
 	buf_addf(&node, "pool_size = %s\ninit = %s\nimage_helper = %s\n", i->options->pool_size,
 		 init, image);
 	buf_adds(&egress, "# See berth-egress(8).\n");
-	if (write_new("berthd.conf", &berthd, e) < 0 || write_new("node.conf", &node, e) < 0 ||
-	    write_new("egress.conf", &egress, e) < 0)
+	if (write_new(INSTALL_CONF, "berthd.conf", &berthd, e) < 0 ||
+	    write_new(INSTALL_CONF, "node.conf", &node, e) < 0 ||
+	    write_new(INSTALL_CONF, "egress.conf", &egress, e) < 0)
 		return -1;
 	return 0;
+}
+
+static bool sysctl_done(struct install *i)
+{
+	(void)i;
+	return access(SYSCTL_DIR "/" SYSCTL_FILE, F_OK) == 0;
+}
+
+/* berth-node sets it in every sandbox; kernels before that was possible have one for all. */
+static int sysctl_act(struct install *i, struct err *e)
+{
+	cleanup(buf_done) struct buf text = buf_make(CONF_MAX);
+
+	(void)i;
+	buf_adds(&text, "# Berth: no copies of what a guest has sent, which no limit counts; see\n"
+			"# SECURITY.md. Programs that read their transmit timestamps with the\n"
+			"# packet (SOF_TIMESTAMPING_TX_*) without being privileged need 1.\n"
+			"net.core.tstamp_allow_data = 0\n");
+	if (write_new(SYSCTL_DIR, SYSCTL_FILE, &text, e) < 0)
+		return -1;
+	return file_poke(AT_FDCWD, "/proc/sys/net/core/tstamp_allow_data", "0", e);
 }
 
 static bool database_done(struct install *i)
@@ -293,6 +316,7 @@ const struct install_step install_steps[] = {
 	{ "add the users berth and berth-egress",		users_done,	users_act },
 	{ "make " INSTALL_CONF " and " INSTALL_STATE,		dirs_done,	dirs_act },
 	{ "write the settings in " INSTALL_CONF,		conf_done,	conf_act },
+	{ "write " SYSCTL_DIR "/" SYSCTL_FILE,			sysctl_done,	sysctl_act },
 	{ "make a database in " INSTALL_STATE "/pg",		database_done,	database_act },
 	{ "start the four services",				services_done,	services_act },
 	{ "make the first API key",				key_done,	key_act },
