@@ -40,6 +40,16 @@ struct limits limits_usual(void)
 	return usual;
 }
 
+struct limits limits_usual_on(const struct limits *host)
+{
+	struct limits usual = limits_usual();
+	int64_t most = host->of[LIMIT_OPEN_FILES];
+
+	if (most >= rows[LIMIT_OPEN_FILES].min && most < usual.of[LIMIT_OPEN_FILES])
+		usual.of[LIMIT_OPEN_FILES] = most;
+	return usual;
+}
+
 struct limits limits_open(void)
 {
 	struct limits open;

@@ -33,6 +33,9 @@ const char *limit_name(enum limit l);
 struct limits limits_usual(void); /* of a sandbox without a profile */
 struct limits limits_open(void);  /* nothing said */
 
+/* The same on a host whose processes may open fewer files than that. */
+struct limits limits_usual_on(const struct limits *host);
+
 /* What `l` leaves open is as in `usual`. */
 struct limits limits_fill(const struct limits *l, const struct limits *usual);
 

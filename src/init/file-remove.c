@@ -72,6 +72,8 @@ static int remove_directory(struct removal *r, int dir, const char *name, int de
 		if (depth == DEPTH_MAX)
 			return take_up(r, dir, name, e);
 		fd = dir_open_beneath(dir, name);
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && depth > 1)
+			return take_up(r, dir, name, e); /* fewer levels may be open here */
 		if (fd < 0 && errno != ENOENT)
 			return err_file(e, errno, "remove %.100s", name);
 		if (fd >= 0 && remove_contents(r, fd, depth + 1, e) < 0)

@@ -160,10 +160,12 @@ uint64_t proc_files(void)
 
 void proc_raise_files(void)
 {
-	struct rlimit limit;
+	struct rlimit limit, more = { PROC_FILES_WANTED, PROC_FILES_WANTED };
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
+	if (limit.rlim_max < PROC_FILES_WANTED && setrlimit(RLIMIT_NOFILE, &more) == 0)
+		return; /* root may */
 	limit.rlim_cur = limit.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &limit); /* if not, we have what we have */
 }

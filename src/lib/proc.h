@@ -46,7 +46,11 @@ void proc_kill(const struct proc *p, int signum); /* harmless once it has ended 
  */
 must_check bool proc_keep_only(int *fds, int count);
 
-/* As many open files as the host allows us: a daemon holds some per sandbox and connection. */
+/*
+ * As many open files as the host allows us: a daemon holds some per sandbox and connection, and
+ * berth-node cannot give a sandbox more than it has. Root is held by no hard limit below this.
+ */
+#define PROC_FILES_WANTED 65536
 void proc_raise_files(void);
 uint64_t proc_files(void); /* how many it may have open */
 

@@ -247,6 +247,13 @@ def test_a_tree_deeper_than_any_path_can_be_removed(s):
         assert b.sh("ls -A /root") == ""
 
 
+def test_a_deep_tree_is_removed_with_few_descriptors(s):
+    with s.box(open_files=64) as b:
+        b.sh("cd /root; mkdir t; cd t; for i in $(seq 1 150); do mkdir d e; : > f; cd d; done")
+        assert remove(b, "/root/t", recursive=1) == 451
+        assert b.sh("ls -A /root") == ""
+
+
 def test_w19_readers_see_the_old_file_or_the_new_one(s):
     with s.box() as b:
         a, z = b"a" * 400_000, b"z" * 300_000

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,4 +66,24 @@ TEST(a_killed_child_says_so)
 	proc_status_text(proc_wait(&p), text, sizeof(text));
 	CHECK_STR(text, "was killed by signal 9");
 	proc_kill(&p, SIGKILL); /* harmless */
+}
+
+/* In a child: it keeps what it is lowered to. */
+TEST(root_is_held_by_no_hard_limit_on_open_files)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct rlimit few = { 1000, 1000 }, more = { 1001, 1001 };
+
+		if (setrlimit(RLIMIT_NOFILE, &few) < 0)
+			_exit(1);
+		if (setrlimit(RLIMIT_NOFILE, &more) < 0)
+			_exit(0); /* without CAP_SYS_RESOURCE it is */
+		proc_raise_files();
+		_exit(proc_files() == PROC_FILES_WANTED ? 0 : 2);
+	}
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	CHECK_INT(status, 0);
 }

@@ -90,6 +90,20 @@ TEST(what_is_not_said_is_as_usual)
 	CHECK_INT(limits_ms(&filled, LIMIT_WALL_MS, 1), 0);
 }
 
+TEST(a_host_whose_processes_may_open_few_files_gives_fewer)
+{
+	static const int64_t hosts[][2] = {
+		{ 4096, 4096 }, { 0, 16384 }, { 1 << 20, 16384 }, { 9, 16384 }
+	};
+
+	for (size_t i = 0; i < array_len(hosts); i++) {
+		struct limits host = { .of = { [LIMIT_OPEN_FILES] = hosts[i][0] } };
+
+		CHECK_INT(limits_usual_on(&host).of[LIMIT_OPEN_FILES], hosts[i][1]);
+		CHECK_INT(limits_usual_on(&host).of[LIMIT_MEMORY_MB], 512);
+	}
+}
+
 TEST(more_than_a_host_has_is_named_with_both_numbers)
 {
 	struct limits asked = limits_open(), host = { .of = { [LIMIT_MEMORY_MB] = 24000 } };

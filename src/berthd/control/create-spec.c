@@ -147,14 +147,20 @@ static void apply_cap(struct transition *c)
 }
 
 /* What the request leaves open comes from the profile, or is what everybody gets. */
-static int fill_limits(struct sandbox_spec *spec, struct store *s, struct err *e)
+static int fill_limits(struct transition *c, struct store *s, struct err *e)
 {
-	struct profile p = { .limits = limits_usual() };
+	struct sandbox_spec *spec = &c->spec;
+	struct profile p = { .limits = limits_usual_on(&c->host.most) };
+	struct limits files = limits_open();
 
 	if (spec->profile[0] && store_profile_get(s, spec->profile, &p, e) < 0)
 		return -1;
 	spec->limits = limits_fill(&spec->limits, &p.limits);
-	return limits_check(&spec->limits, false, e);
+	/* Memory and disk may be free later, or elsewhere; this the host cannot give, ever. */
+	files.of[LIMIT_OPEN_FILES] = spec->limits.of[LIMIT_OPEN_FILES];
+	if (limits_check(&spec->limits, false, e) < 0)
+		return -1;
+	return limits_fit(&files, &c->host.most, e);
 }
 
 /* Nothing ends by its age unless asked for: by the request, or by this server's operator. */
@@ -195,7 +201,7 @@ static int decide(struct transition *c, struct store *s, struct decision *ret, s
 			memcpy(spec->profile, got->choice.profile, sizeof(spec->profile));
 		apply_cap(c);
 	}
-	if (fill_limits(spec, s, e) < 0)
+	if (fill_limits(c, s, e) < 0)
 		return -1;
 	/* Who is found again by an identity may sleep; who is not stays as it is. */
 	if (spec->sleep_after_ms == SANDBOX_OPEN)
