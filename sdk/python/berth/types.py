@@ -413,6 +413,7 @@ TerminalRequest = TypedDict('TerminalRequest', {
 Terminal = TypedDict('Terminal', {
     'id': 'ExecId',
     'kind': Literal['exited', 'signalled', 'timed_out', 'oom', 'killed', 'lost'],
+    'host_rebooted': Optional[bool],
     'exit_code': Optional[int],
     'signal': int,
     'stdout_bytes': int,
@@ -474,6 +475,7 @@ ExecRequest = TypedDict('ExecRequest', {
 ExecExit = TypedDict('ExecExit', {
     'id': 'ExecId',
     'kind': Literal['exited', 'signalled', 'timed_out', 'oom', 'killed', 'lost'],
+    'host_rebooted': Optional[bool],
     'exit_code': Optional[int],
     'signal': int,
     'stdout_bytes': int,
@@ -492,6 +494,7 @@ ExecExit = TypedDict('ExecExit', {
 ExecResult = TypedDict('ExecResult', {
     'id': 'ExecId',
     'kind': Literal['exited', 'signalled', 'timed_out', 'oom', 'killed', 'lost'],
+    'host_rebooted': Optional[bool],
     'exit_code': Optional[int],
     'signal': int,
     'stdout_bytes': int,
@@ -518,6 +521,7 @@ ExecId = str
 Exec = TypedDict('Exec', {
     'id': 'ExecId',
     'kind': Literal['exited', 'signalled', 'timed_out', 'oom', 'killed', 'lost'],
+    'host_rebooted': Optional[bool],
     'exit_code': Optional[int],
     'signal': int,
     'stdout_bytes': int,

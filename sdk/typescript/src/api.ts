@@ -505,6 +505,7 @@ export interface TerminalRequest {
 export interface Terminal {
   id: ExecId;
   kind: 'exited' | 'signalled' | 'timed_out' | 'oom' | 'killed' | 'lost';
+  host_rebooted?: boolean | null;
   /** Only with kind `exited`. Otherwise null, never 0. */
   exit_code: number | null;
   /** What ended it; 0 if none did. */
@@ -592,6 +593,7 @@ export interface ExecRequest {
 export interface ExecExit {
   id: ExecId;
   kind: 'exited' | 'signalled' | 'timed_out' | 'oom' | 'killed' | 'lost';
+  host_rebooted?: boolean | null;
   /** Only with kind `exited`. Otherwise null, never 0. */
   exit_code: number | null;
   /** What ended it; 0 if none did. */
@@ -618,6 +620,7 @@ export interface ExecExit {
 export interface ExecResult {
   id: ExecId;
   kind: 'exited' | 'signalled' | 'timed_out' | 'oom' | 'killed' | 'lost';
+  host_rebooted?: boolean | null;
   /** Only with kind `exited`. Otherwise null, never 0. */
   exit_code: number | null;
   /** What ended it; 0 if none did. */
@@ -654,6 +657,7 @@ export type ExecId = string;
 export interface Exec {
   id: ExecId;
   kind: 'exited' | 'signalled' | 'timed_out' | 'oom' | 'killed' | 'lost';
+  host_rebooted?: boolean | null;
   /** Only with kind `exited`. Otherwise null, never 0. */
   exit_code: number | null;
   /** What ended it; 0 if none did. */
