@@ -63,13 +63,14 @@ struct http_conn {
 	uint64_t moved_at;
 	uint64_t stream_left; /* of a sized reply */
 	size_t drained;
-	size_t came;       /* of a body, since its deadline was set */
-	uint64_t whole_by; /* a collected body must be there; 0: none is */
-	uint8_t state;     /* enum conn_state */
-	uint8_t body;      /* enum body_state */
-	uint8_t form;      /* enum reply_form, of the exchange that is */
-	uint8_t share;     /* of the exchange that is or was last */
-	uint8_t counted;   /* in the server's conn_shares */
+	size_t came;             /* of a body, since its deadline was set */
+	uint64_t whole_by;       /* a collected body must be there; 0: none is */
+	uint8_t state;           /* enum conn_state */
+	uint8_t body;            /* enum body_state */
+	uint8_t form;            /* enum reply_form, of the exchange that is */
+	uint8_t share;           /* of the exchange that is or was last */
+	uint8_t counted;         /* in the server's conn_shares */
+	char tag[HTTP_TAG_SIZE]; /* see http_tag() */
 	bool reading, ready, full, eof;
 	bool keep_alive, head_only, continue_due, shut;
 };

@@ -44,6 +44,11 @@ bool http_own(struct http_exchange *x, uint8_t share)
 	return true;
 }
 
+void http_tag(struct http_exchange *x, const char *tag)
+{
+	snprintf(conn_of(x)->tag, HTTP_TAG_SIZE, "%s", tag);
+}
+
 void http_exchange_peer(const struct http_exchange *x, char *out, size_t size)
 {
 	struct sockaddr_storage at;

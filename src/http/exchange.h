@@ -64,6 +64,13 @@ bool http_header_at(const struct http_exchange *x, size_t i, const char **name,
  */
 must_check bool http_own(struct http_exchange *x, uint8_t share);
 
+/*
+ * By what right it is answered, for http_server_break(): of the connection, from here to its
+ * next request, also when it has left HTTP. What does not fit is cut.
+ */
+#define HTTP_TAG_SIZE 64
+void http_tag(struct http_exchange *x, const char *tag);
+
 /* ---- its body ---- */
 
 /*

@@ -131,6 +131,14 @@ static void on_sweep(uv_timer_t *timer)
 		close_when_empty(server);
 }
 
+void http_server_break(struct http_server *server, const char *tag)
+{
+	for (struct http_conn *c = server->connections; c; c = c->next)
+		if ((c->state == CONN_EXCHANGE || c->state == CONN_TUNNEL) &&
+		    strcmp(c->tag, tag) == 0)
+			conn_break(c);
+}
+
 void http_server_close(struct http_server *server, uint64_t grace_ms,
 		       void (*on_closed)(struct http_server *server))
 {

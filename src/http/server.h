@@ -95,6 +95,9 @@ struct http_server *http_exchange_server(const struct http_exchange *x);
 /* The address at the other end, without its port; "" if it is gone. */
 void http_exchange_peer(const struct http_exchange *x, char *out, size_t size);
 
+/* Break what is under way with that tag, as if its client had gone: on_gone() follows. */
+void http_server_break(struct http_server *server, const char *tag);
+
 /*
  * Stop listening, end idle connections, let exchanges finish for `grace_ms`,
  * then break what is left (on_gone). `on_closed` comes last and may be NULL.

@@ -31,6 +31,8 @@ static const struct statement find = { "key-find",
 	"SELECT " KEY_COLUMNS " FROM api_key WHERE hash = $1 AND revoked_at IS NULL" };
 static const struct statement list = { "key-list",
 	"SELECT " KEY_COLUMNS " FROM api_key ORDER BY created_at, id" };
+static const struct statement list_revoked = { "key-list-revoked",
+	"SELECT " KEY_COLUMNS " FROM api_key WHERE revoked_at >= to_timestamp($1::bigint / 1000.0)" };
 static const struct statement revoke = { "key-revoke",
 	"UPDATE api_key SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1 "
 	"RETURNING " KEY_COLUMNS };
@@ -59,12 +61,12 @@ int store_key_find_by_hash(struct store *s, const char *hash, struct key *ret, s
 	return 0;
 }
 
-int store_key_list(struct store *s, void (*on_key)(const struct key *k, void *arg), void *arg,
-		   struct err *e)
+static int list_keys(struct store *s, const struct statement *st, struct args args,
+		     void (*on_key)(const struct key *k, void *arg), void *arg, struct err *e)
 {
 	cleanup(result_clear) PGresult *res = NULL;
 
-	if (store_run(s, &list, NO_ARGS, &res, e) < 0)
+	if (store_run(s, st, args, &res, e) < 0)
 		return -1;
 	for (int i = 0; i < PQntuples(res); i++) {
 		struct key k = { 0 };
@@ -74,6 +76,19 @@ int store_key_list(struct store *s, void (*on_key)(const struct key *k, void *ar
 		on_key(&k, arg);
 	}
 	return 0;
+}
+
+int store_key_list(struct store *s, void (*on_key)(const struct key *k, void *arg), void *arg,
+		   struct err *e)
+{
+	return list_keys(s, &list, NO_ARGS, on_key, arg, e);
+}
+
+int store_key_list_revoked(struct store *s, uint64_t since_ms,
+			   void (*on_key)(const struct key *k, void *arg), void *arg,
+			   struct err *e)
+{
+	return list_keys(s, &list_revoked, ARGS(NUMBER(since_ms)), on_key, arg, e);
 }
 
 int store_key_revoke(struct store *s, const char *id, struct key *ret, struct err *e)

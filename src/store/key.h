@@ -28,5 +28,10 @@ must_check int store_key_find_by_hash(struct store *s, const char *hash, struct 
 must_check int store_key_list(struct store *s, void (*on_key)(const struct key *k, void *arg),
 			      void *arg, struct err *e);
 
+/* Those revoked since then, in milliseconds since 1970 by the database's clock. */
+must_check int store_key_list_revoked(struct store *s, uint64_t since_ms,
+				      void (*on_key)(const struct key *k, void *arg), void *arg,
+				      struct err *e);
+
 /* Revoking again changes nothing. ERR_NOT_FOUND if there never was one. */
 must_check int store_key_revoke(struct store *s, const char *id, struct key *ret, struct err *e);

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 
+import nodeproto
 from client import Api
 from marks import SLOW, limit, only
 from server import TOP, die_with_parent, wait_until
@@ -94,6 +95,39 @@ def test_a_key_that_is_none_is_refused_however_often_and_a_revoked_one_at_once(s
     assert api.request("GET", "/v1/sandboxes")[0] == 200
     s.api.call("DELETE", "/v1/keys/" + made["id"])
     assert api.request("GET", "/v1/sandboxes")[0] == 401
+
+
+@only("crun")
+def test_what_a_key_has_open_ends_when_it_is_revoked(s):
+    made = [s.api.call("POST", "/v1/keys", {"name": name, "owner": "open"}) for name in ("leaked", "good")]
+    leaked, good = (Api(s.port, k["key"]) for k in made)
+    ident = good.create()
+    opened = []
+    try:
+        for api in (leaked, good):
+            opened.append([api.upgrade(ident), connect(s), connect(s)])
+            opened[-1][0].sendall(nodeproto.exec_frame(["cat"], stdin=True))
+            for sock, path in zip(opened[-1][1:], ("/v1/events", "/v1/sandboxes/%s/files/watch?path=/tmp" % ident)):
+                sock.sendall(b"GET %s HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream\r\n\r\n"
+                             % (path.encode(), api.key.encode()))
+                assert sock.recv(12) == b"HTTP/1.1 200"
+        s.api.call("DELETE", "/v1/keys/" + made[0]["id"])
+        for sock in opened[0]:
+            sock.settimeout(60)
+            while sock.recv(65536):
+                pass
+        for sock in opened[1]:  # of the same owner, and none of that key's
+            sock.setblocking(False)
+            try:
+                while sock.recv(65536):
+                    pass
+                raise AssertionError("a stream of another key was ended")
+            except BlockingIOError:
+                pass
+    finally:
+        for sock in sum(opened, []):
+            sock.close()
+        good.delete(ident)
 
 
 class Slow:

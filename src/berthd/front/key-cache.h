@@ -1,7 +1,8 @@
 /*
  * Keys seen lately, by the hash of their secret, so that a request is checked
  * from memory. A key revoked elsewhere is honoured for at most KEY_CACHE_MS, and
- * one that is not known is asked for once in that time.
+ * one that is not known is asked for once in that time. What a revoked key has open is ended:
+ * key-watch.h.
  *
  * Of keys not seen before each source has so many looked up at once, so that wrong keys
  * from one place leave a good one from another its place in line.

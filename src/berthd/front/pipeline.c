@@ -181,6 +181,7 @@ static void allowed(struct request *rq)
 	}
 	if (check_target(rq, &e) < 0)
 		return request_fail(rq, &e);
+	http_tag(rq->x, rq->key.id);
 	name_cache_resolve(rq, on_resolved);
 }
 

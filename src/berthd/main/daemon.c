@@ -27,6 +27,7 @@
 #include "berthd/front/cors.h"
 #include "berthd/front/incidents.h"
 #include "berthd/front/key-cache.h"
+#include "berthd/front/key-watch.h"
 #include "berthd/front/name-cache.h"
 #include "berthd/front/pipeline.h"
 #include "berthd/journal/journal-expire.h"
@@ -360,6 +361,7 @@ int berthd_open(struct berthd *b, struct err *e)
 	b->expire = journal_expire_begin(&b->reactors[0]);
 	b->retention = retention_begin(&b->reactors[0]);
 	b->incidents = incidents_begin(&b->reactors[0]);
+	b->key_watch = key_watch_begin(&b->reactors[0]);
 	if (leased(b)) {
 		b->takeover = takeover_begin(&b->reactors[0], (unsigned)b->settings.timer_divisor);
 		if (lease_agent_begin(&b->reactors[0], &lease_events, &b->lease_agent, e) < 0)
@@ -419,6 +421,7 @@ void berthd_close(struct berthd *b)
 	journal_expire_end(b->expire);
 	retention_end(b->retention);
 	incidents_end(take_ptr(b->incidents));
+	key_watch_end(b->key_watch);
 	last_used_end(b->last_used);
 	usage_sampler_end(b->sampler);
 	wrapper_alarm_end(b->wrapper_alarm);

@@ -85,6 +85,7 @@ struct berthd {
 	struct key_cache *keys; /* front */
 	struct name_cache *names;
 	struct incidents *incidents;
+	struct key_watch *key_watch;
 	_Atomic uint64_t disk_freed_ms; /* when a sandbox was last seen gone; 0: never */
 	/* Bytes of output kept for JSON answers: all, and of each share of owners. */
 	_Atomic size_t kept, kept_shares[WORKER_SHARES];
