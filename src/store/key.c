@@ -32,7 +32,8 @@ static const struct statement find = { "key-find",
 static const struct statement list = { "key-list",
 	"SELECT " KEY_COLUMNS " FROM api_key ORDER BY created_at, id" };
 static const struct statement list_revoked = { "key-list-revoked",
-	"SELECT " KEY_COLUMNS " FROM api_key WHERE revoked_at >= to_timestamp($1::bigint / 1000.0)" };
+	"SELECT " KEY_COLUMNS " FROM api_key "
+	"WHERE revoked_at >= to_timestamp($1::bigint / 1000.0)" };
 static const struct statement revoke = { "key-revoke",
 	"UPDATE api_key SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1 "
 	"RETURNING " KEY_COLUMNS };

@@ -257,6 +257,20 @@ def test_retries_around_a_killed_postgres_find_the_one_sandbox(s):
         wait_until(lambda: host_is_empty(s), 10, "host is empty")
 
 
+def test_a_name_that_was_given_anew_is_another_request(s):
+    """The file was told as written, in a sandbox in which it never was."""
+    key = {"Idempotency-Key": "by name"}
+    write = ("PUT", "/v1/sandboxes/again/files?path=/tmp/f", b"x", key)
+    first = s.api.create(name="again")
+    assert [s.api.request(*write)[0] for _ in range(2)] == [201, 201]
+    s.api.delete(first)
+    second = s.api.create(name="again")
+    status, body, _ = s.api.request(*write)
+    assert (status, body["code"]) == (409, "conflict"), (status, body)
+    assert s.api.request(*write[:3], {"Idempotency-Key": "another"})[0] == 201
+    s.api.delete(second)
+
+
 def test_a_key_of_a_command_is_of_its_sandbox_and_its_id(s):
     """As openapi.yaml says: it is looked for there, and nowhere else."""
     with s.box() as one, s.box() as two:
