@@ -37,8 +37,8 @@ GUARDS = {
         "that init has answered is on disk before berthd hears it",
         ["adopt-node"], "src/node/verb-create.c",
         "	if (allocation_save(a, &e) < 0)\n		return give_up(a, PHASE_ENDED, &e);\n"
-        "	allocation_log(a, LOG_INFO, \"running\", NULL);",
-        "	allocation_log(a, LOG_INFO, \"running\", NULL);"),
+        "	allocation_log(a, LOG_INFO, \"sandbox runs\", NULL);",
+        "	allocation_log(a, LOG_INFO, \"sandbox runs\", NULL);"),
     "unknown-is-not-absent": (
         "an attempt without an answer proves nothing",
         ["delete:node.killed"], "src/berthd/control/deletion.c",
@@ -113,9 +113,9 @@ GUARDS = {
         "	if (inflight_has(at_work, o->name) || true) {\n"),
     "shell-with-everything": (
         "a shell is told as ended when all that it began is gone",
-        ["shell"], "src/berthd/api/v1/shells.c",
-        "	shell_guest_ask(&way, FRAME_SHELL_END, s->name, on_ended, s);",
-        "	(void)way;\n	on_ended(s, NULL, NULL);"),
+        ["shell"], "src/berthd/exec/shell.c",
+        "	ask_guest(o, FRAME_SHELL_END, o->name, on_ended);",
+        "	on_ended(o, NULL, NULL);"),
     "drained-takes-none": (
         "a host that was told to take nothing new takes nothing",
         ["host-drained"], "src/store/host.c",
