@@ -5,52 +5,44 @@
 #define HOUR   (60 * MINUTE)
 
 /* clang-format off */
-static const struct {
-	const char *name;
-	uint64_t ms;
-} constants[CONSTANT_COUNT] = {
-	[CONSTANT_SLEEP_AFTER]		= { "sleep_after",		10 * MINUTE },
-	[CONSTANT_ORPHAN]		= { "orphan",			10 * MINUTE },
-	[CONSTANT_STUCK]		= { "stuck",			30 * MINUTE },
-	[CONSTANT_SWEEP]		= { "sweep",			5 * MINUTE },
-	[CONSTANT_USED_FLUSH]		= { "used_flush",		2 * SECOND },
-	[CONSTANT_SAMPLE]		= { "sample",			30 * SECOND },
-	[CONSTANT_CREATE]		= { "create",			2 * MINUTE },
-	[CONSTANT_STARTUP]		= { "startup",			10 * MINUTE },
-	[CONSTANT_READY_ONLY]		= { "ready_only",		60 * SECOND },
-	[CONSTANT_KEEP_WARM]		= { "keep_warm",		5 * MINUTE },
-	[CONSTANT_PING]			= { "ping",			60 * SECOND },
-	[CONSTANT_PONG]			= { "pong",			30 * SECOND },
-	[CONSTANT_NO_OUTPUT]		= { "no_output",		330 * SECOND },
-	[CONSTANT_STOP_ATTEMPT]		= { "stop_attempt",		45 * SECOND },
-	[CONSTANT_OBSERVE_1]		= { "observe_1",		100 },
-	[CONSTANT_OBSERVE_2]		= { "observe_2",		500 },
-	[CONSTANT_OBSERVE_3]		= { "observe_3",		1 * SECOND },
-	[CONSTANT_STOP_BACKOFF_1]	= { "stop_backoff_1",		5 * SECOND },
-	[CONSTANT_STOP_BACKOFF_2]	= { "stop_backoff_2",		10 * SECOND },
-	[CONSTANT_STOP_BACKOFF_3]	= { "stop_backoff_3",		30 * SECOND },
-	[CONSTANT_STOP_BACKOFF_4]	= { "stop_backoff_4",		60 * SECOND },
-	[CONSTANT_STOP_BACKOFF_5]	= { "stop_backoff_5",		120 * SECOND },
-	[CONSTANT_RECHECK_FIRST]	= { "recheck_first",		10 * MINUTE },
-	[CONSTANT_RECHECK_MAX]		= { "recheck_max",		6 * HOUR },
-	[CONSTANT_HOST_LEASE]		= { "host_lease",		30 * SECOND },
-	[CONSTANT_HOST_RENEW]		= { "host_renew",		10 * SECOND },
-	[CONSTANT_HOST_FREEZE_BEFORE]	= { "host_freeze_before",	5 * SECOND },
-	[CONSTANT_HOST_MARGIN]		= { "host_margin",		10 * SECOND },
-	[CONSTANT_TERMINAL]		= { "terminal",			60 * MINUTE },
+static const uint64_t constants[CONSTANT_COUNT] = {
+	[CONSTANT_SLEEP_AFTER]		= 10 * MINUTE,
+	[CONSTANT_ORPHAN]		= 10 * MINUTE,
+	[CONSTANT_STUCK]		= 30 * MINUTE,
+	[CONSTANT_SWEEP]		= 5 * MINUTE,
+	[CONSTANT_USED_FLUSH]		= 2 * SECOND,
+	[CONSTANT_SAMPLE]		= 30 * SECOND,
+	[CONSTANT_CREATE]		= 2 * MINUTE,
+	[CONSTANT_STARTUP]		= 10 * MINUTE,
+	[CONSTANT_READY_ONLY]		= 60 * SECOND,
+	[CONSTANT_KEEP_WARM]		= 5 * MINUTE,
+	[CONSTANT_PING]			= 60 * SECOND,
+	[CONSTANT_PONG]			= 30 * SECOND,
+	[CONSTANT_NO_OUTPUT]		= 330 * SECOND,
+	[CONSTANT_STOP_ATTEMPT]		= 45 * SECOND,
+	[CONSTANT_OBSERVE_1]		= 100,
+	[CONSTANT_OBSERVE_2]		= 500,
+	[CONSTANT_OBSERVE_3]		= 1 * SECOND,
+	[CONSTANT_STOP_BACKOFF_1]	= 5 * SECOND,
+	[CONSTANT_STOP_BACKOFF_2]	= 10 * SECOND,
+	[CONSTANT_STOP_BACKOFF_3]	= 30 * SECOND,
+	[CONSTANT_STOP_BACKOFF_4]	= 60 * SECOND,
+	[CONSTANT_STOP_BACKOFF_5]	= 120 * SECOND,
+	[CONSTANT_RECHECK_FIRST]	= 10 * MINUTE,
+	[CONSTANT_RECHECK_MAX]		= 6 * HOUR,
+	[CONSTANT_HOST_LEASE]		= 30 * SECOND,
+	[CONSTANT_HOST_RENEW]		= 10 * SECOND,
+	[CONSTANT_HOST_FREEZE_BEFORE]	= 5 * SECOND,
+	[CONSTANT_HOST_MARGIN]		= 10 * SECOND,
+	[CONSTANT_TERMINAL]		= 60 * MINUTE,
 };
 /* clang-format on */
 
 uint64_t constant_ms(enum constant c, unsigned divisor)
 {
-	uint64_t ms = constants[c].ms / (divisor ? divisor : 1);
+	uint64_t ms = constants[c] / (divisor ? divisor : 1);
 
 	return ms ? ms : 1;
-}
-
-const char *constant_name(enum constant c)
-{
-	return constants[c].name;
 }
 
 uint64_t moment_add(uint64_t from_ms, uint64_t ms)

@@ -50,7 +50,6 @@ enum constant {
 
 /* Never 0, whatever the divisor: a time that ran out at once would be a loop. 0 divides by 1. */
 uint64_t constant_ms(enum constant c, unsigned divisor);
-const char *constant_name(enum constant c);
 
 /* When a decision is made. Times are the database's, or monotonic where a header says so. */
 struct moment {

@@ -25,13 +25,6 @@ static const char *const event_names[HOST_LEASE_EVENT_COUNT] = {
 	[HOST_REMOVED] = "removed",
 };
 
-static const char *const action_names[HOST_LEASE_ACTION_COUNT] = {
-	[HOST_ACT_NONE] = "nothing",
-	[HOST_ACT_FREEZE] = "freeze",
-	[HOST_ACT_THAW] = "thaw",
-	[HOST_ACT_KILL] = "kill",
-};
-
 /* What a step does to the record; deadlines follow from it. */
 enum rule {
 	RULE_REFUSE, /* a cell the table leaves out */
@@ -254,11 +247,6 @@ enum host_lease_state host_lease_seen(const struct host_sight *h, unsigned divis
 	return h->draining ? HOST_DRAINING : HOST_LIVE;
 }
 
-bool host_lease_event_is_fact(enum host_lease_event ev)
-{
-	return ev != HOST_DRAIN;
-}
-
 const char *host_lease_state_name(enum host_lease_state s)
 {
 	return state_names[s];
@@ -267,9 +255,4 @@ const char *host_lease_state_name(enum host_lease_state s)
 const char *host_lease_event_name(enum host_lease_event ev)
 {
 	return event_names[ev];
-}
-
-const char *host_lease_action_name(enum host_lease_action a)
-{
-	return action_names[a];
 }

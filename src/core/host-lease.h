@@ -96,7 +96,5 @@ struct host_sight {
 /* Frozen is what it must have done by now, if it still lives: it can be relied upon. */
 enum host_lease_state host_lease_seen(const struct host_sight *h, unsigned divisor);
 
-bool host_lease_event_is_fact(enum host_lease_event ev);
 const char *host_lease_state_name(enum host_lease_state s);
 const char *host_lease_event_name(enum host_lease_event ev);
-const char *host_lease_action_name(enum host_lease_action a);

@@ -36,13 +36,6 @@ static size_t digest_len(const char *s)
 	return DIGEST_LEN;
 }
 
-int image_digest_check(const char *digest, struct err *e)
-{
-	if (digest_len(digest) == 0 || digest[DIGEST_LEN])
-		return err_set(e, ERR_INVALID, "not a digest like sha256:...: \"%.80s\"", digest);
-	return 0;
-}
-
 /* Letters, digits and single separators between them: "a", "a.b-c", not "-a" or "a..b". */
 static size_t word_len(const char *s, const char *chars, const char *separators)
 {

@@ -14,8 +14,5 @@
 /* [a-z0-9][a-z0-9._/:-]*, no "..", no "//". */
 must_check int image_name_check(const char *name, struct err *e);
 
-/* "sha256:" and 64 hex digits. */
-must_check int image_digest_check(const char *digest, struct err *e);
-
 /* host[:port]/path[:tag][@sha256:hex]; the host is a name, an IPv4 or [IPv6]. */
 must_check int image_reference_check(const char *ref, struct err *e);

@@ -33,19 +33,6 @@ static const char *const event_names[LEASE_EVENT_COUNT] = {
 	[LEASE_EXHAUSTED] = "exhausted",
 };
 
-static const char *const action_names[LEASE_ACTION_COUNT] = {
-	[LEASE_ACT_NONE] = "nothing",
-	[LEASE_ACT_NOTE] = "note",
-	[LEASE_ACT_SPAWN] = "spawn",
-	[LEASE_ACT_USE] = "use",
-	[LEASE_ACT_TRY] = "try",
-	[LEASE_ACT_SUPERVISE] = "supervise",
-	[LEASE_ACT_END] = "end",
-	[LEASE_ACT_OBSERVE] = "observe",
-	[LEASE_ACT_ALERT] = "alert",
-	[LEASE_ACT_DRAIN] = "drain",
-};
-
 static const char *const reason_names[LEASE_REASON_COUNT] = {
 	[LEASE_REASON_NONE] = "none",
 	[LEASE_READINESS_FAILED] = "readiness-failed",
@@ -435,11 +422,6 @@ bool lease_due(const struct lease *l, enum lease_event *ret)
 	return true;
 }
 
-bool lease_event_is_fact(enum lease_event ev)
-{
-	return ev >= LEASE_VERIFIED;
-}
-
 const char *lease_state_name(enum lease_state s)
 {
 	return state_names[s];
@@ -448,11 +430,6 @@ const char *lease_state_name(enum lease_state s)
 const char *lease_event_name(enum lease_event ev)
 {
 	return event_names[ev];
-}
-
-const char *lease_action_name(enum lease_action a)
-{
-	return action_names[a];
 }
 
 const char *lease_reason_name(enum lease_reason r)

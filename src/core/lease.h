@@ -162,10 +162,8 @@ uint64_t lease_deadline_ms(const struct lease *l);
 /* The event to apply at that time. False if nothing is waited for. */
 must_check bool lease_due(const struct lease *l, enum lease_event *ret);
 
-bool lease_event_is_fact(enum lease_event ev);
 const char *lease_state_name(enum lease_state s);
 const char *lease_event_name(enum lease_event ev);
-const char *lease_action_name(enum lease_action a);
 const char *lease_reason_name(enum lease_reason r);
 
 /* LEASE_QUARANTINED for a word that is none. */

@@ -26,16 +26,6 @@ static const char *const event_names[SANDBOX_EVENT_COUNT] = {
 	[EV_DELETE] = "delete",
 };
 
-static const char *const action_names[SANDBOX_ACTION_COUNT] = {
-	[ACT_NONE] = "none",
-	[ACT_BUILD] = "build",
-	[ACT_SLEEP] = "sleep",
-	[ACT_WAKE] = "wake",
-	[ACT_STOP] = "stop",
-	[ACT_DESTROY] = "destroy",
-	[ACT_REPORT] = "report",
-};
-
 /* A state that waits for something has a deadline; the other states wait for nothing. */
 static const enum constant deadlines[SANDBOX_STATE_COUNT] = {
 	[SANDBOX_CREATING] = CONSTANT_ORPHAN,
@@ -166,11 +156,6 @@ bool sandbox_event_is_fact(enum sandbox_event ev)
 	return ev < EV_USE;
 }
 
-bool sandbox_state_is_final(enum sandbox_state s)
-{
-	return s == SANDBOX_GONE;
-}
-
 const char *sandbox_state_name(enum sandbox_state s)
 {
 	return state_names[s];
@@ -179,11 +164,6 @@ const char *sandbox_state_name(enum sandbox_state s)
 const char *sandbox_event_name(enum sandbox_event ev)
 {
 	return event_names[ev];
-}
-
-const char *sandbox_action_name(enum sandbox_action a)
-{
-	return action_names[a];
 }
 
 bool sandbox_state_by_name(const char *name, enum sandbox_state *ret)

@@ -68,8 +68,6 @@ must_check int lifecycle_step(enum sandbox_state from, enum sandbox_event ev,
 /* How long is waited in this state; 0: for nothing. Of a deletion the ladder knows better. */
 uint64_t lifecycle_deadline_ms(enum sandbox_state s, unsigned divisor);
 bool sandbox_event_is_fact(enum sandbox_event ev);
-bool sandbox_state_is_final(enum sandbox_state s);
 const char *sandbox_state_name(enum sandbox_state s);
 const char *sandbox_event_name(enum sandbox_event ev);
-const char *sandbox_action_name(enum sandbox_action a);
 must_check bool sandbox_state_by_name(const char *name, enum sandbox_state *ret);

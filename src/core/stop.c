@@ -24,16 +24,6 @@ static const char *const event_names[STOP_EVENT_COUNT] = {
 	[STOP_EXHAUSTED] = "exhausted",
 };
 
-static const char *const action_names[STOP_ACTION_COUNT] = {
-	[STOP_ACT_NONE] = "nothing",
-	[STOP_ACT_NOTE] = "note",
-	[STOP_ACT_TRY] = "try",
-	[STOP_ACT_END] = "end",
-	[STOP_ACT_OBSERVE] = "observe",
-	[STOP_ACT_ALERT] = "alert",
-	[STOP_ACT_DONE] = "done",
-};
-
 /* What a step does to the times of the record. */
 enum rule {
 	RULE_REFUSE, /* a cell the table leaves out */
@@ -296,11 +286,6 @@ bool stop_due(const struct stop *s, enum stop_event *ret)
 	return true;
 }
 
-bool stop_event_is_fact(enum stop_event ev)
-{
-	return ev >= STOP_ABSENT;
-}
-
 const char *stop_state_name(enum stop_state s)
 {
 	return state_names[s];
@@ -309,11 +294,6 @@ const char *stop_state_name(enum stop_state s)
 const char *stop_event_name(enum stop_event ev)
 {
 	return event_names[ev];
-}
-
-const char *stop_action_name(enum stop_action a)
-{
-	return action_names[a];
 }
 
 enum stop_state stop_state_by_name(const char *name)

@@ -90,10 +90,8 @@ bool stop_is_misdated(const struct stop *s, const struct moment *at);
 /* The event to apply at that time. False if nothing is waited for. */
 must_check bool stop_due(const struct stop *s, enum stop_event *ret);
 
-bool stop_event_is_fact(enum stop_event ev);
 const char *stop_state_name(enum stop_state s);
 const char *stop_event_name(enum stop_event ev);
-const char *stop_action_name(enum stop_action a);
 
 /* STOP_QUARANTINED for a word that is none: a failed read must not mean "none". */
 enum stop_state stop_state_by_name(const char *name);

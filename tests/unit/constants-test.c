@@ -31,10 +31,9 @@ TEST(the_times_are_those_of_the_requirements)
 	CHECK_INT((long long)constant_ms(CONSTANT_OBSERVE_3, 1), 1000);
 }
 
-TEST(every_one_has_a_name_and_is_never_zero)
+TEST(none_is_ever_zero)
 {
 	for (int c = 0; c < CONSTANT_COUNT; c++) {
-		CHECK(constant_name((enum constant)c));
 		CHECK(constant_ms((enum constant)c, 1) > 1);
 		CHECK(constant_ms((enum constant)c, UINT32_MAX) >= 1);
 		CHECK_INT((long long)constant_ms((enum constant)c, 0),

@@ -4,6 +4,7 @@
  */
 #include "berthd/control/takeover.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 #include "control-world.h"
@@ -44,9 +45,13 @@ static struct takeover *lose_h2(struct control_world *w)
 	return w->b->takeover = takeover_begin(w->r, SHORT);
 }
 
-static long lost(struct control_world *w)
+static long lost(struct control_world *w, const char *host)
 {
-	return raw(w->db.sql, "SELECT count(*) FROM host WHERE id = 'h2' AND lost_at IS NOT NULL");
+	char sql[96];
+
+	snprintf(sql, sizeof(sql),
+		 "SELECT count(*) FROM host WHERE id = '%s' AND lost_at IS NOT NULL", host);
+	return raw(w->db.sql, sql);
 }
 
 /* Once to see the row, and once more when it has not moved for a whole lease. */
@@ -54,7 +59,7 @@ static void look_twice(struct control_world *w, struct takeover *t)
 {
 	takeover_look(t, 1);
 	node_is_left_alone(w);
-	CHECK_INT(lost(w), 0);
+	CHECK_INT(lost(w, "h2"), 0);
 	takeover_look(t, 1);
 }
 
@@ -75,7 +80,7 @@ TEST(what_a_lost_host_ran_is_built_here_under_a_new_generation)
 	look_twice(w, t);
 	a = node_expect(w, NODE_CREATE);
 	sb = record_of(w, ID("1"));
-	CHECK_INT(lost(w), 1); /* before anything is built */
+	CHECK_INT(lost(w, "h2"), 1); /* before anything is built */
 	CHECK_STR(sb.host, HOST);
 	CHECK_INT(sb.generation, 2);
 	CHECK_INT(sb.state, SANDBOX_CREATING);
@@ -93,6 +98,29 @@ TEST(what_a_lost_host_ran_is_built_here_under_a_new_generation)
 	CHECK_INT(record_of(w, ID("1")).generation, 2);
 }
 
+/* The worker reads the epoch: one that comes meanwhile is the next look's, if that is begun. */
+TEST(a_look_that_is_not_begun_leaves_the_epoch_of_the_one_at_work)
+{
+	cleanup(control_world_done) struct control_world *w = control_world_make();
+	struct takeover *t = lose_h2(w);
+	struct asked a;
+
+	takeover_look(t, 1);
+	node_is_left_alone(w);
+	claim(w, "h3", SHORT);
+	usleep(60 * 1000);
+	takeover_look(t, 1);
+	a = node_expect(w, NODE_CREATE);
+	takeover_look(t, 99); /* under this epoch no host would be taken */
+	usleep(60 * 1000);
+	node_answer(w, &a, &(union node_any){ 0 });
+	node_does(w, NODE_START);
+	wait_state(w, SANDBOX_READY); /* and then it looks again, by itself */
+	for (int i = 0; i < 50 && lost(w, "h3") == 0; i++)
+		node_is_left_alone(w);
+	CHECK_INT(lost(w, "h3"), 1);
+}
+
 TEST(a_lease_that_moves_between_two_looks_is_not_taken)
 {
 	cleanup(control_world_done) struct control_world *w = control_world_make();
@@ -104,7 +132,7 @@ TEST(a_lease_that_moves_between_two_looks_is_not_taken)
 		       "WHERE id = 'h2'");
 	takeover_look(t, 1); /* late all the same, but it has been seen alive */
 	node_is_left_alone(w);
-	CHECK_INT(lost(w), 0);
+	CHECK_INT(lost(w, "h2"), 0);
 	CHECK_STR(record_of(w, ID("1")).host, "h2");
 }
 
@@ -118,7 +146,7 @@ TEST(a_host_whose_own_epoch_was_taken_takes_no_other)
 	raw(w->db.sql, "UPDATE host SET epoch = 2 WHERE id = '" HOST "'");
 	takeover_look(t, 1);
 	node_is_left_alone(w);
-	CHECK_INT(lost(w), 0);
+	CHECK_INT(lost(w, "h2"), 0);
 	CHECK_STR(record_of(w, ID("1")).host, "h2");
 }
 
@@ -133,7 +161,7 @@ TEST(one_that_cannot_be_moved_is_moved_by_a_later_look)
 	refuse_state(w, "creating", "55P03");
 	takeover_look(t, 1);
 	node_is_left_alone(w);
-	CHECK_INT(lost(w), 1);
+	CHECK_INT(lost(w, "h2"), 1);
 	CHECK_INT(record_of(w, ID("1")).generation, 1);
 	raw(w->db.sql, "DROP TRIGGER refuse ON sandbox");
 	takeover_look(t, 1);

@@ -44,17 +44,6 @@ TEST(bad_names_do_not)
 	CHECK_OK(image_name_check(longest, &e), &e);
 }
 
-TEST(a_digest_is_exact)
-{
-	struct err e;
-
-	CHECK_OK(image_digest_check("sha256:" HEX64, &e), &e);
-	CHECK_ERR(image_digest_check("sha256:" HEX64 "0", &e), &e, ERR_INVALID);
-	CHECK_ERR(image_digest_check("sha256:0123", &e), &e, ERR_INVALID);
-	CHECK_ERR(image_digest_check("md5:" HEX64, &e), &e, ERR_INVALID);
-	CHECK_ERR(image_digest_check("", &e), &e, ERR_INVALID);
-}
-
 TEST(good_references_pass)
 {
 	static const char *const good[] = {

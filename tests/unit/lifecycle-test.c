@@ -2,6 +2,16 @@
 
 #include "test.h"
 
+static const char *const action_names[SANDBOX_ACTION_COUNT] = {
+	[ACT_NONE] = "none",
+	[ACT_BUILD] = "build",
+	[ACT_SLEEP] = "sleep",
+	[ACT_WAKE] = "wake",
+	[ACT_STOP] = "stop",
+	[ACT_DESTROY] = "destroy",
+	[ACT_REPORT] = "report",
+};
+
 /* The whole matrix, once more and by other means: state>action, "!" refused. */
 TEST(every_cell_is_as_designed)
 {
@@ -40,7 +50,7 @@ TEST(every_cell_is_as_designed)
 			if (lifecycle_step((enum sandbox_state)s, (enum sandbox_event)ev, &step,
 					   &e) == 0)
 				snprintf(got, sizeof(got), "%s>%s", sandbox_state_name(step.to),
-					 sandbox_action_name(step.action));
+					 action_names[step.action]);
 			if (strcmp(got, want[s][ev]) != 0)
 				test_fail(__FILE__, __LINE__, "%s in %s: %s, not %s",
 					  sandbox_event_name((enum sandbox_event)ev),
@@ -202,7 +212,7 @@ TEST(every_state_can_reach_the_end)
 	for (int s = 0; s < SANDBOX_STATE_COUNT; s++) {
 		CHECK_OK(lifecycle_step((enum sandbox_state)s, EV_DELETE, &step, &e), &e);
 		CHECK_OK(lifecycle_step(step.to, EV_REMOVED, &step, &e), &e);
-		CHECK(sandbox_state_is_final(step.to));
+		CHECK_INT(step.to, SANDBOX_GONE);
 	}
 }
 
@@ -236,13 +246,11 @@ TEST(every_name_is_there_and_comes_back)
 	}
 	for (int ev = 0; ev < SANDBOX_EVENT_COUNT; ev++)
 		CHECK(sandbox_event_name((enum sandbox_event)ev));
-	for (int a = 0; a < SANDBOX_ACTION_COUNT; a++)
-		CHECK(sandbox_action_name((enum sandbox_action)a));
 	CHECK(!sandbox_state_by_name("running", &back));
 	CHECK(!sandbox_state_by_name("", &back));
 }
 
-TEST(every_event_and_action_has_its_word)
+TEST(every_event_has_its_word)
 {
 	static const char *const events[SANDBOX_EVENT_COUNT] = {
 		[EV_UP] = "up",
@@ -256,18 +264,7 @@ TEST(every_event_and_action_has_its_word)
 		[EV_WAKE] = "wake",
 		[EV_DELETE] = "delete",
 	};
-	static const char *const actions[SANDBOX_ACTION_COUNT] = {
-		[ACT_NONE] = "none",
-		[ACT_BUILD] = "build",
-		[ACT_SLEEP] = "sleep",
-		[ACT_WAKE] = "wake",
-		[ACT_STOP] = "stop",
-		[ACT_DESTROY] = "destroy",
-		[ACT_REPORT] = "report",
-	};
 
 	for (int ev = 0; ev < SANDBOX_EVENT_COUNT; ev++)
 		CHECK_STR(sandbox_event_name((enum sandbox_event)ev), events[ev]);
-	for (int a = 0; a < SANDBOX_ACTION_COUNT; a++)
-		CHECK_STR(sandbox_action_name((enum sandbox_action)a), actions[a]);
 }

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "berthd/main/daemon.h"
+#include "berthd/runtime/berthd.h"
 #include "berthd/runtime/reactor.h"
 #include "test.h"
 
@@ -47,6 +49,29 @@ TEST(fewer_workers_than_were_asked_for_are_a_failure)
 		if (!w || workers_open(w, "", WORKERS_MAX, &e) == 0)
 			_exit(1);
 		_exit(strstr(e.msg, "store workers") && !strstr(e.msg, "Success") ? 0 : 3);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+}
+
+/* The listener of a loop without a thread would take connections and never serve them. */
+TEST(fewer_loops_than_were_asked_for_are_a_failure)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	CHECK(child >= 0);
+	if (child == 0) {
+		struct berthd *b = calloc(1, sizeof(*b));
+		struct err e = { 0 };
+
+		for (; b && b->reactor_count < BERTHD_LOOPS_MAX; b->reactor_count++)
+			if (uv_loop_init(&b->reactors[b->reactor_count].loop) < 0)
+				_exit(2);
+		limit_memory();
+		if (!b || berthd_start(b, &e) == 0)
+			_exit(1);
+		_exit(strstr(e.msg, "loop threads") && !strstr(e.msg, "Success") ? 0 : 3);
 	}
 	CHECK_INT(waitpid(child, &status, 0), child);
 	CHECK_INT(status, 0);

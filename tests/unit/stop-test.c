@@ -4,6 +4,16 @@
 #include "stop-records.h"
 #include "test.h"
 
+static const char *const action_names[STOP_ACTION_COUNT] = {
+	[STOP_ACT_NONE] = "nothing",
+	[STOP_ACT_NOTE] = "note",
+	[STOP_ACT_TRY] = "try",
+	[STOP_ACT_END] = "end",
+	[STOP_ACT_OBSERVE] = "observe",
+	[STOP_ACT_ALERT] = "alert",
+	[STOP_ACT_DONE] = "done",
+};
+
 #define T0 UINT64_C(1000000000)
 
 static struct moment at(uint64_t ms)
@@ -74,14 +84,13 @@ TEST(every_cell_is_as_designed)
 			snprintf(got, sizeof(got), "!");
 			if (stop_apply(&rec, &in, &m, &action, &e) == 0)
 				snprintf(got, sizeof(got), "%s>%s", stop_state_name(rec.state),
-					 stop_action_name(action));
+					 action_names[action]);
 			else
 				CHECK_INT(e.code, ERR_CONFLICT);
 			if (strcmp(got, want[s][ev]) != 0)
 				test_fail(__FILE__, __LINE__, "%s in %s: %s, not %s",
 					  stop_event_name((enum stop_event)ev),
 					  stop_state_name((enum stop_state)s), got, want[s][ev]);
-			CHECK(!stop_event_is_fact((enum stop_event)ev) || got[0] != '!');
 		}
 	}
 }
@@ -119,7 +128,7 @@ TEST(every_cell_leaves_the_record_as_designed)
 			records_add(&r, " %s", err_name(e.code));
 		else
 			records_add(&r, " %s>%s", stop_state_name(is.state),
-				    stop_action_name(action));
+				    action_names[action]);
 		write_changes(&r, &was, &is);
 		records_end(&r);
 	}
