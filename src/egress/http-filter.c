@@ -415,7 +415,6 @@ static void send_answer_head(struct http_filter *w)
 {
 	cleanup(buf_done) struct buf head = buf_make(HTTP_HEAD_MAX * 2UL);
 	const struct http_parser *p = &w->answer;
-	struct redact redact = w->redact;
 	const char *name, *value;
 
 	buf_addf(&head, "HTTP/1.%d %d \r\n", http_parser_is_1_0(p) ? 0 : 1, http_parser_status(p));
@@ -423,10 +422,8 @@ static void send_answer_head(struct http_filter *w)
 		if (strcasecmp(name, "Trailer") != 0)
 			buf_addf(&head, "%s: %s\r\n", name, value);
 	buf_adds(&head, "\r\n");
-	redact.held = buf_make(HTTP_HEAD_MAX * 2UL);
 	buf_clear(&w->out);
-	redact_feed(&redact, head.data, head.len, true, &w->out);
-	buf_done(&redact.held);
+	redact_all(&w->redact, head.data, head.len, &w->out);
 	conn_to_client(w->conn, w->out.data, w->out.len);
 }
 
