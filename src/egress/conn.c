@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "egress/dns.h"
+#include "egress/first-line.h"
 #include "egress/hello.h"
 #include "egress/http-filter.h"
 #include "egress/leaf-cert.h"
@@ -30,6 +31,7 @@
 #define DIALS_BURST   200
 #define DIALS_RATE    50 /* a second */
 #define PORT_NAMES    53
+#define CONTENT_HELLO 22 /* TLS's word for a handshake */
 
 /* A fatal alert, "access denied": what a TLS client can show its user. */
 static const char tls_denied[] = { 21, 3, 3, 0, 2, 2, 49 };
@@ -421,17 +423,8 @@ static size_t empty_lines(const struct buf *first)
 	return i;
 }
 
-static bool looks_like_http(const char *data, size_t len)
-{
-	size_t i = 0;
-
-	while (i < len && i < 16 && data[i] >= 'A' && data[i] <= 'Z')
-		i++;
-	return i == len || (i > 0 && data[i] == ' ');
-}
-
 /* A rule, a limit, or a secret that goes there needs the requests to be seen. */
-static bool must_see_requests(const struct conn *c)
+bool conn_must_see_requests(const struct conn *c)
 {
 	size_t i = 0;
 
@@ -442,7 +435,22 @@ static bool must_see_requests(const struct conn *c)
 static void be_raw(struct conn *c)
 {
 	c->kind = CONN_RAW;
-	conn_to_server(c, buf_str(&c->first), c->first.len);
+	conn_to_server(c, buf_str(&c->first) + c->first_sent, c->first.len - c->first_sent);
+	if (c->phase == CONN_FIRST)
+		conn_dial(c);
+}
+
+/*
+ * It goes on, since a client may wait for the answer to half a line, and is looked at until its
+ * end: as much of it is kept as may be the beginning of a version.
+ */
+static void send_line(struct conn *c)
+{
+	size_t keep = c->first.len < FIRST_LINE_PART ? c->first.len : FIRST_LINE_PART;
+
+	conn_to_server(c, c->first.data + c->first_sent, c->first.len - c->first_sent);
+	buf_drop(&c->first, c->first.len - keep);
+	c->first_sent = keep;
 	if (c->phase == CONN_FIRST)
 		conn_dial(c);
 }
@@ -450,7 +458,7 @@ static void be_raw(struct conn *c)
 /* Where the bytes need not be looked at, the server may have the first word. */
 static bool may_be_raw(const struct conn *c)
 {
-	return c->port != PORT_HTTP && c->port != PORT_HTTPS && !must_see_requests(c);
+	return c->port != PORT_HTTP && c->port != PORT_HTTPS && !conn_must_see_requests(c);
 }
 
 /*
@@ -480,7 +488,7 @@ static void take_hello(struct conn *c)
 		return conn_refuse(c, "not_tls", c->name, "a ClientHello in one piece");
 	if (!c->address && name[0] && strcmp(name, c->name) != 0)
 		return conn_refuse(c, "sni", name, c->name);
-	if (!must_see_requests(c))
+	if (!conn_must_see_requests(c))
 		return be_raw(c);
 	if (c->address)
 		return conn_refuse(c, "not_http", c->name, "requests in TLS need a name");
@@ -522,15 +530,21 @@ static void take_first(struct conn *c, const char *data, size_t len)
 	buf_add(&c->first, data, len);
 	if (buf_overflowed(&c->first))
 		return conn_refuse(c, "not_tls", c->name, "a first message of 80 KiB");
-	skip = empty_lines(&c->first);
-	data = c->first.data + skip;
-	len = c->first.len - skip;
-	if (c->first.data[0] == 22)
-		take_hello(c);
-	else if (!looks_like_http(data, len))
-		take_other(c);
-	else if (len >= 16 || memchr(data, ' ', len))
-		take_web(c);
+	if (c->first.data[0] == CONTENT_HELLO && !c->first_sent)
+		return take_hello(c);
+	skip = c->first_sent ? 0 : empty_lines(&c->first);
+	switch (first_line_look(c->first.data + skip, c->first.len - skip, c->first_sent > 0)) {
+	case LOOK_HTTP:
+		if (c->first_sent)
+			return conn_refuse(c, "not_http", c->name, "a request in pieces");
+		return take_web(c);
+	case LOOK_METHOD:
+		return;
+	case LOOK_LINE:
+		return may_be_raw(c) ? send_line(c) : take_other(c);
+	case LOOK_OTHER:
+		return take_other(c);
+	}
 }
 
 /* ---- DNS over TCP: each message behind its length ---- */
@@ -741,8 +755,8 @@ static bool may_stay(const struct conn *c)
 		return true;
 	return network_allows_port(&c->box->network, c->name, c->port) &&
 	       !((c->kind == CONN_RAW || (c->kind == CONN_UNKNOWN && c->phase != CONN_FIRST)) &&
-		 must_see_requests(c)) &&
-	       (!c->web || http_filter_is_current(c->web));
+		 conn_must_see_requests(c)) &&
+	       (!c->web || http_filter_may_stay(c->web));
 }
 
 void conns_review(struct box *b, bool all)

@@ -47,6 +47,7 @@ struct conn {
 	bool tls;           /* it began with a ClientHello */
 	bool opened;        /* its TLS ends here */
 	struct buf first;   /* what came and was not yet understood */
+	size_t first_sent;  /* so much of it the server has: a line that is not yet whole */
 	struct buf waiting; /* for the server */
 	struct http_filter *web;
 	struct resolve_ask ask;
@@ -70,6 +71,7 @@ void conn_close(struct conn *c);
 void conns_review(struct box *b, bool all);
 
 /* For the rooms of one kind: */
+bool conn_must_see_requests(const struct conn *c); /* by the policy of now */
 void conn_dial(struct conn *c);
 void conn_to_server(struct conn *c, const char *data, size_t len); /* waits until it is up */
 void conn_to_client(struct conn *c, const char *data, size_t len);

@@ -14,14 +14,19 @@
 	(HTTP_HEAD_MAX + NETWORK_HOST_SIZE + 32UL + \
 	 NETWORK_SECRETS_MAX * (EGRESS_VALUE_SIZE + 128UL))
 #define AHEAD_MAX (512UL * 1024)
+#define ASKED_MAX 4096
 
 struct http_filter {
 	struct conn *conn;
 	struct http_parser request;
 	bool in_body;
-	bool asked;     /* a request went out */
-	bool upgrading; /* the server has not yet said whether it will */
-	bool raw;       /* it did: bytes both ways */
+	bool had_body;    /* one went out, and more requests may follow it */
+	bool last;        /* no request follows this one: see ends_here() */
+	bool telling;     /* and its answer is to say so */
+	bool answered;    /* something came back since */
+	struct buf asked; /* lines, "METHOD target", each once; what is too much overflows */
+	bool upgrading;   /* the server has not yet said whether it will */
+	bool raw;         /* it did: bytes both ways */
 
 	/* Where a secret goes to this host. */
 	bool guarded;
@@ -53,7 +58,7 @@ static void keep(struct http_filter *w, const char *text)
 	redact_add(&w->redact, w->kept[w->kept_count++]);
 }
 
-bool http_filter_is_current(const struct http_filter *w)
+static bool has_current_secrets(const struct http_filter *w)
 {
 	const struct egress_secret *s;
 	size_t i = 0, at = 0;
@@ -66,6 +71,31 @@ bool http_filter_is_current(const struct http_filter *w)
 	return at == w->kept_count;
 }
 
+/*
+ * Of answers that are not read the end is not known: all that was ever asked here counts, and
+ * what is too much to remember was not allowed.
+ */
+static bool may_still_ask(const struct http_filter *w)
+{
+	const struct conn *c = w->conn;
+	char asked[ASKED_MAX + 1] = "", *rest = asked, *method, *target;
+
+	if (buf_overflowed(&w->asked))
+		return false;
+	if (w->asked.len > 0)
+		memcpy(asked, w->asked.data, w->asked.len);
+	while ((method = strtok_r(NULL, " \n", &rest)) && (target = strtok_r(NULL, "\n", &rest)))
+		if (!network_allows_request(&c->box->network, c->name, c->port, method, target))
+			return false;
+	return true;
+}
+
+bool http_filter_may_stay(const struct http_filter *w)
+{
+	return has_current_secrets(w) && may_still_ask(w) &&
+	       !(w->had_body && conn_must_see_requests(w->conn));
+}
+
 struct http_filter *http_filter_new(struct conn *c)
 {
 	struct http_filter *w = xcalloc(1, sizeof(*w));
@@ -76,6 +106,7 @@ struct http_filter *http_filter_new(struct conn *c)
 	http_parser_init(&w->request, HTTP_HEAD_MAX);
 	redact_init(&w->redact);
 	w->ahead = buf_make(AHEAD_MAX);
+	w->asked = buf_make(ASKED_MAX);
 	w->out = buf_make(2 * AHEAD_MAX);
 	while ((s = box_secret(c->box, c->name, &i))) {
 		w->guarded = true;
@@ -100,13 +131,15 @@ void http_filter_free(struct http_filter *w)
 		free(w->kept[i]);
 	}
 	buf_done(&w->ahead);
+	buf_done(&w->asked);
 	buf_done(&w->out);
 	free(w);
 }
 
 bool http_filter_is_busy(const struct http_filter *w)
 {
-	return w->upgrading || (w->guarded && w->answering && !w->in_body);
+	return w->upgrading || (w->guarded && w->answering && !w->in_body) ||
+	       (w->last && w->ahead.len > 0);
 }
 
 /* ---- answers of our own ---- */
@@ -181,6 +214,11 @@ static bool has_upgrades(const struct http_parser *p)
 	return count > 1;
 }
 
+static bool has_asked(const struct http_filter *w)
+{
+	return w->asked.len > 0 || buf_overflowed(&w->asked);
+}
+
 static bool check_request(struct http_filter *w)
 {
 	struct conn *c = w->conn;
@@ -202,7 +240,7 @@ static bool check_request(struct http_filter *w)
 		return conn_refuse(c, "not_http", c->name, "more than one Upgrade"), false;
 	if (w->guarded && wants_upgrade(&w->request))
 		return conn_refuse(c, "not_http", c->name, "an upgrade where a secret goes"), false;
-	if (w->asked && wants_upgrade(&w->request))
+	if (has_asked(w) && wants_upgrade(&w->request))
 		return conn_refuse(c, "not_http", c->name, "an upgrade behind requests"), false;
 	c->box->use.requests++;
 	return true;
@@ -238,11 +276,19 @@ static void add_secrets(const struct http_filter *w, struct buf *out)
 			buf_addf(out, "%s: %s\r\n", s->header, s->value);
 }
 
+static bool is_of_connection(const char *name)
+{
+	return strcasecmp(name, "Connection") == 0 || strcasecmp(name, "Keep-Alive") == 0 ||
+	       strcasecmp(name, "Proxy-Connection") == 0;
+}
+
 /* What is said of an upgrade goes only with one; and none goes to HTTP/2. */
 static bool is_passed_on(const struct http_filter *w, const char *name)
 {
 	if (strcasecmp(name, "Upgrade") == 0)
 		return wants_upgrade(&w->request);
+	if (w->last && is_of_connection(name))
+		return false;
 	return strcasecmp(name, "HTTP2-Settings") != 0 && (!w->guarded || !is_ours(w, name));
 }
 
@@ -253,6 +299,16 @@ static void add_host(const struct conn *c, struct buf *out)
 	if (c->port != (c->opened ? PORT_HTTPS : PORT_HTTP))
 		buf_addf(out, ":%u", c->port);
 	buf_adds(out, "\r\n");
+}
+
+/*
+ * A server may answer without reading the body, and take it for its next request: one that no
+ * rule allowed, and whose own body could be the next head with a secret in it. So where requests
+ * must be seen, none follows one with a body, and the server is told so.
+ */
+static bool ends_here(const struct http_filter *w)
+{
+	return !w->request.whole && conn_must_see_requests(w->conn);
 }
 
 static void send_head(struct http_filter *w)
@@ -268,11 +324,26 @@ static void send_head(struct http_filter *w)
 	for (size_t i = 0; http_parser_field(p, i, &name, &value); i++)
 		if (is_passed_on(w, name))
 			buf_addf(&out, "%s: %s\r\n", name, value);
+	if (w->last)
+		buf_adds(&out, "Connection: close\r\n");
 	if (w->guarded)
 		add_secrets(w, &out);
 	buf_adds(&out, "\r\n");
 	conn_to_server(w->conn, out.data, out.len);
 	explicit_bzero(out.data, out.len);
+}
+
+/* Where answers are read, only this one is under way. */
+static void remember(struct http_filter *w)
+{
+	cleanup(buf_done) struct buf line = buf_make(HTTP_HEAD_MAX + 32UL);
+
+	if (w->guarded)
+		buf_clear(&w->asked);
+	buf_addf(&line, "\n%s %s\n", http_parser_method(&w->request),
+		 http_parser_target(&w->request));
+	if (w->asked.len == 0 || !memmem(w->asked.data, w->asked.len, line.data, line.len))
+		buf_add(&w->asked, line.data, line.len);
 }
 
 /* One that may pass goes on; with the first of them the server is dialled. */
@@ -282,6 +353,10 @@ static void take_head(struct http_filter *w)
 
 	if (!check_request(w))
 		return;
+	w->last = ends_here(w);
+	w->telling = w->last && !w->guarded;
+	w->answered = false;
+	w->had_body = w->had_body || (!w->request.whole && !w->last);
 	send_head(w);
 	if (!conn_is_open(c))
 		return;
@@ -290,7 +365,7 @@ static void take_head(struct http_filter *w)
 		http_parser_next(&w->answer);
 		w->answer.head_only = strcmp(http_parser_method(&w->request), "HEAD") == 0;
 	}
-	w->asked = true;
+	remember(w);
 	w->upgrading = wants_upgrade(&w->request);
 	w->in_body = !w->request.whole;
 	if (!w->in_body)
@@ -340,7 +415,9 @@ void http_filter_from_client(struct http_filter *w, const char *data, size_t len
 
 		if (w->raw)
 			return conn_to_server(w->conn, data, len);
-		if (http_filter_is_busy(w)) {
+		if (w->last && !w->in_body && w->answered && !w->guarded)
+			return conn_finish(w->conn); /* the server was told to, and did not */
+		if (http_filter_is_busy(w) || (w->last && !w->in_body)) {
 			buf_add(&w->ahead, data, len);
 			if (buf_overflowed(&w->ahead))
 				conn_close(w->conn);
@@ -391,7 +468,7 @@ static void go_on(struct http_filter *w)
 
 static void answer_ended(struct http_filter *w)
 {
-	bool keep = w->answer.keep_alive;
+	bool keep = w->answer.keep_alive && !(w->last && !w->in_body);
 
 	emit(w, NULL, 0, true);
 	w->answering = w->answer_in_body = w->answer_chunked = false;
@@ -419,8 +496,10 @@ static void send_answer_head(struct http_filter *w)
 
 	buf_addf(&head, "HTTP/1.%d %d \r\n", http_parser_is_1_0(p) ? 0 : 1, http_parser_status(p));
 	for (size_t i = 0; http_parser_field(p, i, &name, &value); i++)
-		if (strcasecmp(name, "Trailer") != 0)
+		if (strcasecmp(name, "Trailer") != 0 && !(w->last && is_of_connection(name)))
 			buf_addf(&head, "%s: %s\r\n", name, value);
+	if (w->last && http_parser_status(p) >= 200)
+		buf_adds(&head, "Connection: close\r\n");
 	buf_adds(&head, "\r\n");
 	buf_clear(&w->out);
 	redact_all(&w->redact, head.data, head.len, &w->out);
@@ -472,13 +551,39 @@ static void take_upgrade(struct http_filter *w, const char *data, size_t len)
 		go_on(w);
 }
 
+/* The client is told that no request follows: a server may close and not say so. */
+static void take_last_head(struct http_filter *w, const char *data, size_t len)
+{
+	while (len > 0 && alive(w) && w->telling) {
+		size_t used;
+		enum parse_result r = http_parser_head(&w->answer, data, len, &used);
+		int status;
+
+		if (r == PARSE_BAD)
+			return conn_refuse(w->conn, "unreadable", w->conn->name, w->answer.reason);
+		data += used;
+		len -= used;
+		if (r != PARSE_DONE)
+			return;
+		status = http_parser_status(&w->answer);
+		w->telling = status < 200; /* the real one follows */
+		send_answer_head(w);
+		http_parser_next(&w->answer);
+	}
+	if (len > 0 && alive(w))
+		conn_to_client(w->conn, data, len);
+}
+
 void http_filter_from_server(struct http_filter *w, const char *data, size_t len)
 {
 	enum parse_result r;
 	size_t used;
 
+	w->answered = true;
 	if (w->upgrading)
 		return take_upgrade(w, data, len);
+	if (w->telling)
+		return take_last_head(w, data, len);
 	if (!w->guarded)
 		return conn_to_client(w->conn, data, len);
 	while (len > 0 && alive(w)) {

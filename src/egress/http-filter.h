@@ -13,7 +13,8 @@ void http_filter_free(struct http_filter *w); /* NULL is fine */
 void http_filter_from_client(struct http_filter *w, const char *data, size_t len);
 void http_filter_from_server(struct http_filter *w, const char *data, size_t len);
 void http_filter_server_ended(struct http_filter *w);
-bool http_filter_is_current(const struct http_filter *w); /* its secrets are those of the policy */
+/* The policy has its secrets, and allows the requests that may be under way. */
+bool http_filter_may_stay(const struct http_filter *w);
 /* the next request waits for this one's answer */
 bool http_filter_is_busy(const struct http_filter *w);
 

@@ -5,6 +5,7 @@ usage: outside.py ADDRESS ZONE.json CERT.pem SEEN.jsonl
 
 The zone says {name: [addresses]}. What servers see is written down, one JSON object a line.
 """
+import html
 import http.server
 import json
 import socket
@@ -13,6 +14,7 @@ import struct
 import subprocess
 import sys
 import threading
+import urllib.parse
 
 ADDRESS, ZONE, CERT, SEEN = sys.argv[1:5]
 lock = threading.Lock()
@@ -39,6 +41,11 @@ def dns():
         answers = [b"\xc0\x0c\0\x01\0\x01\0\0\0\x05\0\x04" + socket.inet_aton(a) for a in found if kind == 1]
         flags = 0x8180 if found else 0x8183
         s.sendto(data[:2] + struct.pack(">HHHHH", flags, 1, len(answers), 0, 0) + data[12:at + 5] + b"".join(answers), peer)
+
+
+WRITERS = {"/v1/json": lambda s: json.dumps({"you_sent": s}).replace("/", "\\/"),  # as PHP does
+           "/v1/html": lambda s: html.escape(s).replace("/", "&#x2F;").replace("+", "&#43;"), "/v1/url": urllib.parse.quote_plus,
+           "/v1/unicode": lambda s: "".join(f"\\u{ord(c):04x}" for c in s), "/v1/cut": lambda s: s[:-1]}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -75,11 +82,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(rest)
 
     def answer(self):
-        body = self.read_body()
+        body = self.read_body() if self.path != "/v1/unread" else b""  # its next request, as with any handler that does not read
         tls = isinstance(self.connection, ssl.SSLSocket)
         seen(kind="request", tls=tls, method=self.command, path=self.path, headers=dict(self.headers), body=len(body))
         mine = self.headers.get("Authorization", "") + self.headers.get("X-Api-Key", "")
         text = json.dumps({"path": self.path, "method": self.command, "body": len(body), "you_sent": mine}).encode()
+        if self.path == "/v1/notes":
+            text = b"cannot parse: " + body
+        if self.path in WRITERS:
+            text = WRITERS[self.path](mine).encode()
         if self.path.startswith("/git/"):
             return self.git(body)
         if self.path == "/v1/echo":  # another protocol, as it was asked for
@@ -112,6 +123,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(text)
 
     do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = answer
+
+
+setattr(Handler, "do_M-SEARCH", Handler.answer)
 
 
 class Server(http.server.ThreadingHTTPServer):

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from test_policy import ask, tcp
-from test_web import RULES, SECRET, opened
+from test_web import RULES, SECRET, box_ca, opened
 
 PATHS = [("api.example.com", "80", "GET POST", "/v1/*")]
 
@@ -110,6 +110,98 @@ s.settimeout(3)
 print(s.recv(65536), s.recv(65536))""")
     assert "/admin" not in paths(w), paths(w)
     assert w.event("not_http", "api.example.com")["rule"] == "the lines of a chunked body end in CR LF"
+
+
+UNREAD = """
+def head(line, length): return line + b' HTTP/1.1\\r\\nHost: api.example.com\\r\\n' + (b'Content-Length: %d\\r\\n' % length if length else b'') + b'\\r\\n'
+def read(s):
+    s.settimeout(2); got = b''
+    try:
+        while d := s.recv(65536): got += d
+        got += b' END'
+    except OSError: pass
+    return got
+"""
+
+
+def test_a_body_that_is_not_read_is_no_next_request(w):
+    """Python's http.server does not read a body that its handler does not ask for."""
+    w.policy(PATHS, max_requests=1)
+    out = tcp(w, "api.example.com", 80, UNREAD + """
+evil = b'DELETE /admin HTTP/1.1\\r\\nHost: evil.example.org\\r\\n\\r\\n'
+s.sendall(head(b'GET /v1/unread', len(evil)) + evil); print(read(s))""")
+    assert paths(w) == ["/v1/unread"], paths(w)
+    assert "200 " in out.stdout and " END" in out.stdout, out
+
+
+def test_a_secret_is_in_no_body(w):
+    """The body is a POST, and the next head, with the secret in it, would be the body of that: cut before its end, and echoed."""
+    w.policy([("api.example.com", "443", "GET", "/v1/*")], secrets=[SECRET | {"paths": ""}])
+    before = len("GET /v1/x HTTP/1.1\r\nHost: api.example.com\r\nAccept-Encoding: identity\r\nAuthorization: ") + len(SECRET["value"])
+    out = tcp(w, "api.example.com", 443, UNREAD + f"""
+import ssl
+s = ssl.create_default_context(cafile={str(box_ca(w))!r}).wrap_socket(s, server_hostname='api.example.com')
+inner = head(b'POST /v1/notes', {before - 1})
+s.sendall(head(b'GET /v1/unread', len(inner)) + inner)
+print(s.recv(65536)[:12])
+try:
+    for i in range(2): s.sendall(head(b'GET /v1/x', 0)); print(read(s))
+except OSError as e: print(e)""")
+    assert "200" in out.stdout and "cannot parse" not in out.stdout and SECRET["value"][7:15] not in out.stdout, out
+    assert paths(w) == ["/v1/unread"], paths(w)
+
+
+UNDER_WAY = """
+import socket, time
+s = socket.create_connection(('api.example.com', {port}), 10)
+s.sendall({head!r})
+time.sleep(0.5); print('up', flush=True)
+s.settimeout(0.1)
+for i in range(50):
+    time.sleep(0.1)
+    try:
+        s.sendall({piece!r})
+        if not s.recv(65536): break
+    except TimeoutError: pass
+    except OSError: break
+else: print('goes on')
+"""
+
+
+def test_a_request_under_way_ends_with_the_rule_that_allowed_it(w):
+    """A WebSocket, a body that goes on, and one with another request behind it; also by the lock."""
+    host = b" HTTP/1.1\r\nHost: api.example.com\r\n"
+    socket_ = b"GET /v1/echo" + host + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    upload = b"POST /v1/up" + host + b"Transfer-Encoding: chunked\r\n\r\n"
+    now, free = ("api.example.com", "80", "GET", "/ro"), ("api.example.com", "80", "", "", 1)
+    for head, piece in ((socket_, b"x" * 100), (upload, b"3\r\nabc\r\n")):
+        for after in ({"rules": [now, free], "locked": 1}, {"rules": [now]}):
+            w.policy([now, free])
+            with subprocess.Popen(["ip", "netns", "exec", w.box, "/usr/bin/python3", "-c", UNDER_WAY.format(port=80, head=head, piece=piece)],
+                                  stdout=subprocess.PIPE, text=True) as p:
+                assert p.stdout.readline() == "up\n"
+                w.policy([now, free, ("www.example.com", "80")])
+                time.sleep(0.5)
+                assert p.poll() is None, "what is still allowed goes on"
+                w.policy(**after)
+                said = p.communicate(timeout=30)[0]
+                assert said == "", (head, after, said)
+
+
+def test_every_request_line_is_one(w):
+    """On a port where bytes pass: a method of another kind, and a Host of another with the next request."""
+    w.policy([("api.example.com", "8080")])
+    good, evil = b" /first HTTP/1.1\r\nHost: api.example.com:8080\r\n\r\n", b"GET /evil HTTP/1.1\r\nHost: evil.example.org\r\n\r\n"
+    for first in ((b"M-SEARCH" + good,), (b"M-SEAR", b"CH" + good), (b"M-SEARCH /first HTT", b"P/1.1\r\nHost: api.example.com:8080\r\n\r\n"),
+                  (b" GET" + good,), (b" ", b"GET" + good)):
+        tcp(w, "api.example.com", 8080, f"""
+import time
+try:
+    for part in {(*first, evil)!r}: s.sendall(part); time.sleep(0.3)
+    print(s.recv(65536))
+except OSError as e: print(e)""")
+        assert "/evil" not in paths(w), (first, paths(w))
+    assert w.event("host", "evil.example.org") and w.event("not_http", "api.example.com")
 
 
 def test_what_was_refused_is_not_dialled(w):

@@ -51,7 +51,7 @@ c = http.client.HTTPSConnection('api.example.com', timeout=15, context=ssl.creat
 c.connect(); c.auto_open = 0
 for line in sys.stdin:
     try:
-        c.request('POST', line.strip(), b'x' * 1000)
+        c.request('GET', line.strip())
         print(c.getresponse().read().decode().replace(chr(10), ' '), flush=True)
     except Exception as e:
         print('ended', type(e).__name__, flush=True); break
@@ -160,6 +160,30 @@ def test_secrets_do_not_come_back(w):
     assert "200" in head.stdout and TOKEN not in head.stdout, head
     big = w.inside("sh", "-c", f"head -c 3000000 /dev/zero | curl -sS -m 30 --noproxy '*' --cacert {box_ca(w)} --data-binary @- https://api.example.com/v1/big")
     assert json.loads(big.stdout)["body"] == 3000000, big
+
+
+def test_secrets_do_not_come_back_in_another_form(w):
+    value = "Bearer s3cr/et+tok/en0123456789"
+    w.policy(RULES, secrets=[SECRET | {"paths": "", "value": value}])
+    for form in ("json", "html", "url", "unicode", "cut"):
+        out = opened(w, f"https://api.example.com/v1/{form}")
+        assert out.stdout.count("*") >= len(value) - 1 and "n0123" not in out.stdout and "\\u0033" not in out.stdout, (form, out)
+
+
+def test_a_client_that_posts_gets_its_next_connection(w):
+    """No request follows one with a body where requests must be seen: the answer says so, and clients know what to do."""
+    for more in {"max_requests": 100}, {"secrets": [SECRET]}:
+        w.policy(RULES, **more)
+        urls = [f"https://api.example.com/v1/{i}" for i in range(4)]
+        out = opened(w, urls[0], *urls[1:], "-d", "data", "-w", "%{num_connects}\\n")
+        assert out.stdout.count('"body": 4') == 4 and out.returncode == 0, out
+        assert out.stdout.count("}1\n") == 4, out
+        assert {r["headers"]["Connection"] for r in w.outside.seen("request")[-4:]} == {"close"}
+        out = opened(w, "https://api.example.com/v1/told", "-i", "-d", "data", "-H", "Expect: 100-continue")
+        assert out.stdout.lower().count("connection: close") == 1, f"the server does not say it, and closes: {out}"
+    w.policy([("api.example.com", "80")])
+    out = w.curl("http://api.example.com/1", "http://api.example.com/2", "-d", "data", "-w", "%{num_connects}\\n")
+    assert out.stdout.count("}0\n") == 1, f"without such a rule it is one connection: {out}"
 
 
 def test_a_secret_does_not_come_back_on_a_connection_of_before(w):
