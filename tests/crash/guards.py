@@ -74,7 +74,7 @@ GUARDS = {
         " || cgroup_remove(&a->node->cgroups, a->name, e) < 0)", ")"),
     "links-go-too": (
         "a deletion removes the link, and looks whether it is gone",
-        ["delete"], "src/node/verb-destroy.c",
+        ["delete-held"], "src/node/verb-destroy.c",
         "	return veth_remove(a->node->router.netns, a->slot, e);", "	return 0;"),
     "ended-is-cut-off": (
         "what ends is not let into the router any more",

@@ -124,6 +124,19 @@ class Delete(Scenario):
         demand(thing not in str(w.left()), f"deleted, and left: {w.left()}")
 
 
+class DeleteHeld(Delete):
+    """Its network namespace does not end with its processes, so the kernel does not remove its link."""
+
+    def prepare(self, w):
+        ident = super().prepare(w)
+        self.netns = open(f"/proc/{w.s.cgroup_pids(ident)[0]}/ns/net")
+        return ident
+
+    def verify(self, w, thing, told):
+        with self.netns:
+            super().verify(w, thing, told)
+
+
 class DeleteHostile(Delete):
     """A guest at work against it: there is a receipt all the same, the neighbour works, and the pool is as it was."""
     guests = ()
@@ -655,6 +668,7 @@ ALL = {
     "create-left": CreateLeft,
     "delete": Delete,
     "delete-once": DeleteOnce,
+    "delete-held": DeleteHeld,
     "delete-nests": DeleteNests,
     "delete-stops": DeleteStops,
     "delete-forks": DeleteForks,
