@@ -27,7 +27,6 @@
 
 enum stage {
 	STAGE_SETUP,
-	STAGE_TREE,
 	STAGE_USER,
 	STAGE_CWD,
 	STAGE_EXEC,
@@ -148,13 +147,11 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static enum stage become(const struct exec_request *q, const struct tree *t,
-			 const struct pipes *p, const struct command_more *more, struct strv *env)
+static enum stage become(const struct exec_request *q, const struct pipes *p,
+			 const struct command_more *more, struct strv *env)
 {
 	if (setsid() < 0)
 		return STAGE_SETUP;
-	if (tree_enter(t) < 0) /* before its own descriptor may be overwritten */
-		return STAGE_TREE;
 	if (place_fds(p, more) < 0 || (p->slave >= 0 && pty_control(STDIN_FILENO) < 0))
 		return STAGE_SETUP;
 	if (user_become() < 0)
@@ -183,15 +180,15 @@ static void wait_to_go(struct pipes *p)
 		_exit(127);
 }
 
-static no_return void child(const struct exec_request *q, const struct tree *t,
-			    struct pipes *p, const struct command_more *more,
+static no_return void child(const struct exec_request *q, struct pipes *p,
+			    const struct command_more *more,
 			    struct strv *env)
 {
 	int status = fcntl(p->status[1], F_DUPFD_CLOEXEC, PARK_FROM);
 	struct failure f = { 0 };
 
 	wait_to_go(p);
-	f.stage = become(q, t, p, more, env);
+	f.stage = become(q, p, more, env);
 	f.why = errno;
 	/* Small enough to be written at once; if its reader is gone, no answer is wanted. */
 	(void)!write(status, &f, sizeof(f));
@@ -234,11 +231,12 @@ static int wait_for_exec(int status, pid_t pid, const struct exec_request *q, st
 	return say_why(&f, q, e);
 }
 
-static int let_go(struct pipes *p, pid_t pid, const struct command_more *more, struct err *e)
+static int let_go(struct pipes *p, pid_t pid, const struct tree *t, const struct command_more *more,
+		  struct err *e)
 {
-	if (!more->held)
+	if (p->hold[1] < 0)
 		return 0;
-	if (more->held(more->data, pid, e) == 0) {
+	if (tree_add(t, pid, e) == 0 && (!more->held || more->held(more->data, pid, e) == 0)) {
 		(void)!write(p->hold[1], "", 1); /* if it was killed meanwhile, that shows */
 		return 0;
 	}
@@ -263,7 +261,7 @@ int command_start_with(const struct exec_request *q, struct tree *t,
 	} else if (pipes_open(&p, q->flags & EXEC_STDIN) < 0) {
 		return err_sys(e, errno, "make pipes");
 	}
-	if (more->held && pipe2(p.hold, O_CLOEXEC) < 0)
+	if ((more->held || tree_needs_add(t)) && pipe2(p.hold, O_CLOEXEC) < 0)
 		return err_sys(e, errno, "make pipes");
 	env_build(q, t, &env);
 	pid = fork();
@@ -271,11 +269,11 @@ int command_start_with(const struct exec_request *q, struct tree *t,
 		return err_set(e, ERR_LIMIT, "the sandbox has no room for another process: %s",
 			       strerror(errno));
 	if (pid == 0)
-		child(q, t, &p, more, &env);
+		child(q, &p, more, &env);
 	close_fd(&p.status[1]);
 	p.status[1] = -1;
 	t->session = pid;
-	if (let_go(&p, pid, more, e) < 0 || wait_for_exec(p.status[0], pid, q, e) < 0)
+	if (let_go(&p, pid, t, more, e) < 0 || wait_for_exec(p.status[0], pid, q, e) < 0)
 		return -1;
 	*ret = (struct command){ pid, take_fd(p.in[1]), take_fd(p.out[0]), take_fd(p.err[0]) };
 	return 0;

@@ -300,7 +300,6 @@ static void close_late(void *data, int fd)
 static void leave(struct context_server *h)
 {
 	broker_leave(h->broker, close_late, NULL);
-	fd_end(&h->broker->fd);
 }
 
 /* One that has not come to say which its connection is, asks again and hears of no context. */
@@ -406,7 +405,7 @@ static void on_interpreter_end(struct context_server *h)
 
 static void step(struct context_server *h)
 {
-	if (h->ended && (h->broker->fd >= 0 || h->phase == CONTEXT_SERVER_RUNNING))
+	if (h->ended && (broker_listens(h->broker) >= 0 || h->phase == CONTEXT_SERVER_RUNNING))
 		on_interpreter_end(h);
 	if (h->peer.fd >= 0 && frame_conn_flush(&h->peer) < 0)
 		peer_left(h);
@@ -429,7 +428,7 @@ static void prepare(const struct context_server *h, struct pollfd fds[SLOT_COUNT
 	bool busy = h->peer.fd >= 0 && frame_conn_busy(&h->peer);
 
 	fds[SLOT_SIGNALS] = (struct pollfd){ h->sigfd, POLLIN, 0 };
-	fds[SLOT_BROKER] = (struct pollfd){ h->broker->fd, POLLIN, 0 };
+	fds[SLOT_BROKER] = (struct pollfd){ broker_listens(h->broker), POLLIN, 0 };
 	fds[SLOT_PEER] = (struct pollfd){ h->peer.fd, POLLIN, 0 };
 	fds[SLOT_PEER].events |= busy ? POLLOUT : 0;
 	fds[SLOT_FEED] = (struct pollfd){ h->feed.len > 0 ? h->interpreter.requests : -1, POLLOUT,
@@ -449,6 +448,8 @@ static int timeout_ms(const struct context_server *h)
 {
 	uint64_t now = now_us(), left_ms;
 
+	if (broker_holds(h->broker))
+		return 0;
 	if (h->deadline_us == 0)
 		return -1;
 	if (h->deadline_us <= now)
@@ -484,7 +485,8 @@ static void turn(struct context_server *h)
 		on_done(h);
 	if (fds[SLOT_SIGNALS].revents)
 		on_signals(h);
-	if (fds[SLOT_BROKER].revents && h->broker->fd >= 0)
+	if ((fds[SLOT_BROKER].revents || broker_holds(h->broker)) &&
+	    broker_listens(h->broker) >= 0)
 		take_in(h);
 	if (h->deadline_us != 0 && now_us() >= h->deadline_us)
 		on_deadline(h);
@@ -510,7 +512,7 @@ int context_server_open(struct context_server *h, const struct context_request *
 				      .peer = { .fd = -1 },
 				      .feed = buf_make(FEED_MAX) };
 	h->interpreter = (struct interpreter){ { 0, -1, -1, -1 }, -1, -1, -1 };
-	tree_open(&h->tree);
+	tree_open(&h->tree, broker);
 	if (watch_children(h, e) < 0 || interpreter_start(&h->interpreter, q, &h->tree, e) < 0) {
 		context_server_close(h);
 		return -1;

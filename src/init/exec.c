@@ -693,7 +693,7 @@ static int start_command(struct exec *x, const struct exec_request *q, struct fr
 
 	if (q->shell[0])
 		return shell_link_open(&x->link, q, x->broker, &x->cmd, e);
-	tree_open(&x->tree);
+	tree_open(&x->tree, x->broker);
 	return command_start_with(q, &x->tree, &more, &x->cmd, e);
 }
 

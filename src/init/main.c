@@ -82,6 +82,7 @@ static void forget_stdio(void)
 int main(int argc, char **argv)
 {
 	const char *user = option(argc, argv, "--user");
+	bool is_box = getpid() == 1; /* and not a test */
 	struct server s;
 	struct err e;
 	char *trust;
@@ -89,13 +90,14 @@ int main(int argc, char **argv)
 	/* Commands run as the same user: keep them out of our memory. */
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	umask(022); /* the host's services have a narrower one: not for what is made here */
-	if ((user && user_set(user, &e) < 0) || open_server(argc, argv, &s, &e) < 0) {
+	if ((user && user_set(user, &e) < 0) || open_server(argc, argv, &s, &e) < 0 ||
+	    (is_box && server_hide_cgroups(&s, &e) < 0)) {
 		fprintf(stderr, "berth-init: %s\n", e.msg);
 		return EXIT_FAILURE;
 	}
 	forget_stdio();
 	trust = take_option(argc, argv, "--trust");
-	if (getpid() == 1) /* it is a box, not a test */
+	if (is_box)
 		rootfs_setup(trust);
 	free(trust);
 	/* As pid 1 this is so anyway; elsewhere orphans come to us all the same. */

@@ -78,6 +78,11 @@ bool broker_holds(const struct broker *h)
 	return h->held_len > 0;
 }
 
+int broker_listens(const struct broker *h)
+{
+	return h->left ? -1 : h->fd;
+}
+
 int broker_take(struct broker *h, struct broker_packet *ret, int *fd)
 {
 	if (h->held_len == 0)
@@ -119,6 +124,7 @@ enum broker_word broker_ask(struct broker *h, struct broker_packet *p, int fd)
 		if (n > 0 && got.number == h->number) {
 			close_fd(&with); /* none comes with an answer */
 			p->asked = got.asked;
+			p->value = got.value;
 			return got.word;
 		}
 		if (n > 0)
@@ -133,7 +139,10 @@ void broker_leave(struct broker *h, void (*late)(void *data, int fd), void *data
 	struct broker_packet p = { .word = BROKER_LEAVE };
 	int n, fd;
 
-	if (h->fd < 0 || ask(h, &p, -1) < 0)
+	if (broker_listens(h) < 0)
+		return;
+	h->left = true; /* what was started is still pid 1's to find: we go on asking */
+	if (ask(h, &p, -1) < 0)
 		return;
 	do {
 		struct pollfd wait = { h->fd, POLLIN, 0 };

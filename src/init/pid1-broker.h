@@ -7,6 +7,10 @@
  *   operation -> pid 1   GIVE id, offsets   this connection is for the one that runs it
  *   operation -> pid 1   KILL_LEFT id       kill what it left running; without an id, what all
  *                                           execs that have ended left
+ *   operation -> pid 1   TREE               a cgroup for what I start, instead of the one before
+ *   operation -> pid 1   TREE_ADD value     this process is a member of it
+ *   operation -> pid 1   TREE_SIGNAL value  to its members, and say how many there are
+ *   operation -> pid 1   WIDE_SIGNAL value  to those of all that I ever had
  *   operation -> pid 1   LEAVE              I run nothing any more: the name is free
  *   operation -> pid 1   ENDED              my exec has ended; I stay for what it left. No answer
  *   operation -> pid 1   SUBREAPER | NO_SUBREAPER   as tree_lacks_subreaper() says. No answer
@@ -30,6 +34,10 @@ enum broker_word {
 	BROKER_TAKE,
 	BROKER_GIVE,
 	BROKER_KILL_LEFT,
+	BROKER_TREE,
+	BROKER_TREE_ADD,
+	BROKER_TREE_SIGNAL,
+	BROKER_WIDE_SIGNAL,
 	BROKER_LEAVE,
 	BROKER_ENDED,
 	BROKER_SUBREAPER,
@@ -47,7 +55,7 @@ struct broker_packet {
 	enum broker_word word;
 	uint32_t number; /* of a question and its answer; 0: neither */
 	uint32_t asked;  /* in the answer to KILL_LEFT: so many processes will say a number */
-	uint32_t unused; /* no gap: what stood in the memory before must not be sent along */
+	uint32_t value;  /* a process or signal; in the answer to a signal, how many members */
 	struct exec_attach attach;
 };
 
@@ -56,6 +64,7 @@ struct broker_packet {
 /* The end of an operation's process. */
 struct broker {
 	int fd;
+	bool left;       /* nothing but answers comes any more */
 	uint32_t number; /* of the last question */
 	/* What pid 1 sent while an answer was awaited. */
 	size_t held_len;
@@ -75,7 +84,8 @@ must_check int broker_receive(int broker, struct broker_packet *ret, int *fd);
 
 /* The same for an operation's process: what was held comes first. */
 must_check int broker_take(struct broker *h, struct broker_packet *ret, int *fd);
-bool broker_holds(const struct broker *h); /* then there is no need to wait for more */
+bool broker_holds(const struct broker *h);  /* then there is no need to wait for more */
+int broker_listens(const struct broker *h); /* the descriptor to wait for, -1 once it has left */
 
 /*
  * The name is free: no more connections come. Those that were on their way before pid 1
@@ -84,7 +94,7 @@ bool broker_holds(const struct broker *h); /* then there is no need to wait for 
 void broker_leave(struct broker *h, void (*late)(void *data, int fd), void *data);
 
 /*
- * Ask pid 1 and wait for its answer, which never takes long; p->asked is of the answer.
+ * Ask pid 1 and wait for its answer, which never takes long; p->asked and p->value are of it.
  * BROKER_NONE: it is gone.
  */
 enum broker_word broker_ask(struct broker *h, struct broker_packet *p, int fd);

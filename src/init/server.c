@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "init/cgroup.h"
 #include "init/operation.h"
 #include "init/pid1-broker.h"
 #include "proto/frame.h"
@@ -90,6 +91,13 @@ int server_open_path(struct server *s, const char *path, struct err *e)
 	return listen_on(s, fd, e); /* gVisor does not say SO_ACCEPTCONN of such a socket */
 }
 
+int server_hide_cgroups(struct server *s, struct err *e)
+{
+	if (!getcwd(s->cwd, sizeof(s->cwd)))
+		return err_sys(e, errno, "find the working directory");
+	return cgroups_hide(&s->has_cgroups, e);
+}
+
 /* Said by pid 1 itself, so it must never wait: a few bytes into an empty socket. */
 static void refuse(int conn, enum err_code code, const char *msg)
 {
@@ -106,6 +114,8 @@ static void drop_server(struct server *s)
 {
 	sigset_t none;
 
+	if (s->has_cgroups && chdir(s->cwd) < 0 && chdir("/") < 0)
+		_exit(1); /* it must not stay in pid 1's */
 	close_fd(&s->listener);
 	close_fd(&s->sigfd);
 	close_fd(&s->spare_queue);
@@ -132,8 +142,9 @@ static pid_t fork_operation(struct server *s, struct broker *broker)
 	}
 	close_fd(&pair[1]);
 	if (pid > 0)
-		s->operations[s->count++] =
-			(struct server_operation){ .pid = pid, .broker = pair[0] };
+		s->operations[s->count++] = (struct server_operation){
+			.pid = pid, .serial = ++s->serial, .broker = pair[0]
+		};
 	else
 		close_fd(&pair[0]);
 	return pid;
@@ -304,6 +315,49 @@ static enum broker_word leave(struct server_operation *op)
 	return BROKER_YES;
 }
 
+static bool in_use(const void *data, struct cgroup_id id)
+{
+	const struct server *s = data;
+
+	for (size_t i = 0; i < s->count; i++)
+		if (s->operations[i].serial == id.owner)
+			return s->operations[i].tree == id.number;
+	return false;
+}
+
+static int make_tree(const struct server *s, struct server_operation *op)
+{
+	cgroups_sweep(in_use, s);
+	return cgroup_make((struct cgroup_id){ op->serial, ++op->tree });
+}
+
+static struct broker_packet on_tree(const struct server *s, struct server_operation *op,
+				    const struct broker_packet *p)
+{
+	struct broker_packet answer = { .word = BROKER_NO };
+	struct cgroup_id own = { op->serial, op->tree }, all = { op->serial, 0 };
+	int n = -1;
+
+	if (!s->has_cgroups)
+		return answer;
+	if (p->word == BROKER_TREE)
+		n = make_tree(s, op);
+	else if (p->word == BROKER_TREE_ADD && op->tree)
+		n = cgroup_add(own, (pid_t)p->value);
+	else if (p->word == BROKER_TREE_SIGNAL && op->tree)
+		n = cgroup_signal(own, (int)p->value, &answer.value);
+	else if (p->word == BROKER_WIDE_SIGNAL)
+		n = cgroup_signal(all, (int)p->value, &answer.value);
+	if (n == 0)
+		answer.word = BROKER_YES;
+	return answer;
+}
+
+static bool is_about_tree(enum broker_word word)
+{
+	return word >= BROKER_TREE && word <= BROKER_WIDE_SIGNAL;
+}
+
 static void on_broker(struct server *s, struct server_operation *op)
 {
 	struct broker_packet p, answer = { 0 };
@@ -330,6 +384,8 @@ static void on_broker(struct server *s, struct server_operation *op)
 		answer.word = give(s, &p, fd);
 	else if (p.word == BROKER_KILL_LEFT && fd >= 0)
 		answer = kill_left(s, &p, fd);
+	else if (is_about_tree(p.word))
+		answer = on_tree(s, op, &p);
 	else if (p.word == BROKER_TAKE && p.attach.id[0])
 		answer.word = take_id(s, op, p.attach.id);
 	else if (p.word == BROKER_LEAVE)
@@ -383,7 +439,7 @@ static void signal_all(int signum)
 		(void)kill(-1, signum);
 		return;
 	}
-	tree_open(&t);
+	tree_open(&t, NULL);
 	tree_signal(&t, signum);
 	tree_close(&t);
 }

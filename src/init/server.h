@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <sys/types.h>
 
 #include "init/tree.h"
@@ -24,6 +25,8 @@
 
 struct server_operation {
 	pid_t pid;
+	uint32_t serial;       /* no other ever has it */
+	uint32_t tree;         /* which of its cgroups it has now; 0: none yet */
 	int broker;            /* -1: it hung up */
 	unsigned stops;        /* how often a guest has stopped it */
 	char id[EXEC_ID_SIZE]; /* of the exec it runs */
@@ -44,6 +47,9 @@ struct server {
 	bool server_killed; /* one of them was, and what it started may live */
 	bool no_subreaper;  /* see tree.h, */
 	bool kernel_known;  /* once the first spare has told */
+	bool has_cgroups;   /* see cgroup.h: they are our working directory, */
+	char cwd[PATH_MAX]; /* and this is that of all others */
+	uint32_t serial;    /* of the last one started */
 	bool torn;          /* it ran an exec, of which no record will come */
 	struct unseen unseen;
 
@@ -57,6 +63,9 @@ must_check int server_open_fd(struct server *s, int fd, struct err *e);
 
 /* A socket of our own at this path, instead of what was there. */
 must_check int server_open_path(struct server *s, const char *path, struct err *e);
+
+/* For pid 1: what it needs to keep account of processes on gVisor. */
+must_check int server_hide_cgroups(struct server *s, struct err *e);
 
 /* Until SIGTERM or SIGINT, and then until everything has ended. */
 void server_run(struct server *s);

@@ -159,7 +159,7 @@ static int bash_start(struct shell *s, struct err *e)
 	struct shell_text t = { .dir = s->dir, .key = s->key };
 
 	tree_close(&s->tree);
-	tree_open(&s->tree);
+	tree_open(&s->tree, s->broker);
 	buf_clear(&s->typed);
 	buf_clear(&s->said);
 	new_key(s);
@@ -279,7 +279,7 @@ static void begin(struct shell *s)
 	};
 
 	tree_close(&s->tree);
-	tree_open(&s->tree);
+	tree_open(&s->tree, s->broker);
 	tree_adopt(&s->tree, s->bash.pid);
 	s->before = (struct rusage){ 0 };
 	usage_of(s->bash.pid, &s->before);
@@ -592,7 +592,6 @@ static void refuse_late(void *data, int fd)
 static void leave(struct shell *s)
 {
 	broker_leave(s->broker, refuse_late, s);
-	fd_end(&s->broker->fd);
 }
 
 static void on_broker(struct shell *s)
@@ -630,6 +629,13 @@ static void on_signals(struct shell *s)
 	reap(s);
 }
 
+static int timeout_ms(const struct shell *s)
+{
+	if (broker_holds(s->broker))
+		return 0;
+	return s->phase == PHASE_RUNNING ? DEAF_MS : -1;
+}
+
 static void turn(struct shell *s)
 {
 	struct pollfd fds[SLOT_JOBS + SHELL_QUEUE_MAX];
@@ -637,14 +643,14 @@ static void turn(struct shell *s)
 	int n;
 
 	fds[SLOT_SIGNALS] = (struct pollfd){ s->sigfd, POLLIN };
-	fds[SLOT_BROKER] = (struct pollfd){ s->broker->fd, POLLIN };
+	fds[SLOT_BROKER] = (struct pollfd){ broker_listens(s->broker), POLLIN };
 	fds[SLOT_STATUS] = (struct pollfd){ s->status, POLLIN };
 	fds[SLOT_IN] = (struct pollfd){ s->typed.len > 0 ? s->bash.in : -1, POLLOUT };
 	fds[SLOT_OUT] = (struct pollfd){ s->bash.out, POLLIN };
 	fds[SLOT_ERR] = (struct pollfd){ s->bash.err, POLLIN };
 	for (size_t i = 0; i < count; i++)
 		fds[SLOT_JOBS + i] = (struct pollfd){ s->jobs[i]->peer.fd, POLLIN };
-	n = poll(fds, SLOT_JOBS + count, s->phase == PHASE_RUNNING ? DEAF_MS : -1);
+	n = poll(fds, SLOT_JOBS + count, timeout_ms(s));
 	if (n < 0)
 		return;
 	if (n == 0 && is_deaf(s))
@@ -661,7 +667,7 @@ static void turn(struct shell *s)
 		discard(&s->bash.out);
 	if (fds[SLOT_ERR].revents && s->bash.err >= 0)
 		discard(&s->bash.err);
-	if (fds[SLOT_BROKER].revents)
+	if (fds[SLOT_BROKER].revents || broker_holds(s->broker))
 		on_broker(s);
 	if (fds[SLOT_SIGNALS].revents)
 		on_signals(s);

@@ -12,14 +12,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lib/buf.h"
+#include "lib/strv.h"
 
 #define TREE_PIDS_MAX    65536UL
 #define TREE_ROUNDS_MAX  32
 #define TREE_PLAIN_KILLS 20
-#define CGROUP_ROOT      "/sys/fs/cgroup/cpu"
-#define CGROUP_PREFIX    "berth-exec-"
-#define CGROUPS_MAX      1000 /* of one process */
 
 /* musl's own headers may lack these; the numbers are the kernel's, on every architecture. */
 #ifndef SYS_pidfd_send_signal
@@ -53,9 +50,8 @@ struct tree_spared {
 
 struct tree_kind {
 	int (*open)(struct tree *t);
-	int (*enter)(const struct tree *t);
-	void (*list)(const struct tree *t, struct pids *ret);
-	void (*close)(struct tree *t);
+	int (*add)(const struct tree *t, pid_t pid);      /* NULL: they are found without */
+	size_t (*send)(const struct tree *t, int signum); /* how many were seen */
 	void (*adopt)(struct tree *t, pid_t pid);
 	bool marked; /* members carry t->name in their environment */
 };
@@ -109,17 +105,6 @@ static ssize_t read_at(int dir, const char *name, char *to, size_t size)
 	if (n >= 0)
 		to[n] = '\0';
 	return n;
-}
-
-static int no_enter(const struct tree *t)
-{
-	(void)t;
-	return 0;
-}
-
-static void no_close(struct tree *t)
-{
-	close_fd(&t->dir);
 }
 
 static int open_proc(struct tree *t)
@@ -269,114 +254,38 @@ static void subreaper_adopt(struct tree *t, pid_t but)
 
 /* --- cgroup --- */
 
-/* Those whose members have ended since. rmdir() refuses the others. */
-static void cgroup_sweep(int root)
+/* The answer's value; -1: pid 1 does not say. */
+static int64_t ask(const struct tree *t, enum broker_word word, uint32_t value)
 {
-	cleanup(dir_closep) DIR *d = dir_stream(root);
-	const struct dirent *ent;
+	struct broker_packet p = { .word = word, .value = value };
 
-	while (d && (ent = readdir(d)))
-		if (strncmp(ent->d_name, CGROUP_PREFIX, strlen(CGROUP_PREFIX)) == 0)
-			(void)unlinkat(root, ent->d_name, AT_REMOVEDIR);
+	if (!t->broker || broker_ask(t->broker, &p, -1) != BROKER_YES)
+		return -1;
+	return p.value;
 }
 
 static int cgroup_open(struct tree *t)
 {
-	cleanup(close_fd) int root = open(CGROUP_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (root < 0)
-		return -1;
-	cgroup_sweep(root);
-	for (int i = 0; i < CGROUPS_MAX; i++) { /* a shell has one for each command */
-		snprintf(t->name, sizeof(t->name), CGROUP_PREFIX "%d.%d", getpid(), i);
-		if (mkdirat(root, t->name, 0700) == 0 || errno != EEXIST)
-			break;
-	}
-	t->dir = openat(root, t->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (t->dir >= 0 && faccessat(t->dir, "cgroup.procs", W_OK, 0) == 0)
-		return 0;
-	close_fd(&t->dir);
-	t->dir = -1;
-	(void)unlinkat(root, t->name, AT_REMOVEDIR);
-	return -1;
+	return ask(t, BROKER_TREE, 0) < 0 ? -1 : 0;
 }
 
 static int cgroup_add(const struct tree *t, pid_t pid)
 {
-	cleanup(close_fd) int fd = openat(t->dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
-	char text[16];
-	int n = snprintf(text, sizeof(text), "%d", pid);
-
-	return fd >= 0 && write(fd, text, (size_t)n) == n ? 0 : -1;
+	return ask(t, BROKER_TREE_ADD, (uint32_t)pid) < 0 ? -1 : 0;
 }
 
-static int cgroup_enter(const struct tree *t)
-{
-	return cgroup_add(t, getpid());
-}
-
-/* Only ours write there, and the process is one of ours: it cannot fail. */
+/* The process is one of ours, and waits for what we tell it: it cannot fail. */
 static void cgroup_adopt(struct tree *t, pid_t pid)
 {
 	(void)cgroup_add(t, pid);
 }
 
-static void cgroup_list_one(int dir, struct pids *ret)
+/* What cannot be seen is not empty. */
+static size_t cgroup_signal(const struct tree *t, int signum)
 {
-	cleanup(close_fd) int fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-	cleanup(buf_done) struct buf text = buf_make(TREE_PIDS_MAX * 8);
-	char chunk[4096];
-	ssize_t n;
+	int64_t n = ask(t, t->wide ? BROKER_WIDE_SIGNAL : BROKER_TREE_SIGNAL, (uint32_t)signum);
 
-	while (fd >= 0 && (n = read(fd, chunk, sizeof(chunk))) > 0)
-		buf_add(&text, chunk, (size_t)n);
-	for (const char *s = buf_str(&text); *s; s++) {
-		pid_t pid = pid_of(s);
-
-		if (pid > 1)
-			pids_add(ret, pid);
-		s = strchr(s, '\n');
-		if (!s)
-			break;
-	}
-}
-
-/* Members of all that this process has made. */
-static void cgroup_list_of(int root, pid_t maker, struct pids *ret)
-{
-	cleanup(dir_closep) DIR *d = dir_stream(root);
-	const struct dirent *ent;
-	char prefix[64];
-
-	snprintf(prefix, sizeof(prefix), CGROUP_PREFIX "%d.", maker);
-	while (d && (ent = readdir(d))) {
-		cleanup(close_fd) int dir = -1;
-
-		if (strncmp(ent->d_name, prefix, strlen(prefix)) != 0)
-			continue;
-		dir = openat(root, ent->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (dir >= 0)
-			cgroup_list_one(dir, ret);
-	}
-}
-
-static void cgroup_list(const struct tree *t, struct pids *ret)
-{
-	cleanup(close_fd) int root = openat(t->dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (t->wide)
-		cgroup_list_of(root, getpid(), ret);
-	else
-		cgroup_list_one(t->dir, ret);
-}
-
-static void cgroup_close(struct tree *t)
-{
-	char path[128];
-
-	close_fd(&t->dir);
-	snprintf(path, sizeof(path), CGROUP_ROOT "/%s", t->name);
-	(void)rmdir(path); /* not while it has members: then a later one sweeps */
+	return n < 0 ? 1 : (size_t)n;
 }
 
 /* --- session --- */
@@ -400,93 +309,30 @@ static bool has_marker(const struct tree *t, const char *pid)
 	return n > 0 && memmem(text, (size_t)n, t->name, want);
 }
 
-static void session_list(const struct tree *t, struct pids *ret)
+static size_t session_signal(const struct tree *t, int signum)
 {
+	cleanup(pids_done) struct pids found = { 0 };
 	cleanup(dir_closep) DIR *d = dir_stream(t->dir);
 	const struct dirent *ent;
 
 	if (!d && t->session > 0 && kill(t->session, 0) == 0)
-		pids_add(ret, t->session);
+		pids_add(&found, t->session);
 	while (d && (ent = readdir(d))) {
 		pid_t pid = pid_of(ent->d_name);
 
 		if (pid > 1 && pid != getpid() &&
 		    ((t->session > 0 && getsid(pid) == t->session) || has_marker(t, ent->d_name)))
-			pids_add(ret, pid);
+			pids_add(&found, pid);
 	}
+	for (size_t i = 0; i < found.len; i++)
+		(void)kill(found.items[i], signum); /* it may just have ended */
+	return found.len;
 }
 
 /* Of a session there is no part to be told from the rest. */
 static void no_adopt(struct tree *t, pid_t pid)
 {
 	t->session = pid;
-}
-
-/* --- the tree --- */
-
-/* clang-format off */
-static const struct tree_kind kinds[] = {
-	{ subreaper_open, no_enter,     subreaper_list, no_close,     subreaper_adopt, false },
-	{ cgroup_open,    cgroup_enter, cgroup_list,    cgroup_close, cgroup_adopt,    false },
-	{ session_open,   no_enter,     session_list,   no_close,     no_adopt,        true },
-};
-/* clang-format on */
-
-void tree_open(struct tree *t)
-{
-	*t = (struct tree){ .dir = -1 };
-	for (size_t i = 0; i < array_len(kinds); i++) {
-		t->kind = &kinds[i];
-		if (t->kind->open(t) == 0)
-			return;
-	}
-}
-
-void tree_close(struct tree *t)
-{
-	if (t->kind)
-		t->kind->close(t);
-	free(t->spared);
-	*t = (struct tree){ .dir = -1 };
-}
-
-void tree_mark(const struct tree *t, struct strv *env)
-{
-	if (t->kind->marked)
-		strv_add(env, t->name);
-}
-
-int tree_enter(const struct tree *t)
-{
-	return t->kind->enter(t);
-}
-
-int tree_ticks(pid_t pid, uint64_t ret[4])
-{
-	cleanup(close_fd) int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (proc < 0 || field_of(proc, pid, 4) == 0)
-		return -1;
-	for (int i = 0; i < 4; i++)
-		ret[i] = field_of(proc, pid, 14 + i);
-	return 0;
-}
-
-bool tree_on_linux(const struct tree *t)
-{
-	return t->kind == &kinds[0];
-}
-
-void tree_adopt(struct tree *t, pid_t pid)
-{
-	t->adopted = pid;
-	t->kind->adopt(t, pid);
-}
-
-void tree_widen(struct tree *t)
-{
-	free(take_ptr(t->spared));
-	t->wide = true;
 }
 
 /* --- signals --- */
@@ -593,26 +439,98 @@ static void signal_found(const struct pids *found, int signum)
 	(void)let_go(pins, held, found->len);
 }
 
-static size_t signal_all(const struct tree *t, int signum)
+static size_t subreaper_signal(const struct tree *t, int signum)
 {
-	cleanup(pids_done) struct pids pids = { 0 };
+	cleanup(pids_done) struct pids found = { 0 };
 
-	t->kind->list(t, &pids);
-	if (tree_on_linux(t) && signum != 0)
-		signal_found(&pids, signum);
-	for (size_t i = 0; !tree_on_linux(t) && i < pids.len; i++)
-		(void)kill(pids.items[i], signum); /* it may just have ended */
-	return pids.len;
+	subreaper_list(t, &found);
+	if (signum != 0)
+		signal_found(&found, signum);
+	return found.len;
+}
+
+/* --- the tree --- */
+
+/* clang-format off */
+static const struct tree_kind kinds[] = {
+	{ subreaper_open, NULL,       subreaper_signal, subreaper_adopt, false },
+	{ cgroup_open,    cgroup_add, cgroup_signal,    cgroup_adopt,    false },
+	{ session_open,   NULL,       session_signal,   no_adopt,        true },
+};
+/* clang-format on */
+
+void tree_open(struct tree *t, struct broker *broker)
+{
+	*t = (struct tree){ .dir = -1, .broker = broker };
+	for (size_t i = 0; i < array_len(kinds); i++) {
+		t->kind = &kinds[i];
+		if (t->kind->open(t) == 0)
+			return;
+	}
+}
+
+void tree_close(struct tree *t)
+{
+	if (t->kind)
+		close_fd(&t->dir);
+	free(t->spared);
+	*t = (struct tree){ .dir = -1 };
+}
+
+void tree_mark(const struct tree *t, struct strv *env)
+{
+	if (t->kind->marked)
+		strv_add(env, t->name);
+}
+
+bool tree_needs_add(const struct tree *t)
+{
+	return t->kind->add;
+}
+
+int tree_add(const struct tree *t, pid_t pid, struct err *e)
+{
+	if (!t->kind->add || t->kind->add(t, pid) == 0)
+		return 0;
+	return err_set(e, ERR_BUSY, "the sandbox's init cannot keep account of a new process");
+}
+
+int tree_ticks(pid_t pid, uint64_t ret[4])
+{
+	cleanup(close_fd) int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (proc < 0 || field_of(proc, pid, 4) == 0)
+		return -1;
+	for (int i = 0; i < 4; i++)
+		ret[i] = field_of(proc, pid, 14 + i);
+	return 0;
+}
+
+bool tree_on_linux(const struct tree *t)
+{
+	return t->kind == &kinds[0];
+}
+
+void tree_adopt(struct tree *t, pid_t pid)
+{
+	t->adopted = pid;
+	t->kind->adopt(t, pid);
+}
+
+void tree_widen(struct tree *t)
+{
+	free(take_ptr(t->spared));
+	t->wide = true;
 }
 
 void tree_signal(const struct tree *t, int signum)
 {
-	(void)signal_all(t, signum);
+	(void)t->kind->send(t, signum);
 }
 
 bool tree_is_empty(const struct tree *t)
 {
-	return signal_all(t, 0) == 0;
+	return t->kind->send(t, 0) == 0;
 }
 
 size_t tree_kill(struct tree *t)
@@ -624,13 +542,13 @@ size_t tree_kill(struct tree *t)
 	 * all of it, also to what is spared here. So no process is stopped unless it must be.
 	 */
 	if (t->adopted > 0 && t->kills++ < TREE_PLAIN_KILLS)
-		return signal_all(t, SIGKILL);
-	seen = signal_all(t, SIGSTOP);
+		return t->kind->send(t, SIGKILL);
+	seen = t->kind->send(t, SIGSTOP);
 	for (int round = 0; seen > before && round < TREE_ROUNDS_MAX; round++) {
 		before = seen;
-		seen = signal_all(t, SIGSTOP);
+		seen = t->kind->send(t, SIGSTOP);
 	}
-	return signal_all(t, SIGKILL);
+	return t->kind->send(t, SIGKILL);
 }
 
 /* --- orphans --- */

@@ -6,20 +6,22 @@
  * that works here:
  *
  *   subreaper  Linux: orphans come back to this process, /proc tells the rest
- *   cgroup     gVisor has no subreaper, but a cgroup filesystem of its own
+ *   cgroup     gVisor has no subreaper, but a cgroup filesystem of its own; see cgroup.h
  *   session    neither: the command's session, and a marker in the environment
  */
 #pragma once
 
 #include <sys/types.h>
 
+#include "init/pid1-broker.h"
 #include "lib/err.h"
 #include "lib/strv.h"
 
 struct tree {
 	const struct tree_kind *kind;
-	int dir;                    /* /proc, or the cgroup's directory */
-	char name[64];              /* the cgroup, or the marker */
+	struct broker *broker;      /* to pid 1, which keeps the cgroups */
+	int dir;                    /* /proc */
+	char name[64];              /* the marker */
 	pid_t session;              /* of the command; 0 until it runs */
 	pid_t adopted;              /* see tree_adopt() */
 	unsigned kills;             /* how often it was killed */
@@ -27,14 +29,15 @@ struct tree {
 	bool wide;                  /* see tree_widen() */
 };
 
-void tree_open(struct tree *t);
-void tree_close(struct tree *t); /* what still lives, lives on */
+void tree_open(struct tree *t, struct broker *broker); /* NULL: there is none */
+void tree_close(struct tree *t);                       /* what still lives, lives on */
 
 /* Add what members must have in their environment. Before the fork. */
 void tree_mark(const struct tree *t, struct strv *env);
 
-/* Join, in the new process before execve(). -1 with errno. */
-must_check int tree_enter(const struct tree *t);
+/* Before a new process runs anything, if this tree needs it. */
+bool tree_needs_add(const struct tree *t);
+must_check int tree_add(const struct tree *t, pid_t pid, struct err *e);
 
 /*
  * For a shell that runs one command after another: from now on this process and

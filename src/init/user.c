@@ -2,6 +2,7 @@
 
 #include <grp.h>
 #include <stdint.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -39,6 +40,21 @@ static int take_powers_back(void)
 		return -1;
 	for (int i = 0; i < 2; i++)
 		data[i].effective = data[i].permitted;
+	return (int)syscall(SYS_capset, &head, data);
+}
+
+int user_drop_power(unsigned power)
+{
+	struct cap_head head = { .version = CAP_VERSION };
+	struct cap_data data[2] = { 0 };
+
+	if (syscall(SYS_capget, &head, data) < 0)
+		return -1;
+	if (prctl(PR_CAPBSET_DROP, power, 0, 0, 0) < 0 &&
+	    prctl(PR_CAPBSET_READ, power, 0, 0, 0) != 0)
+		return -1;
+	data[power / 32].effective &= ~(1U << power % 32);
+	data[power / 32].permitted &= ~(1U << power % 32);
 	return (int)syscall(SYS_capset, &head, data);
 }
 

@@ -26,6 +26,7 @@ static const char *const capabilities[] = {
 	"CAP_SETPCAP",
 	"CAP_SETUID",
 	"CAP_SYS_CHROOT",
+	"CAP_SYS_ADMIN", /* the last: berth-init's alone, and on gVisor; see init/cgroup.h */
 };
 
 static const char *const masked[] = {
@@ -90,15 +91,16 @@ static void string_list(struct buf *out, const char *key, const char *const *ite
 	buf_adds(out, "]");
 }
 
-static void write_capabilities(struct buf *out)
+static void write_capabilities(struct buf *out, const struct bundle *b)
 {
 	/* None is inheritable: a file's own would pass it on to a user that has none. */
 	static const char *const sets[] = { "bounding", "effective", "permitted" };
+	size_t count = array_len(capabilities) - !b->init_mounts;
 
 	json_key(out, "capabilities");
 	json_open(out, '{');
 	for (size_t i = 0; i < array_len(sets); i++)
-		string_list(out, sets[i], capabilities, array_len(capabilities));
+		string_list(out, sets[i], capabilities, count);
 	buf_adds(out, "}");
 }
 
@@ -140,7 +142,7 @@ static void write_process(struct buf *out, const struct bundle *b)
 	string_list(out, "args", b->args, args);
 	string_list(out, "env", (const char *const *)b->env->items, b->env->len);
 	json_str(out, "cwd", b->cwd);
-	write_capabilities(out);
+	write_capabilities(out, b);
 	json_bool(out, "noNewPrivileges", true);
 	write_rlimits(out, b);
 	buf_adds(out, "}");

@@ -16,6 +16,7 @@ struct bundle {
 	const struct strv *env; /* the image's */
 	const char *cwd;
 	const char *const *args; /* of berth-init */
+	bool init_mounts;        /* berth-init may mount, until it gives that up */
 	const char *filter;      /* from seccomp_compile(); NULL: the engine compiles the list */
 	uint32_t first_id;       /* of the sandbox's 65,536 */
 	uint64_t memory_bytes;

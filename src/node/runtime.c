@@ -51,9 +51,9 @@ static void runsc_run(struct strv *argv, const struct runtime_paths *p)
 
 /* clang-format off */
 static const struct runtime runtimes[] = {
-	{ "crun",  init_with_socket, true,  true,  true,  true,  true,  true,  0,   1,
+	{ "crun",  init_with_socket, true,  true,  true,  true,  true,  false, true,  0,   1,
 	  crun_records,  crun_run },
-	{ "runsc", init_that_binds,  false, false, false, false, false, false, 512, 4,
+	{ "runsc", init_that_binds,  false, false, false, false, false, true,  false, 512, 4,
 	  runsc_records, runsc_run },
 };
 /* clang-format on */

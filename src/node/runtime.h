@@ -28,6 +28,7 @@ struct runtime {
 	bool needs_sys;    /* cannot make a /sys of a network that is not the guest's own */
 	bool joins_userns; /* takes one of ours; runsc has too many threads for that */
 	bool seals_itself; /* starts faster from a sealed copy of its program */
+	bool init_mounts;  /* berth-init hides gVisor's cgroups, and then may mount no more */
 	bool shows_guest;  /* a guest's processes are the host's, and can be kept in cgroups */
 
 	/*

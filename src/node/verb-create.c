@@ -172,6 +172,7 @@ static int write_config(struct allocation *a, struct err *e)
 		.env = &image.env,
 		.cwd = image.cwd,
 		.args = args,
+		.init_mounts = a->runtime->init_mounts,
 		.filter = buf_str(&a->node->filter),
 		.first_id = allocation_first_id(a),
 		.memory_bytes = a->spec.limits.memory_bytes,

@@ -55,6 +55,33 @@ def test_w12_a_grace_is_given_and_then_ends(s):
         assert (end["kind"], end["exit_code"]) == ("exited", 5), end
 
 
+# Wherever a guest's root may find one: mounted, or open in a process of berth-init's.
+LEAVE = """for f in /sys/fs/cgroup/*/cgroup.procs /proc/[0-9]*/fd/*/cgroup.procs /proc/[0-9]*/fd/*/../cgroup.procs \\
+/proc/[0-9]*/task/*/fd/*/cgroup.procs /proc/[0-9]*/cwd/cgroup.procs /proc/[0-9]*/task/*/cwd/cgroup.procs; do
+if (echo 0 > $f) 2>/dev/null; then echo 0 > $f; echo "left by $f"; fi; done; """
+
+
+@only("runsc")
+def test_a_guest_cannot_leave_the_cgroup_it_is_found_by(s):
+    """gVisor has no subreaper: a child that left its cgroup outlived a kill that said `leftovers: 0`."""
+    alive = "ps | grep -v grep | grep -c 'sleep 700'; true"
+    with s.box() as box:
+        assert box.exec(LEAVE)["stdout"] == ""
+        caps = box.exec("grep -E 'Cap(Prm|Eff|Bnd)' /proc/self/status")["stdout"].split()[1::2]
+        assert caps and not any(int(c, 16) >> 21 & 1 for c in caps), caps  # CAP_SYS_ADMIN
+        end = box.exec(f"({LEAVE} sleep 7001) & sleep 7000", timeout_ms=3000)
+        assert end["kind"] == "timed_out", end
+        assert box.exec(alive)["stdout"] == "0\n"
+        ident = begin(s, box.id, f"({LEAVE} echo up; sleep 7003) & sleep 7002")["id"]
+        said(s, box.id, ident, "up")
+        assert kill(s, box.id, ident)["kind"] == "killed"
+        assert box.exec(alive)["stdout"] == "0\n"
+        box.exec(f"({LEAVE} sleep 7004) >/dev/null 2>&1 </dev/null & sleep 1")
+        assert box.exec("true")["usage"]["alone"] is False
+        assert s.api.call("POST", path(box.id, "kill"), {"scope": "all"})["leftovers"] >= 1
+        assert box.exec(alive)["stdout"] == "0\n"
+
+
 TREES = {
     "setsid": "setsid sleep 7777 & sleep 7777",
     "double fork": "(setsid sh -c 'sleep 7777 & sleep 7777 &' &); sleep 7777",

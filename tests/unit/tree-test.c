@@ -94,7 +94,7 @@ static void signal_a_lot(int in, int out)
 	struct tree t;
 	pid_t member;
 
-	tree_open(&t);
+	tree_open(&t, NULL);
 	member = fork();
 	if (member == 0) {
 		sigaction(SIGUSR1,
@@ -181,7 +181,7 @@ static int signal_with_few_files(void)
 	struct tree t;
 	char byte;
 
-	tree_open(&t);
+	tree_open(&t, NULL);
 	(void)!pipe2(ready, O_CLOEXEC);
 	for (int i = 0; i < PAIRS; i++)
 		if (fork() == 0) {
