@@ -153,7 +153,7 @@ class Files(Scenario):
                  ("DELETE", "?path=/root/old&recursive=1", None))
         told = [answer(w, method, files + path, body, f"{key}-{n}", again=(503,))
                 for n, (method, path, body) in enumerate(steps)]
-        # Of what nobody saw the end we are told so, and look ourselves, as a client would.
+        # Of a command whose end was not seen we are told so, and look ourselves, as a client would.
         for (method, path, body), (status, _) in zip(steps, told):
             if status == 504:
                 answer(w, method, files + path, body, fine=(200, 201, 404, 409))

@@ -27,7 +27,7 @@ def frozen(s, box):
 
 
 def never_a_success(call):
-    """What was told: an error, or an end that nobody saw."""
+    """What was told: an error, or an end that was not seen."""
     try:
         r = call()
     except ApiError as e:

@@ -28,7 +28,7 @@ def resident_kb(s, daemon):
 
 
 def refused(call):
-    """An error, or an end that nobody saw: never what the guest says."""
+    """An error, or an end that was not seen: never what the guest says."""
     try:
         told = call()
     except ApiError as e:

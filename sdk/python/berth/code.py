@@ -83,7 +83,7 @@ class Code:
                 elif name == "end":
                     yield name, data
                     return
-        raise ConnectionError("the run broke off, and nobody here saw how it ended", code="connection")
+        raise ConnectionError("the run broke off, and its end was not seen", code="connection")
 
     def run(self, code: str, **options: Any) -> Execution:
         out, streams = Execution(code), {"stdout": b"", "stderr": b""}

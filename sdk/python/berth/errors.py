@@ -132,7 +132,7 @@ class CommandLostError(BerthError):
     """Nobody saw how it ended. It may have done all, some or nothing of its work."""
 
     def __init__(self, result):
-        super().__init__(f"{result.command}: nobody saw how it ended", code="lost",
+        super().__init__(f"{result.command}: its end was not seen", code="lost",
                          remediation="Look at what it should have done. Its output until then is in result.")
         self.result = result
 

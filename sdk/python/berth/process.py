@@ -20,7 +20,7 @@ def command_of(argv):
 
 def status_of(e):
     """`running`; `completed`: it exited with 0; `failed`: with another code; `killed`: by a signal, at its timeout, or for memory;
-    `error`: it was started, and nobody saw how it ended. One that could not be started is no process: starting it raises."""
+    `error`: it was started, and its end was not seen. One that could not be started is no process: starting it raises."""
     if e["state"] == "running":
         return "running"
     if e["kind"] == "exited":

@@ -65,7 +65,7 @@ class Workspace:
              on_output: Optional[Callable[[str, bytes], Any]] = None, stop: Optional[threading.Event] = None,
              encoding: Optional[str] = None) -> ExecResult:
         """In this session's shell: what it changes is there for the next one. A command that fails is a
-        result; one that ran out of time (seconds), or that nobody saw end, is raised. `stop` is a
+        result; one that ran out of time (seconds), or whose end was not seen, is raised. `stop` is a
         threading.Event that kills it. `encoding` is that of the result's `stdout` and `stderr`: "utf8", or "base64"; `on_output`
         is told bytes, and `stdout_bytes` and `stderr_bytes` are there anyway."""
         encoding = commands.checked_encoding(encoding)

@@ -133,7 +133,7 @@ export class Code {
         return;
       }
     }
-    throw new ConnectionError({ code: 'connection', message: 'the run broke off, and nobody here saw how it ended' });
+    throw new ConnectionError({ code: 'connection', message: 'the run broke off, and its end was not seen' });
   }
 
   async run(code: string, options: RunCodeOptions = {}): Promise<Execution> {

@@ -90,7 +90,7 @@ export class CommandTimeoutError extends BerthError {
 /** Nobody saw how it ended. It may have done all, some or nothing of its work. */
 export class CommandLostError extends BerthError {
   constructor(readonly result: ExecResult) {
-    super({ code: 'lost', message: `${result.command}: nobody saw how it ended`,
+    super({ code: 'lost', message: `${result.command}: its end was not seen`,
       remediation: 'Look at what it should have done. Its output until then is in result.' });
   }
 }
@@ -263,7 +263,7 @@ export async function* execEvents(events: AsyncGenerator<OutputEvent>, command: 
           const rest = pieces[stream].rest();
           if (rest !== '') yield { type: stream, timestamp: now(), data: rest };
         }
-        if (e.exit.kind === 'lost') yield { type: 'error', timestamp: now(), error: `${command}: nobody saw how it ended` };
+        if (e.exit.kind === 'lost') yield { type: 'error', timestamp: now(), error: `${command}: its end was not seen` };
         else yield { type: 'complete', timestamp: now(), exitCode: e.exit.exit_code, result: e.exit };
         return;
       }

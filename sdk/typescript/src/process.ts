@@ -7,7 +7,7 @@ import { checkOptions, type OptionNames } from './options.js';
 
 /**
  * `running`; `completed`: it exited with 0; `failed`: with another code; `killed`: by a signal, at its timeout, or for memory;
- * `error`: it was started, and nobody saw how it ended. One that could not be started is no process: `startProcess` throws.
+ * `error`: it was started, and its end was not seen. One that could not be started is no process: `startProcess` throws.
  */
 export type ProcessStatus = 'running' | 'completed' | 'failed' | 'killed' | 'error';
 
@@ -190,7 +190,7 @@ export async function* logEvents(client: Berth, base: string, id: string, signal
     if (e.type === 'stdout' || e.type === 'stderr') {
       yield { type: e.type, timestamp, processId: id, data: pieces[e.type].next(e.bytes) };
     } else if (e.type === 'exit') {
-      if (e.exit.kind === 'lost') yield { type: 'error', timestamp, processId: id, data: 'nobody saw how it ended' };
+      if (e.exit.kind === 'lost') yield { type: 'error', timestamp, processId: id, data: 'its end was not seen' };
       else yield { type: 'exit', timestamp, processId: id, data: e.exit.kind, exitCode: e.exit.exit_code };
     }
   }

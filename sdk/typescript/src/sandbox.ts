@@ -102,7 +102,7 @@ export abstract class Workspace {
   /**
    * In this session's shell: what it changes (directory, variables, functions)
    * is there for the next one. A command that fails is a result, not an error;
-   * one that ran out of time, or that nobody saw end, is an error.
+   * one that ran out of time, or whose end was not seen, is an error.
    */
   async exec(command: string, options: ExecOptions = {}): Promise<ExecResult> {
     checkedEncoding(options.encoding);

@@ -32,7 +32,7 @@
 
 /* clang-format off */
 static const struct route routes[] = {
-	/* method   path                       role         sandbox body worker, loop, query */
+	/* method   path                       role         sandbox body store, loop, query */
 	{ "GET",    "/v1/health",              ROLE_ANYONE, 0,    false, NULL, host_health },
 	{ "GET",    "/v1/host",                ROLE_USER,   0,    false, NULL, host_facts },
 	{ "GET",    "/v1/hosts",               ROLE_USER,   0,    false, hosts_list, NULL },
