@@ -395,9 +395,14 @@ def test_a_command_tells_the_requests_that_were_made_while_it_ran(s):
         assert r.usage["requests"] == len(paths.split()), (paths, r.usage)
     assert s.api.get(f"/v1/sandboxes/{box}/execs/{r.id}")["usage"]["requests"] == 1, "its record keeps it"
     assert s.api.exec(make(s), "true").usage["requests"] is None, "no policy: nothing counts"
-    killer = threading.Timer(1, s.kill, ["berth-egress"])
+
+    def kill_between():
+        wait_until(lambda: any(r["path"] == "/5" for r in outside.seen("request")), 30, "a request of the command")
+        s.kill("berth-egress")
+        s.api.call("PUT", f"/v1/sandboxes/{box}/files?path=/killed", b"")
+    killer = threading.Thread(target=kill_between)
     killer.start()
-    r = s.api.exec(box, get.format("5") + "; sleep 3")
+    r = s.api.exec(box, get.format("5") + "; until [ -e /killed ]; do sleep 0.1; done")
     killer.join()
     wait_until(lambda: s.api.get(f"/v1/sandboxes/{box}/network")["in_force"], 30, "a policy in force again")
     assert r.exit_code == 0 and r.usage["requests"] is None, "what one berth-egress counted cannot be compared with another's"

@@ -305,7 +305,7 @@ def test_who_forgets_thousands_does_not_have_the_worker_for_that_long(s):
                 meanwhile += 1
             forget.join()
             assert answers == [{"removed": 4000}], answers
-            assert meanwhile > 10, meanwhile
+            assert meanwhile > 3, meanwhile  # if it were one job: one answer before it, one behind it, one as it ends
             assert s.api.get(path(b.id))["execs"] == []
     finally:
         settings(s, store_workers=None)
