@@ -123,14 +123,18 @@ static int pass_held(struct reattach *r, const struct context *c, struct err *e)
 
 static int pass_input(struct reattach *r, const struct context *c, struct err *e)
 {
-	struct err ignored;
+	struct err why;
 
 	if (!r->held.len && r->input && is_readable(STDIN_FILENO))
 		read_input(r);
 	if (r->held.len)
 		return pass_held(r, c, e);
-	if (r->input_end && post_input(r, c, "", 0, &ignored) == 0)
-		r->input_end = false; /* or again in the next round */
+	if (!r->input_end)
+		return 0;
+	if (post_input(r, c, "", 0, &why) == 0 || why.code != ERR_BUSY)
+		r->input_end = false; /* refused: the stream says why, if it matters */
+	else
+		follow_pause(); /* again in the next round */
 	return 0;
 }
 

@@ -284,7 +284,7 @@ static void stream_begin(struct http_exchange *x, enum reply_form form, int stat
 	struct text t = { .len = 0 };
 	static char end[] = "\r\n";
 
-	c->form = form;
+	c->form = (uint8_t)form;
 	if (form == REPLY_CLOSED && !c->head_only)
 		c->keep_alive = false; /* the end of the connection is the end of the body */
 	begin_head(c, &t, status, type);

@@ -114,7 +114,7 @@ void allocation_log(const struct allocation *a, enum log_level level, const char
 {
 	const struct call *c = a->call;
 
-	log_event(level, msg, "sandbox moved", a->spec.sandbox, "allocation", a->name, "phase",
+	log_event(level, msg, "sandbox", a->spec.sandbox, "allocation", a->name, "phase",
 		  phase_name(a->phase), "request_id", c ? c->ask.target.request : NULL, "why", why,
 		  NULL);
 }

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from marks import limit
+from marks import limit, only
 from server import TOP, wait_until
 
 
@@ -77,6 +77,19 @@ def test_exec_goes_on_when_berthd_was_killed(s):
         b.sh("touch /tmp/go")
         out, err = p.communicate(timeout=120)
         assert (p.returncode, out, err) == (9, b"after\n", b"odd\n"), (p.returncode, out, err)
+
+
+@only("crun")
+def test_exec_ends_when_its_key_is_revoked(s):
+    """With its input at its end it asked again thousands of times a second, and said nothing."""
+    made = s.api.call("POST", "/v1/keys", {"name": "for a command", "role": "admin"})
+    with s.box() as b:
+        p = subprocess.Popen([s.cli, "exec", b.id, "--", "sh", "-c", "echo up; sleep 1000"], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**s.env, "BERTH_API_KEY": made["key"]})
+        assert p.stdout.readline() == b"up\n"
+        s.api.call("DELETE", "/v1/keys/" + made["id"])
+        _, err = p.communicate(timeout=60)
+        assert p.returncode == 125 and b"key" in err, (p.returncode, err)
 
 
 @limit(180)

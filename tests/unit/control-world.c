@@ -15,6 +15,7 @@
 #include "berthd/main/daemon.h"
 #include "berthd/netpolicy/policy-sync.h"
 #include "berthd/netpolicy/vault.h"
+#include "lib/file.h"
 #include "lib/packet.h"
 #include "lib/str.h"
 #include "lib/time.h"
@@ -118,6 +119,7 @@ void control_world_done(struct control_world **at)
 {
 	struct control_world *w = *at;
 	struct berthd *b = w->b;
+	struct err e;
 
 	workers_close(&b->workers);
 	policy_sync_end(b->egress);
@@ -128,6 +130,7 @@ void control_world_done(struct control_world **at)
 	takeover_end(b->takeover);
 	free(b->egress); /* berthd keeps it to its end */
 	journals_close(b->journals);
+	CHECK_OK(file_remove_tree(AT_FDCWD, w->dir, &e), &e);
 	sandbox_cache_done(b->sandboxes);
 	bus_close(&b->bus);
 	berthd_free(b);

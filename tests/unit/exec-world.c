@@ -1,5 +1,6 @@
 #include "exec-world.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -8,6 +9,7 @@
 
 #include "berthd/control/sandbox-cache.h"
 #include "berthd/journal/tail.h"
+#include "lib/file.h"
 #include "lib/packet.h"
 #include "lib/str.h"
 #include "lib/time.h"
@@ -201,6 +203,13 @@ static void open_loop(struct reactor *r)
 	r->berthd = &b;
 }
 
+static void remove_dir(void)
+{
+	struct err ignored;
+
+	(void)!file_remove_tree(AT_FDCWD, dir, &ignored);
+}
+
 void world_open(void)
 {
 	struct sandbox sb = { .state = SANDBOX_READY, .generation = GENERATION, .version = 1 };
@@ -208,7 +217,7 @@ void world_open(void)
 
 	if (js.dir)
 		return;
-	CHECK(mkdtemp(dir));
+	CHECK(mkdtemp(dir) && atexit(remove_dir) == 0);
 	heard = buf_make(1 << 20);
 	CHECK_OK(journals_open(&js, dir, 1 << 20, &e), &e);
 	sandbox_cache_init(&cache);

@@ -1,6 +1,9 @@
 /* A command whose end was not seen: was its host started again? */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "berthd/journal/journal.h"
 #include "lib/file.h"
@@ -23,6 +26,8 @@ static void open_all(const char *boot_id)
 {
 	struct err e;
 
+	if (js.dir == 0)
+		CHECK(mkdtemp(dir) && atexit(remove_dir) == 0);
 	CHECK_OK(journals_open(&js, dir, 1000, &e), &e);
 	CHECK(str_copy(js.boot_id, sizeof(js.boot_id), boot_id));
 }
@@ -55,7 +60,6 @@ TEST(a_restart_of_the_host_is_told_by_its_boot_id)
 		{ "told-nothing", one, "", JOURNAL_REBOOT_UNKNOWN },
 	};
 
-	CHECK(mkdtemp(dir) && atexit(remove_dir) == 0);
 	for (size_t i = 0; i < array_len(cases); i++) {
 		const struct exec_exit lost = { .kind = EXEC_LOST };
 		struct journal *j;
@@ -73,4 +77,38 @@ TEST(a_restart_of_the_host_is_told_by_its_boot_id)
 		journal_unref(j);
 		journals_close(&js);
 	}
+}
+
+static uint64_t cut(const char *id, uint64_t size)
+{
+	char path[128];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/journal/%s/%s", dir, SANDBOX, id);
+	CHECK(stat(path, &st) == 0 && truncate(path, (off_t)size) == 0);
+	return (uint64_t)st.st_size;
+}
+
+/* A power cut leaves a name without its bytes; for a command it is as if it had never begun. */
+TEST(a_journal_whose_head_was_never_written_is_removed_at_the_start)
+{
+	struct journal *j;
+	uint64_t head;
+	struct err e;
+
+	open_all("");
+	begin("cut");
+	CHECK(!journal_remove_unwritten(&js, SANDBOX, "cut"));
+	head = cut("cut", 0);
+	for (uint64_t at = 0; at < head; at++) {
+		cut("cut", at);
+		CHECK(journal_remove_unwritten(&js, SANDBOX, "cut"));
+		CHECK_ERR(journal_find(&js, SANDBOX, "cut", &j, &e), &e, ERR_NOT_FOUND);
+		begin("cut");
+	}
+	cut("cut", 0);
+	cut("cut", head); /* zeros */
+	CHECK(journal_remove_unwritten(&js, SANDBOX, "cut"));
+	CHECK(!journal_remove_unwritten(&js, SANDBOX, "cut"));
+	journals_close(&js);
 }

@@ -17,6 +17,11 @@ static int resume_one(void *data, const char *sandbox, const char *id)
 	struct err e;
 
 	if (journal_find(r->b->journals, sandbox, id, &j, &e) < 0) {
+		if (journal_remove_unwritten(r->b->journals, sandbox, id)) {
+			log_event(LOG_WARN, "exec journal was lost in a power cut: removed",
+				  "sandbox", sandbox, "exec", id, NULL);
+			return 0;
+		}
 		log_event(LOG_WARN, "exec journal cannot be read: left alone", "sandbox", sandbox,
 			  "exec", id, "why", e.msg, NULL);
 		return 0;

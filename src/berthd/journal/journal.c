@@ -332,6 +332,43 @@ int journal_find(struct journals *js, const char *sandbox, const char *id, struc
 	return *ret ? 0 : no_exec(sandbox, id, e);
 }
 
+/* It ends before the end of its head, or is nothing but zeros. */
+static bool is_unwritten(int fd)
+{
+	static const uint8_t zeros[JOURNAL_PRELUDE];
+	cleanup(buf_done) struct buf prelude = buf_make(JOURNAL_PRELUDE + 1);
+	uint32_t head_len;
+	struct stat st;
+	struct err e;
+
+	if (fstat(fd, &st) < 0)
+		return false;
+	if (st.st_size < JOURNAL_HEAD_AT)
+		return true;
+	if (read_at(fd, 0, JOURNAL_PRELUDE, &prelude, &e) < 0)
+		return false;
+	if (memcmp(prelude.data, zeros, sizeof(zeros)) == 0)
+		return true;
+	return journal_prelude_decode(bytes_of(&prelude), &head_len, &e) == 0 &&
+	       st.st_size - JOURNAL_HEAD_AT < head_len;
+}
+
+bool journal_remove_unwritten(struct journals *js, const char *sandbox, const char *id)
+{
+	cleanup(close_fd) int fd = -1;
+	char name[NAME_SIZE];
+	struct err e;
+
+	if (sandbox_id_check(sandbox, &e) < 0 || exec_id_check(id, &e) < 0)
+		return false;
+	name_of(name, sandbox, id);
+	fd = openat(js->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || !is_unwritten(fd) || unlinkat(js->dir, name, 0) < 0)
+		return false;
+	(void)unlinkat(js->dir, sandbox, AT_REMOVEDIR); /* if it was the last */
+	return true;
+}
+
 void journal_remove(struct journal *j)
 {
 	struct journals *js = j->all;

@@ -130,6 +130,12 @@ must_check int journal_recover(struct journal *j, struct err *e);
 /* Remove its file; who holds it can still read. */
 void journal_remove(struct journal *j);
 
+/*
+ * When berthd starts: a journal whose head never came to the disk is removed, and true. The
+ * power was cut within seconds of its begin; a berthd that dies leaves whole heads behind.
+ */
+bool journal_remove_unwritten(struct journals *js, const char *sandbox, const char *id);
+
 /* Every journal of a sandbox, or of all (NULL), on the disk. -1: stopped, or not all seen. */
 typedef int (*journal_fn)(void *data, const char *sandbox, const char *id);
 int journals_each(struct journals *js, const char *sandbox, journal_fn fn, void *data);
