@@ -97,6 +97,8 @@ struct replacing {
 	const struct host_taker *by;
 	const struct host_replacement *how;
 	struct lost lost;
+	int unreadable;
+	struct err *first; /* why, of the first of them */
 };
 
 /* 1 with its host; 0: there is none. */
@@ -163,9 +165,13 @@ static int replace_all(struct replacing *r, struct host_moved *moved, struct err
 		return -1;
 	for (int i = 0; i < PQntuples(res); i++) {
 		struct homeless sb = { 0 };
+		struct err why;
 
-		if (row_read(res, i, homeless_columns, &sb, e) < 0)
-			return -1;
+		if (row_read(res, i, homeless_columns, &sb, &why) < 0) {
+			if (r->unreadable++ == 0)
+				*r->first = why;
+			continue; /* it waits, and holds up no other */
+		}
 		n = replace_one(r, &sb, &moved[count], e);
 		if (n < 0)
 			return -1;
@@ -178,20 +184,21 @@ int store_hosts_replace(struct store *s, const struct host_taker *by,
 			const struct host_replacement *how, host_moved_fn *on_row, void *arg,
 			struct err *e)
 {
-	struct replacing r = { .s = s, .by = by, .how = how };
+	struct err first;
+	struct replacing r = { .s = s, .by = by, .how = how, .first = &first };
 	cleanup(free_ptr) struct host_moved *moved = xcalloc(how->limit, sizeof(*moved));
 	int count;
 
 	if (store_begin(s, e) < 0)
 		return -1;
 	count = replace_all(&r, moved, e);
-	if (count <= 0) {
+	if (count <= 0)
 		store_rollback(s);
-		return count;
-	}
-	if (store_commit(s, e) < 0)
+	if (count < 0 || (count > 0 && store_commit(s, e) < 0))
 		return -1;
 	for (int i = 0; i < count; i++)
 		on_row(&moved[i], arg);
-	return 0;
+	if (r.unreadable > 0)
+		*e = first;
+	return r.unreadable;
 }

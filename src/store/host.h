@@ -149,8 +149,9 @@ must_check int store_host_take(struct store *s, const struct host_taker *by,
 /*
  * Up to `limit` sandboxes of one lost host get a new generation on hosts that
  * live, have their image and engine, and room for them: state creating and due
- * to be built. A sandbox with no such host waits. Those being deleted, and those
- * that failed, stay: only their host can tell about them.
+ * to be built. A sandbox with no such host waits, and so does one whose record cannot be
+ * read: how many those are is returned, with the first one's error. Those being deleted, and
+ * those that failed, stay: only their host can tell about them.
  */
 struct host_replacement {
 	struct host_share share;

@@ -335,6 +335,28 @@ TEST(what_a_lost_host_ran_begins_anew_elsewhere)
 	CHECK_ERR(try_move(w.s, ID("1"), SANDBOX_CREATING, SANDBOX_READY, &e), &e, ERR_CONFLICT);
 }
 
+/* Its takeover was rolled back, again and again, by one row among all of them. */
+TEST(a_record_that_cannot_be_read_holds_up_no_takeover)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct host_taker t = { .id = "h2", .epoch = 1, .divisor = LONG };
+	struct host_replacement how = { .share = { .memory = 1 }, .limit = 5 };
+	struct moves moves = { 0 };
+	struct err e;
+
+	lose_h1(&w);
+	enlist(w.s, "h2", LONG);
+	CHECK_INT(take(w.s, "h2", 1, SHORT), 1);
+	raw(w.sql, "ALTER TABLE sandbox DROP CONSTRAINT sandbox_runtime_check");
+	raw(w.sql, "UPDATE sandbox SET runtime = repeat('x', 200) WHERE id = '" ID("1") "'");
+	CHECK_INT(store_hosts_replace(w.s, &t, &how, on_moved, &moves, &e), 1);
+	CHECK(strstr(e.msg, "runtime"));
+	CHECK_INT(moves.count, 1);
+	CHECK_STR(moves.all[0].sandbox, ID("2"));
+	CHECK_INT(store_hosts_replace(w.s, &t, &how, on_moved, &moves, &e), 1);
+	CHECK_INT(moves.count, 1);
+}
+
 static void set_memory(struct world *w, const char *host, long mb)
 {
 	char sql[100];

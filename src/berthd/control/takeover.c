@@ -141,14 +141,19 @@ static int run(struct job *job, struct store *s, struct err *e)
 	};
 	struct arrivals a = { 0 };
 	size_t moved;
+	int unreadable;
 
 	if (take_late(t, s, &by, e) < 0)
 		return -1;
 	do {
 		moved = 0;
-		if (store_hosts_replace(s, &by, &how, on_replaced, &moved, e) < 0)
+		unreadable = store_hosts_replace(s, &by, &how, on_replaced, &moved, e);
+		if (unreadable < 0)
 			return -1;
-	} while (moved == REPLACED_MAX);
+		if (unreadable > 0)
+			log_event(LOG_WARN, "takeover: a record cannot be read, and waits", "why",
+				  e->msg, NULL);
+	} while (moved > 0 && moved + (size_t)unreadable == REPLACED_MAX);
 	crash_point("cell.sandboxes-replaced");
 	if (store_host_arrivals(s, by.id, on_arrived, &a, e) < 0)
 		return -1;
