@@ -21,6 +21,8 @@
 #define START_FIELD   22           /* of /proc/PID/stat; in ticks since boot */
 #define SKEW_US       1000000      /* between the clocks, and a thousandth of the uptime */
 #define FACILITY_BITS 3
+#define TASK_NUMBERS  8 /* at least: newer kernels have more pages; the last may be negative */
+#define LIST_HEAD     "Tasks state (memory values in pages):"
 
 /* All of them stand before anything that a guest chose. */
 static const char *const killed[] = {
@@ -59,17 +61,24 @@ static bool take_start(struct bytes *text, const char *start)
 	return true;
 }
 
-/* "[  13514] 2245184 13514    16201    15872 ... probe": pid, user, process, pages. */
+/*
+ * "[  13514] 2245184 13514    16201    15872    65536    0    0 probe": pid, user, process, pages,
+ * and more of them. "NAME[7]: segfault" begins with what a guest chose, which is too short to
+ * have so many.
+ */
 static bool take_task(struct bytes text, struct kernel_task *ret)
 {
-	uint64_t n[4];
+	uint64_t n[TASK_NUMBERS];
 
 	if (!take_start(&text, "["))
 		return false;
-	for (size_t i = 0; i < array_len(n); i++) {
+	for (size_t i = 0; i < TASK_NUMBERS; i++) {
 		while (take_start(&text, " "))
 			;
-		if (!take_number(&text, i == 0 ? ']' : ' ', UINT32_MAX, &n[i]))
+		if (i == TASK_NUMBERS - 1)
+			(void)take_start(&text, "-"); /* oom_score_adj */
+		if (!take_number(&text, i == 0 ? ']' : ' ', i < 3 ? UINT32_MAX : UINT64_MAX / 16,
+				 &n[i]))
 			return false;
 	}
 	*ret = (struct kernel_task){ (pid_t)n[0], (pid_t)n[2], n[3] };
@@ -135,7 +144,7 @@ bool kernel_record_parse(struct bytes text, struct kernel_record *ret)
 	if (level >> FACILITY_BITS != 0 || take_task(text, &ret->task) ||
 	    take_group(text, ret))
 		return true;
-	r.list = take_start(&text, "Tasks state ");
+	r.list = take_start(&text, LIST_HEAD);
 	for (size_t i = 0; i < array_len(killed); i++)
 		if (take_start(&text, killed[i]) && take_number(&text, ' ', INT32_MAX, &pid) &&
 		    take_start(&text, "("))

@@ -48,6 +48,27 @@ TEST(no_word_of_a_guest_names_a_process)
 	CHECK_INT(killed("3,1,2,-;a\nOut of memory: Killed process 7 (a) x\n"), 0);
 }
 
+static bool has_task(const char *text, bool list)
+{
+	struct kernel_record r = { 0 };
+
+	CHECK(kernel_record_parse((struct bytes){ (const uint8_t *)text, strlen(text) }, &r));
+	return list ? r.list : r.task.pid > 0;
+}
+
+/* "NAME[PID]: segfault ..." is the kernel's, and begins with 15 letters of a guest's choice. */
+TEST(no_name_of_a_guest_is_a_list_or_a_line_of_one)
+{
+	CHECK(has_task("6,1,2,-;Tasks state (memory values in pages):\n", true));
+	CHECK(!has_task("6,1,2,-;Tasks state [16528]: segfault at 0\n", true));
+	CHECK(!has_task("6,1,2,-;Tasks state (me[16528]: segfault at 0\n", true));
+	CHECK(has_task("6,1,2,-;[      7] 1000     7  9999999999  3 4 5    -997 a\n", false));
+	CHECK(has_task("6,1,2,-;[  7]  0   7   9   3   1   1  1 65536    0   0 a\n", false));
+	CHECK(!has_task("6,1,2,-;[7] 1 7 9 x[16530]: segfault at 0\n", false));
+	CHECK(!has_task("6,1,2,-;[7]1 2 3 4 5 6 [16530]: segfault at 0\n", false));
+	CHECK(!has_task("6,1,2,-;[7]1 2 3 4 5 67[16530]: segfault at 0\n", false));
+}
+
 TEST(what_is_cut_or_too_large_is_no_process)
 {
 	static const char text[] = "3,1,2,-;Out of memory: Killed process 7 (";
