@@ -73,6 +73,20 @@ def test_a_sweep_that_does_not_end_is_an_alert_and_those_after_it_are_skipped_an
     assert alerts(s, "sweep_stalled", "?ended=1")
 
 
+@only("crun")
+def test_what_failed_before_it_was_ready_is_destroyed_by_the_next_sweep(s):
+    """As a berth-node that was killed during a create left it: the record said `lost: everything`, and its disk was there."""
+    with s.box() as box, s.box() as other:
+        parts, back = disk(s, box.id), disk(s, other.id)
+        failed = "UPDATE sandbox SET state = 'failed', files_kept = false, failed_at = now(), failed_why = '{}' WHERE id = '{}'"
+        assert os.path.isdir(parts) and os.path.isdir(back)
+        sql(s, failed.format("nothing of it is left on its host", other.id))
+        sql(s, failed.format("it did not come up in time", box.id))
+        wait_until(lambda: not os.path.exists(parts), 60, "its disk is gone")
+        assert s.api.get(f"/v1/sandboxes/{box.id}")["state"] == "failed"  # its owner has to see it
+        assert os.path.isdir(back)  # it was seen gone and is there again: not for a sweep to destroy
+
+
 def children(pid):
     return [int(p) for t in pathlib.Path(f"/proc/{pid}/task").iterdir() for p in (t / "children").read_text().split()]
 

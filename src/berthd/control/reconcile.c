@@ -23,6 +23,7 @@
 #define DUE_AGAIN_MS   30000 /* then it is due again, should berthd die with it in hand */
 #define SWEEP_LEAST_MS 3000
 #define AT_WORK_MAX    16 /* changes under way at once; the rest wait their turn */
+#define NOTHING_LEFT   "nothing of it is left on its host"
 #define KNOWN_FORMAT   "%s.%" PRIu64
 
 /* One sandbox that must be looked at, by its record or because berth-node spoke of it. */
@@ -201,11 +202,48 @@ static void end_rest(struct pending *p)
 	node_call(&p->rc->reactor->node, NODE_STOP, &stop, -1, &ended_events, p);
 }
 
+static void on_ghost_destroyed(void *data, const union node_any *record, int *fd,
+			       const struct err *why)
+{
+	struct pending *p = data;
+
+	(void)record, (void)fd;
+	crash_point("life.ghost-destroyed");
+	if (why)
+		p->rc->skipped++;
+	else
+		p->rc->cleaned++;
+	log_event(LOG_WARN, why ? "a ghost could not be destroyed" : "a ghost was destroyed",
+		  "sandbox", p->sb.id, "why", why ? why->msg : NULL, NULL);
+	finished(p);
+}
+
+static const struct node_call_events ghost_events = { .on_done = on_ghost_destroyed };
+
+static void destroy(struct pending *p)
+{
+	struct node_target t = { .request = "reconcile", .generation = p->sb.generation };
+
+	memcpy(t.sandbox, p->sb.id, sizeof(t.sandbox));
+	node_call(&p->rc->reactor->node, NODE_DESTROY, &t, -1, &ghost_events, p);
+}
+
 /* Not even its disk is there, and the record still promises it. */
 static bool is_lost(const struct pending *p, const struct node_observation *o)
 {
 	return o->presence == PRESENCE_ABSENT && p->sb.files_kept &&
 	       p->sb.state != SANDBOX_CREATING;
+}
+
+/*
+ * It failed before it was ever ready, and what should have cleaned up after that did not:
+ * berth-node was killed, or away. The record promises nothing of it. One that was *seen* to be
+ * gone and is there again (a pool that was mounted late) is not destroyed.
+ */
+static bool is_of_no_use(const struct pending *p, const struct node_observation *o)
+{
+	return p->sb.state == SANDBOX_FAILED && !p->sb.files_kept &&
+	       o->presence == PRESENCE_PRESENT && strcmp(p->sb.failed_why, NOTHING_LEFT) != 0;
 }
 
 /* Only what the kernel said becomes an event; unknown changes nothing. */
@@ -226,7 +264,9 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 		return finished(p);
 	}
 	if (is_lost(p, o))
-		return change(p, EV_REMOVED, "nothing of it is left on its host");
+		return change(p, EV_REMOVED, NOTHING_LEFT);
+	if (is_of_no_use(p, o))
+		return destroy(p);
 	if (o->process == PRESENCE_ABSENT &&
 	    (p->sb.state == SANDBOX_ASLEEP || p->sb.state == SANDBOX_FAILED))
 		return finished(p); /* as it should be: nothing new */
@@ -292,24 +332,6 @@ struct reading {
 	struct sandbox sb;
 };
 
-static void on_ghost_destroyed(void *data, const union node_any *record, int *fd,
-			       const struct err *why)
-{
-	struct pending *p = data;
-
-	(void)record, (void)fd;
-	crash_point("life.ghost-destroyed");
-	if (why)
-		p->rc->skipped++;
-	else
-		p->rc->cleaned++;
-	log_event(LOG_WARN, why ? "a ghost could not be destroyed" : "a ghost was destroyed",
-		  "sandbox", p->sb.id, "why", why ? why->msg : NULL, NULL);
-	finished(p);
-}
-
-static const struct node_call_events ghost_events = { .on_done = on_ghost_destroyed };
-
 static int read_record(struct job *job, struct store *s, struct err *e)
 {
 	struct reading *r = container_of(job, struct reading, job);
@@ -325,7 +347,6 @@ static void on_record_read(struct job *job)
 {
 	struct reading *r = container_of(job, struct reading, job);
 	struct pending *p = r->p;
-	struct node_target t = { .request = "reconcile", .generation = p->sb.generation };
 	struct sandbox sb = r->sb;
 	struct err e = job->e;
 	bool failed = job->failed;
@@ -338,11 +359,8 @@ static void on_record_read(struct job *job)
 		p->rc->skipped++;
 		return not_now(p);
 	}
-	if (sb.state == SANDBOX_GONE || sb.generation > p->sb.generation) {
-		memcpy(t.sandbox, p->sb.id, sizeof(t.sandbox));
-		node_call(&p->rc->reactor->node, NODE_DESTROY, &t, -1, &ghost_events, p);
-		return;
-	}
+	if (sb.state == SANDBOX_GONE || sb.generation > p->sb.generation)
+		return destroy(p);
 	if (sb.generation != p->sb.generation || sb.state == SANDBOX_DELETING ||
 	    strcmp(sb.host, p->rc->reactor->berthd->settings.host) != 0)
 		return finished(p);

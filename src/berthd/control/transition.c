@@ -338,7 +338,7 @@ static void after_destroyed(void *data, const union node_any *record, int *fd,
 
 	(void)record, (void)fd;
 	crash_point("life.half-destroyed");
-	if (why) /* a later attempt of the sweep, or the owner's delete, does it */
+	if (why) /* the next sweep does it, or the owner's delete */
 		log_event(LOG_WARN, "cleanup after a failed create failed", "sandbox", c->sb.id,
 			  "why", why->msg, "request_id", c->request, NULL);
 	c->done(c, &c->why);
