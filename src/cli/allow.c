@@ -3,11 +3,19 @@
 #include <string.h>
 
 #include "lib/json.h"
+#include "lib/str.h"
+
+#define SHAPE "Write it like api.example.com or *.example.com:443,8443, without https:// and path."
 
 static int add_rule(struct buf *out, const char *text, struct err *e)
 {
 	size_t len = strcspn(text, ":");
 
+	if (str_starts(text + len, "://")) {
+		err_set(e, ERR_INVALID, "%.80s: a host has no %.*s:// before it", text,
+			len < 20 ? (int)len : 20, text);
+		return err_fix(e, SHAPE);
+	}
 	json_open(out, '{');
 	json_key(out, "host");
 	json_add_text(out, text, len);
@@ -16,8 +24,7 @@ static int add_rule(struct buf *out, const char *text, struct err *e)
 
 		if (!*ports || ports[strspn(ports, "0123456789,")]) {
 			err_set(e, ERR_INVALID, "%.80s: ports are numbers, with commas", text);
-			return err_fix(e, "Write it like api.example.com or "
-					  "*.example.com:443,8443, without https:// and path.");
+			return err_fix(e, SHAPE);
 		}
 		json_key(out, "ports");
 		buf_addf(out, "[%s]", ports);

@@ -247,7 +247,7 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 
 const struct command cmd_code = {
 	.name = "code",
-	.usage = "ID [OPTIONS] [FILE]",
+	.usage = "SANDBOX [OPTIONS] [FILE]",
 	.help = "Run code in a context of a sandbox that keeps its state",
 	.details = "Without FILE, or with -, the code is read from standard input. The exit\n"
 		   "status is 0, 1 if the code failed, 124 if it took too long, or what it\n"

@@ -80,7 +80,7 @@ static int on_stream(void *arg, const char *data, size_t len, struct err *e)
 
 static int run(const struct context *c, const void *options, const struct strv *args, struct err *e)
 {
-	cleanup(client_reply_done) struct client_reply reply = { 0 };
+	cleanup(client_reply_done) struct client_reply reply = { 0 }, again = { 0 };
 	cleanup(follow_done) struct follow f = { .json = c->json };
 	struct fetch_request q = {
 		.accept = "text/event-stream",
@@ -95,6 +95,9 @@ static int run(const struct context *c, const void *options, const struct strv *
 	f.sse.arg = &f;
 	/* A server that was killed breaks the stream off; one that stops ends it. */
 	if (client_fetch(c, "/v1/events", &q, &reply, e) < 0 && !f.following)
+		return -1;
+	if (client_call(c, "GET", "/v1/host", NULL, &again, e) < 0 &&
+	    e->code == ERR_UNAUTHENTICATED) /* it was revoked meanwhile */
 		return -1;
 	err_set(e, ERR_BUSY, "the server closed the stream of events");
 	return err_fix(e, "It may be restarting: run `berth events` again.");

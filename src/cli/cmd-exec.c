@@ -115,7 +115,7 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 
 const struct command cmd_exec = {
 	.name = "exec",
-	.usage = "ID [OPTIONS] [--] COMMAND...",
+	.usage = "SANDBOX [OPTIONS] [--] COMMAND...",
 	.help = "Run a command in a sandbox",
 	.options = options,
 	.record_size = sizeof(struct exec_options),

@@ -49,7 +49,7 @@ static int ls(const struct context *c, const void *options, const struct strv *a
 
 const struct command cmd_execs = {
 	.name = "execs",
-	.usage = "ID",
+	.usage = "SANDBOX",
 	.help = "List a sandbox's commands",
 	.details = "Those that run and those that ended, the newest last. With --json one object\n"
 		   "a page, in the order of ids.",
@@ -107,7 +107,7 @@ static int run_kill(const struct context *c, const void *given, const struct str
 
 const struct command cmd_kill = {
 	.name = "kill",
-	.usage = "[OPTIONS] ID EXEC",
+	.usage = "[OPTIONS] SANDBOX EXEC",
 	.help = "Signal a command and all it started",
 	.details = "With KILL it returns after all of them were seen gone.",
 	.options = kill_options,

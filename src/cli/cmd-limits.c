@@ -57,7 +57,7 @@ static int run(const struct context *c, const void *options, const struct strv *
 
 const struct command cmd_limits = {
 	.name = "limits",
-	.usage = "ID [NAME=NUMBER...]",
+	.usage = "SANDBOX [NAME=NUMBER...]",
 	.help = "Show what a sandbox may use, or change it while it runs",
 	.details = "profile=NAME takes all limits of a profile; 0 is none, where that is allowed.",
 	.min = 1,

@@ -36,7 +36,7 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 
 const struct command cmd_logs = {
 	.name = "logs",
-	.usage = "[OPTIONS] ID EXEC",
+	.usage = "[OPTIONS] SANDBOX EXEC",
 	.help = "Print what a command said",
 	.details = "Byte for byte, each stream to its own. Also after the sandbox is gone.",
 	.options = options,

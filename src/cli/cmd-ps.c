@@ -125,7 +125,8 @@ static int remove_one(const struct context *c, const char *id, int so_far, struc
 	if (why.code == ERR_NOT_FOUND)
 		err_fix(&why, "Check the name; `berth ps` lists what there is, and `berth check` "
 			      "what is on the host without a record.");
-	err_wrap(&why, "%s", id);
+	else
+		err_wrap(&why, "%s", id);
 	return say_failure(so_far, &why, c->json, e);
 }
 
@@ -178,7 +179,7 @@ static int rm(const struct context *c, const void *given, const struct strv *arg
 
 const struct command cmd_rm = {
 	.name = "rm",
-	.usage = "ID... | --all",
+	.usage = "SANDBOX... | --all",
 	.help = "Delete sandboxes and print the receipts",
 	.details = "A receipt says what was seen gone; `berth show ID` shows it again later.",
 	.options = rm_options,

@@ -29,7 +29,7 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 
 const struct command cmd_shell = {
 	.name = "shell",
-	.usage = "ID [OPTIONS] [--] [COMMAND...]",
+	.usage = "SANDBOX [OPTIONS] [--] [COMMAND...]",
 	.help = "Open a terminal in a sandbox",
 	.options = options,
 	.record_size = sizeof(struct exec_options),

@@ -119,7 +119,7 @@ static int run(const struct context *c, const void *options, const struct strv *
 
 const struct command cmd_show = {
 	.name = "show",
-	.usage = "ID",
+	.usage = "SANDBOX",
 	.help = "Show one sandbox, or the receipt of one that is gone",
 	.min = 1,
 	.max = 1,

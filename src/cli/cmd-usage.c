@@ -91,7 +91,7 @@ static int run(const struct context *c, const void *given, const struct strv *ar
 
 const struct command cmd_usage = {
 	.name = "usage",
-	.usage = "[OPTIONS] [ID]",
+	.usage = "[OPTIONS] [SANDBOX]",
 	.help = "Show what sandboxes used, also those that are gone",
 	.details = "In the order of their beginning, the newest last.",
 	.options = options,

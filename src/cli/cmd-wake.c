@@ -40,7 +40,7 @@ static int sleep_(const struct context *c, const void *options, const struct str
 
 const struct command cmd_wake = {
 	.name = "wake",
-	.usage = "ID...",
+	.usage = "SANDBOX...",
 	.help = "Start sandboxes that are asleep, or have failed, with their files",
 	.details = "What ran in one that failed is lost; its files are as they were.",
 	.min = 1,
@@ -50,7 +50,7 @@ const struct command cmd_wake = {
 
 const struct command cmd_sleep = {
 	.name = "sleep",
-	.usage = "ID...",
+	.usage = "SANDBOX...",
 	.help = "End the processes of sandboxes and keep their files",
 	.details = "Whatever uses one wakes it.",
 	.min = 1,

@@ -337,6 +337,8 @@ static void tell_end(const struct pump *p, const struct context *c, const char *
 		tell_record(p, c, sandbox, id);
 	else if (exit_reason(&p->exit, reason) && !is_own(p))
 		say("%s", reason);
+	if (!c->json && p->exit.kind == EXEC_LOST)
+		say("`berth show %s` says what became of it", sandbox);
 }
 
 static int pump_on(const struct context *c, const char *sandbox, struct exec_request *request,

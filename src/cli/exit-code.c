@@ -6,6 +6,9 @@
 #include "cli/say.h"
 #include "lib/errno-map.h"
 
+#define LOST \
+	"the end of the command was not seen: its sandbox was deleted or ended, or its watcher was"
+
 /* clang-format off */
 static const struct {
 	int code;		/* 0: from the record */
@@ -15,7 +18,7 @@ static const struct {
 	[EXEC_TIMED_OUT] = { EXIT_TIMED_OUT,	"the command ran out of time and was killed" },
 	[EXEC_OOM]	= { EXIT_KILLED,	"the command ran out of memory and was killed" },
 	[EXEC_KILLED]	= { EXIT_KILLED,	"the command was killed on request" },
-	[EXEC_LOST]	= { EXIT_BERTH,		"the end of the command was not seen" },
+	[EXEC_LOST]	= { EXIT_BERTH,		LOST },
 };
 /* clang-format on */
 

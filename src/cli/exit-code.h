@@ -18,5 +18,5 @@ int exit_code(const struct exec_exit *x);
 int exit_refused(const struct err *why, bool json);
 
 /* A sentence for the ends a bare number does not explain; false: it does. */
-#define EXIT_REASON_SIZE 80
+#define EXIT_REASON_SIZE 120
 bool exit_reason(const struct exec_exit *x, char out[EXIT_REASON_SIZE]);

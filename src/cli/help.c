@@ -61,7 +61,7 @@ int help_all(const struct command *const *commands, struct err *e)
 		 "  of run and exec, the command's own; 128 + N if signal N ended it;\n"
 		 "  124 if its time was over; 137 if it ran out of memory;\n"
 		 "  127 if there is no such command, 126 if it cannot be run;\n"
-		 "  125 if berth itself failed, and for all other commands.\n"
+		 "  125 if berth itself failed; of check, code and doctor see the manual.\n"
 		 "\n`berth help COMMAND` says more.\n");
 	return say_out(buf_str(&out), out.len, e);
 }

@@ -75,7 +75,7 @@ const struct option_row command_options[] = {
 	OPTION(OPTION_TEXT, global_options, url, "url", 0, "URL", "the server (BERTH_URL)"),
 	OPTION(OPTION_TEXT, global_options, key, "key", 0, "KEY", "the API key (BERTH_API_KEY)"),
 	OPTION(OPTION_FLAG, global_options, json, "json", 0, NULL,
-	       "print JSON, for programs; of run and exec, errors only"),
+	       "print JSON, for programs; of run and exec the record, last on stderr"),
 	OPTION(OPTION_FLAG, global_options, help, "help", 'h', NULL, "print this help"),
 	OPTION_ROWS_END
 };
@@ -135,7 +135,7 @@ static int parse_and_run(const struct command *cmd, struct global_options *globa
 	cleanup(options_done) struct option_set own = { cmd->options, record };
 	struct option_set sets[] = { own, { command_options, global } };
 	struct context c = { .commands = commands };
-	struct option_line line = { argc, argv, cmd->own };
+	struct option_line line = { argc, argv, cmd->own, cmd->name };
 	char url[CLIENT_URL_MAX];
 	const char *given;
 
@@ -178,7 +178,7 @@ static int berth(int argc, char **argv, struct global_options *global, struct er
 		if (strcmp(argv[first], "--url") == 0 || strcmp(argv[first], "--key") == 0)
 			first++;
 	first = first < argc ? first : argc;
-	if (options_parse(&(struct option_line){ first, argv, 0 }, &set, 1, &args, e) < 0)
+	if (options_parse(&(struct option_line){ first, argv, 0, NULL }, &set, 1, &args, e) < 0)
 		return err_fix(e, "See `berth help`.");
 	if (first == argc || global->help)
 		return help_all(commands, e);

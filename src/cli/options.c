@@ -7,6 +7,7 @@
 #include "lib/str.h"
 
 #define HELP_COLUMN 26
+#define WORD_SHOWN  60
 
 /* "1.5" to 1500, "2" to 2000. */
 static int parse_cpus(const char *s, uint64_t *ret, struct err *e)
@@ -122,15 +123,23 @@ static const struct option_row *plan_find(const struct plan *p, int answer, void
 static int complain(int answer, const struct option_line *line, struct err *e)
 {
 	const char *word = line->argv[optind > 0 ? optind - 1 : 0];
+	int name = (int)strcspn(word, "=");
 
+	name = name < WORD_SHOWN ? name : WORD_SHOWN;
 	if (answer == ':')
 		err_set(e, ERR_INVALID, "%.60s needs a value", word);
 	else if (optopt && optopt < LONG_FIRST)
 		err_set(e, ERR_INVALID, "there is no option -%c", optopt);
+	else if (optopt)
+		err_set(e, ERR_INVALID, "%.*s takes no value", name, word);
 	else
-		err_set(e, ERR_INVALID, "there is no option %.60s, or not with a value", word);
-	return line->own ? err_fix(e, "Put -- before a command of your own, or see `berth help`.")
-			 : -1;
+		err_set(e, ERR_INVALID, "there is no option %.*s", name, word);
+	if (!line->command)
+		return -1;
+	return line->own ? err_fix(e, "Put -- before a command of your own, or see "
+				      "`berth help %s`.",
+				   line->command)
+			 : err_fix(e, "`berth help %s` lists its options.", line->command);
 }
 
 int options_parse(const struct option_line *line, const struct option_set *sets, size_t count,

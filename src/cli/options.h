@@ -46,7 +46,8 @@ struct option_set {
 struct option_line {
 	int argc;
 	char **argv;
-	size_t own; /* see options_parse() */
+	size_t own;          /* see options_parse() */
+	const char *command; /* whose help has them; NULL: none */
 };
 
 /*

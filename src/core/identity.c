@@ -187,7 +187,9 @@ int identity_name_check(const char *name, struct err *e)
 	if (len == 0 || len > IDENTITY_NAME_MAX)
 		return err_set(e, ERR_INVALID, "a name has 1 to %d characters", IDENTITY_NAME_MAX);
 	if (strspn(name, NAME_CHARS) != len)
-		return err_set(e, ERR_INVALID, "a name is made of letters, digits, '.', '_', '-'");
+		return err_set(e, ERR_INVALID,
+			       "a name is made of letters, digits, '.', '_', '-', not \"%s\"",
+			       str_has_control(name) ? "..." : name);
 	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) /* no path can name it */
 		return err_set(e, ERR_INVALID, "\".\" and \"..\" are no names");
 	if (name[0] == '-' || name[len - 1] == '-')

@@ -171,7 +171,9 @@ static int read_mode(const struct body *b, enum network_mode *ret, struct err *e
 	while (mode < NETWORK_MODE_COUNT && strcmp(b->mode, network_mode_name(mode)) != 0)
 		mode++;
 	if (mode == NETWORK_MODE_COUNT)
-		return err_set(e, ERR_INVALID, "mode must be \"none\", \"allow\" or \"open\"");
+		return err_set(e, ERR_INVALID,
+			       "mode must be \"none\", \"allow\" or \"open\", not \"%s\"",
+			       str_has_control(b->mode) ? "..." : b->mode);
 	if (mode == NETWORK_NONE && b->rules.len + b->bootstrap.len + b->secrets.len > 0)
 		return err_set(e, ERR_INVALID, "mode \"none\" has no rules");
 	if (mode == NETWORK_OPEN && b->rules.len + b->bootstrap.len > 0) {

@@ -133,6 +133,6 @@ int sandbox_asked_check(const struct sandbox_asked *asked, const struct sandbox 
 	err_set(e, ERR_CONFLICT, "%s has this %s and other options: %s", sb->id,
 		sb->name[0] ? "name" : "identity", buf_str(&d.text));
 	err_reason(e, REASON_OPTIONS_DIFFER, 0);
-	return err_fix(e, "Leave out what differs, use another name, change the sandbox (PATCH), "
-			  "or delete it first.");
+	return err_fix(e, "Leave out what differs, use another name, change the sandbox "
+			  "('berth limits', PATCH), or delete it first.");
 }

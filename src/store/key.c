@@ -101,7 +101,8 @@ int store_key_revoke(struct store *s, const char *id, struct key *ret, struct er
 		return -1;
 	if (n == 0) {
 		err_set(e, ERR_NOT_FOUND, "no key %.60s", id);
-		return err_fix(e, "'berth key ls' lists the keys there are.");
+		return err_fix(e, "Give its id, the first column of 'berth key ls'; a name may be "
+				  "several keys'.");
 	}
 	*ret = k;
 	return 0;

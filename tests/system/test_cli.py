@@ -394,3 +394,32 @@ def test_events_tell_their_time(s):
         at = json.loads(first)["at"] if "--json" in args else first.split()[0]
         told_at = calendar.timegm(time.strptime(at[:19], "%Y-%m-%dT%H:%M:%S"))
         assert abs(time.time() - told_at) < 120 and at.endswith("Z"), first
+
+
+@only("crun")
+def test_events_of_a_key_that_is_revoked_say_so(s):
+    made = s.api.call("POST", "/v1/keys", {"name": "leaked", "owner": "events"})
+    p = subprocess.Popen([s.cli, "events"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         env={**os.environ, **s.env, "BERTH_API_KEY": made["key"]})
+    try:
+        time.sleep(1)  # revoked before it asked it would be refused with the same words
+        s.api.call("DELETE", "/v1/keys/" + made["id"])
+        err = p.communicate(timeout=60)[1]
+    finally:
+        p.kill()
+    assert p.returncode == 125 and b"was revoked" in err and b"restarting" not in err, err
+
+
+@only("crun")
+def test_a_mistake_is_told_once_and_with_what_was_wrong(s):
+    for args, says in ((("rm", "nope"), b"berth: no sandbox nope\n"),
+                       (("key", "rm", "bob"), b"Give its id, the first column of 'berth key ls'"),
+                       (("create", "base", "--name", "A b"), b'not "A b"'),
+                       (("create", "base", "--allow", "http://x"), b"http://x: a host has no http:// before it")):
+        code, out, err = s.berth(*args)
+        assert code == 125 and says in err, (args, err)
+    with s.box() as b:
+        code, out, err = s.berth("exec", b.id, "echo a | wc")
+        assert code == 127 and b"sh -c '...'" in err, err
+    answer = s.api.request("GET", "/v1/sandboxes/nope?limt=4")
+    assert answer[0] == 400 and "/v1/sandboxes/nope knows no" in str(answer), answer

@@ -189,6 +189,10 @@ TEST(names_at_their_limits)
 	memset(name, 'n', sizeof(name));
 	name[64] = 0;
 	CHECK_ERR(identity_name_check(name, &e), &e, ERR_INVALID);
+	CHECK_ERR(identity_name_check("A b", &e), &e, ERR_INVALID);
+	CHECK(strstr(e.msg, ", not \"A b\""));
+	CHECK_ERR(identity_name_check("A\a", &e), &e, ERR_INVALID);
+	CHECK(strstr(e.msg, ", not \"...\""));
 	name[63] = 0;
 	CHECK_OK(identity_name_check(name, &e), &e);
 }

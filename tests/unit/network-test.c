@@ -116,7 +116,8 @@ TEST(mode_open_has_limits_and_secrets_but_no_rules)
 	refuses("{\"mode\":\"open\",\"rules\":[{\"host\":\"a.example.com\"}]}", "no rules");
 	refuses("{\"mode\":\"open\",\"bootstrap\":[{\"host\":\"a.example.com\"}]}", "no rules");
 	refuses("{\"mode\":\"none\",\"secrets\":[\"one\"]}", "no rules");
-	refuses("{\"mode\":\"opened\"}", "mode must be");
+	refuses("{\"mode\":\"opened\"}", "or \"open\", not \"opened\"");
+	refuses("{\"mode\":\"a\\u0007\"}", "or \"open\", not \"...\"");
 	refuses("{\"mode\":\"\"}", "mode must be");
 	network_done(&n);
 }

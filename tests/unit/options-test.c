@@ -32,7 +32,7 @@ static int parse(size_t own, struct strv *args, struct sample *s, struct err *e,
 
 	while (argv[argc])
 		argc++;
-	return options_parse(&(struct option_line){ argc, argv, own }, &set, 1, args, e);
+	return options_parse(&(struct option_line){ argc, argv, own, "try" }, &set, 1, args, e);
 }
 
 #define W(s) (char *)(s)
@@ -125,7 +125,13 @@ TEST(mistakes_are_named)
 	struct err e;
 
 	CHECK_ERR(PARSE(0, &args, &s, &e, W("--frob")), &e, ERR_INVALID);
-	CHECK(strstr(e.msg, "--frob"));
+	CHECK_STR(e.msg, "there is no option --frob");
+	CHECK_STR(e.fix, "`berth help try` lists its options.");
+	CHECK_ERR(PARSE(1, &args, &s, &e, W("--frob=3")), &e, ERR_INVALID);
+	CHECK_STR(e.msg, "there is no option --frob");
+	CHECK(strstr(e.fix, "Put -- before") && strstr(e.fix, "`berth help try`"));
+	CHECK_ERR(PARSE(0, &args, &s, &e, W("--keep=1")), &e, ERR_INVALID);
+	CHECK_STR(e.msg, "--keep takes no value");
 	CHECK_ERR(PARSE(0, &args, &s, &e, W("-x")), &e, ERR_INVALID);
 	CHECK_STR(e.msg, "there is no option -x");
 	CHECK_ERR(PARSE(0, &args, &s, &e, W("--memory")), &e, ERR_INVALID);

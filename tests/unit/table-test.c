@@ -197,6 +197,8 @@ TEST(an_end_that_a_number_does_not_explain_has_a_sentence)
 		{ { .kind = EXEC_SIGNALLED, .signum = 40 }, "the command was ended by signal 40" },
 		{ { .kind = EXEC_TIMED_OUT, .signum = 9 },
 		  "the command ran out of time and was killed" },
+		{ { .kind = EXEC_LOST }, "the end of the command was not seen: its sandbox was "
+					 "deleted or ended, or its watcher was" },
 		{ { .kind = EXEC_KIND_COUNT }, "the server did not say how the command ended" },
 	};
 

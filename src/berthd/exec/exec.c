@@ -449,7 +449,8 @@ static void on_init_error(struct exec *x, const struct frame *f)
 		return lost(x);
 	}
 	if (e.code == ERR_NOT_FOUND) /* not the sandbox: the command */
-		err_fix(&e, "Give the full path, or use an image that has this command.");
+		err_fix(&e, "Give the full path, or use an image that has this command; for a "
+			    "line of shell: sh -c '...'.");
 	exec_refuse(x, &e);
 }
 

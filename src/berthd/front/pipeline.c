@@ -146,7 +146,7 @@ static int check_query(const struct request *rq, struct err *e)
 
 		if (len > 0 && !knows(known, at, name)) {
 			err_set(e, ERR_INVALID, "%s %.80s knows no \"%.*s\" in its query",
-				rq->method, rq->route->path, name < 60 ? (int)name : 60, at);
+				rq->method, rq->path, name < 60 ? (int)name : 60, at);
 			return known ? err_fix(e, "It knows: %s.", known)
 				     : err_fix(e, "It takes no query.");
 		}
