@@ -63,6 +63,7 @@ struct reconcile {
 	struct queue later; /* news of what is being changed */
 	size_t at_work;
 	size_t look_left;                  /* of those of the look, how many have not ended */
+	bool look_failed;                  /* berth-node did not tell all of it */
 	_Atomic uint64_t cleaned, skipped; /* leftovers */
 };
 
@@ -254,6 +255,8 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 
 	(void)fd;
 	crash_point("life.looked-at");
+	/* Else it is of this sandbox alone: all others were seen. */
+	p->rc->look_failed |= p->of_look && why && why->code == ERR_BUSY;
 	if (why || o->process == PRESENCE_UNKNOWN)
 		return not_now(p);
 	p->seen = *o;
@@ -419,7 +422,8 @@ static void on_list_end(void *data, const union node_any *record, int *fd, const
 {
 	struct reconcile *rc = data;
 
-	(void)record, (void)fd, (void)why; /* the link broke: all again when it is up */
+	(void)record, (void)fd; /* the link broke: all again when it is up */
+	rc->look_failed |= why != NULL;
 	rc->listing = false;
 	crash_point("life.inventory-read");
 	next(rc);
@@ -476,6 +480,8 @@ static void next(struct reconcile *rc)
 	if (!rc->looking || rc->look_at_all || rc->listing || rc->look_left > 0)
 		return; /* one deletion that takes long holds up no sweep */
 	rc->looking = false;
+	if (rc->look_failed)
+		return; /* the next one is a sweep again; should it stay so, sweep-watch tells */
 	rc->sweeps.finished++;
 	rc->sweeps.finished_ms = uv_now(&rc->reactor->loop);
 }
@@ -561,7 +567,7 @@ static void on_records(struct job *job)
 		rc->read = (struct strv){ 0 };
 	} else { /* also if nothing could be taken as due: that is asked for every time */
 		take_known(rc);
-		rc->look_at_all = false;
+		rc->look_at_all = rc->look_failed = false;
 		rc->listing = true;
 		if (rc->follow)
 			rc->caught_up = false;
