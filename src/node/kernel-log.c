@@ -177,10 +177,7 @@ void kernel_log_gap(struct kernel_log *l)
 	forget_list(l);
 }
 
-/*
- * Did it end that process, and can it have ended no other? A list for a process that then ended
- * by itself is left over: it is not that of the next kill, which may come without one.
- */
+/* Did it end that process, and can it have ended no other? */
 static bool is_alone(const struct kernel_log *l, pid_t pid)
 {
 	const struct kernel_task *own = NULL;
@@ -196,6 +193,10 @@ static bool is_alone(const struct kernel_log *l, pid_t pid)
 	return same == 1;
 }
 
+/*
+ * A list for a process that then ended by itself is left over: it is not that of the next kill,
+ * which may come without one.
+ */
 static void take_kill(struct kernel_log *l, const struct kernel_record *r)
 {
 	struct kernel_kill *k = &l->kills[l->count++ % KERNEL_LOG_KILLS];
@@ -321,7 +322,7 @@ enum presence kernel_log_killed(const struct kernel_log *l, const struct kernel_
 {
 	size_t known = l->count < KERNEL_LOG_KILLS ? l->count : KERNEL_LOG_KILLS;
 	uint64_t namespace = namespace_of(s->init), now_us = time_mono_us(), alone = 0;
-	bool doubt = !l->begun || l->last - l->from < LOG_LEAST_US ||
+	bool doubt = !l->begun || l->last < l->from || l->last - l->from < LOG_LEAST_US ||
 		     (l->count > KERNEL_LOG_KILLS &&
 		      kernel_log_age(l, l->forgot_us, now_us) < LOG_LEAST_US);
 

@@ -183,6 +183,18 @@ TEST(a_process_that_began_after_its_number_was_killed_is_another)
 	CHECK_INT(waitpid(child, NULL, 0), child);
 }
 
+/* Its records need not come in the order of their times. */
+TEST(a_log_that_goes_back_to_no_time_at_all_leaves_it_open)
+{
+	uint64_t now_us = time_mono_us();
+	struct kernel_log l;
+
+	kernel_log_init(&l);
+	add(&l, now_us, "x");
+	add(&l, now_us - 1, "x");
+	CHECK_INT(says(&l, getpid(), 9), PRESENCE_UNKNOWN);
+}
+
 TEST(the_age_of_a_kill_is_never_more_than_it_is)
 {
 	struct kernel_log l = { .last = 100 * SECOND };
