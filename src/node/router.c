@@ -111,6 +111,13 @@ static int start(struct router *r, int lock, struct err *e)
 
 /* ---- to find it ---- */
 
+/* A signal that comes meanwhile does not end it: it begins again. */
+static void await(struct pollfd *at, int ms)
+{
+	while (poll(at, 1, ms) < 0 && errno == EINTR)
+		;
+}
+
 /* The process that holds the lock; 0: none. */
 static pid_t holder_of(int lock)
 {
@@ -187,7 +194,7 @@ static int find_or_start(struct router *r, int run_fd, struct err *e)
 		if (router_hold_begin(r, run_fd, e) < 0)
 			return -1;
 		up.fd = r->starting;
-		(void)poll(&up, 1, BEGIN_MS);
+		await(&up, BEGIN_MS);
 	}
 	return router_hold_end(r, run_fd, e);
 }
@@ -245,7 +252,7 @@ void router_close(struct router *r, bool end)
 	close_fd(&r->netns);
 	if (end && r->pidfd >= 0) {
 		proc_kill(&(struct proc){ .pidfd = r->pidfd }, SIGKILL);
-		(void)poll(&gone, 1, END_MS);
+		await(&gone, END_MS);
 	}
 	close_fd(&r->pidfd);
 	close_fd(&r->starting);
