@@ -16,6 +16,8 @@
 #define STORE_LIST_MAX    1000 /* rows of one list call */
 #define STORE_SWEEP_PAGE  50   /* rows that a sweep reads, or takes as due, at once */
 
+struct agent_session;
+
 /*
  * The intent: state creating, generation 1, version 1. The image's digest is
  * resolved in the same transaction; ERR_NOT_FOUND names an image that is not
@@ -29,8 +31,6 @@
  * With a use its key is taken in the same transaction. Returns 1 if it was taken
  * before, by whatever request, and writes nothing: see store_idempotency_get().
  */
-struct agent_session;
-
 struct sandbox_intent {
 	const char *id, *owner, *host;
 	const struct sandbox_spec *spec;

@@ -365,12 +365,15 @@ static int find_or_insert(struct transition *c, struct store *s, struct err *e)
 int create_spec_write(struct transition *c, struct store *s, struct err *e)
 {
 	cleanup(free_ptr) struct sandbox_spec *asked = xcalloc(1, sizeof(*asked));
+	cleanup(free_ptr) struct sandbox *new = xcalloc(1, sizeof(*new));
 	int n = 1;
 
 	*asked = c->spec; /* what is left open in it may be decided otherwise the next time */
+	*new = c->sb;     /* and one that was found may not be the one, after all */
 	c->full = false;
 	for (int i = 0; i < TRIES && n == 1; i++) {
 		c->spec = *asked;
+		c->sb = *new;
 		n = find_or_insert(c, s, e);
 	}
 	if (n == 1)

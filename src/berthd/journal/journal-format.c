@@ -5,7 +5,12 @@
 #include "proto/frame.h"
 #include "proto/writer.h"
 
-#define MAGIC "BERTHJ2\n"
+#define MAGIC     "BERTHJ2\n"
+
+/* All but the terminal record takes less than this. */
+#define SLOT_REST 256
+
+_Static_assert(EXEC_EXIT_MAX + SLOT_REST <= JOURNAL_SLOT, "the longest terminal record fits");
 
 void journal_head_done(struct journal_head *h)
 {
