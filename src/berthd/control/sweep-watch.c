@@ -125,8 +125,9 @@ static void look_at_backlog(struct sweep_watch *w, const struct reactor *r, uint
 		 "%" PRIu64 " sandboxes are due, and it does not get less: cleaning up is late",
 		 overdue);
 	set(w, r, SWEEP_BACKLOG, grows, message);
+	/* One that gets less is no news: what the berthd before this one wrote down lasts. */
 	w->alerts[SWEEP_BACKLOG].known =
-		w->compared > 1 || (w->compared == 1 && overdue <= STORE_SWEEP_PAGE);
+		w->compared > 0 && (grows || overdue <= STORE_SWEEP_PAGE);
 }
 
 static void look_at_records(struct sweep_watch *w, const struct reactor *r)
