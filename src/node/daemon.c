@@ -402,7 +402,7 @@ void node_close(struct node *n)
 	}
 	unwatch_router(n);
 	uv_run(&n->loop, UV_RUN_NOWAIT);
-	router_close(&n->router, idle);
+	router_close(&n->router, n->run_fd, idle);
 	pool_close(&n->pool);
 	cgroup_close(&n->cgroups);
 	kernel_log_close(&n->kernel_log);

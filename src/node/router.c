@@ -240,10 +240,16 @@ int router_open(struct router *r, int run_fd, struct err *e)
 	return done < 0 ? err_wrap(e, "the router") : 0;
 }
 
-void router_close(struct router *r, bool end)
+void router_close(struct router *r, int run_fd, bool end)
 {
-	struct pollfd gone = { .fd = r->pidfd, .events = POLLIN };
+	struct pollfd up = { .fd = r->starting, .events = POLLIN };
+	struct pollfd gone = { .events = POLLIN };
+	struct err ignored;
 
+	if (end && r->starting >= 0) { /* else it would be left over */
+		await(&up, BEGIN_MS);
+		(void)!router_hold_end(r, run_fd, &ignored);
+	}
 	netlink_close(&r->links);
 	netlink_close(&r->rules);
 	for (int i = 0; i < ROUTER_SOCKET_COUNT; i++)
@@ -252,6 +258,7 @@ void router_close(struct router *r, bool end)
 	close_fd(&r->netns);
 	if (end && r->pidfd >= 0) {
 		proc_kill(&(struct proc){ .pidfd = r->pidfd }, SIGKILL);
+		gone.fd = r->pidfd;
 		await(&gone, END_MS);
 	}
 	close_fd(&r->pidfd);

@@ -38,4 +38,4 @@ must_check int router_hold_begin(struct router *r, int run_fd, struct err *e);
 must_check int router_hold_end(struct router *r, int run_fd, struct err *e);
 
 /* It goes on, unless `end`: then it is gone when this returns. */
-void router_close(struct router *r, bool end);
+void router_close(struct router *r, int run_fd, bool end);

@@ -162,6 +162,6 @@ int main(int argc, char **argv)
 	       "\"update_few\":%.2f,\"update_many\":%.2f}\n",
 	       claim_few, claim_many, update_few, update_many);
 	slots_close(&w->slots);
-	router_close(&w->router, true);
+	router_close(&w->router, dir, true);
 	return 0;
 }

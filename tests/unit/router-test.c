@@ -79,7 +79,7 @@ TEST(the_start_of_another_one_is_not_waited_for)
 	CHECK(is_readable(r.starting, LONG_MS));
 	CHECK_OK(router_hold_end(&r, run_fd, &e), &e);
 	CHECK(r.pidfd >= 0 && r.starting < 0 && !is_readable(r.pidfd, 0));
-	router_close(&r, true);
+	router_close(&r, run_fd, true);
 }
 
 TEST(one_that_ends_before_it_is_there_is_told)
@@ -95,5 +95,23 @@ TEST(one_that_ends_before_it_is_there_is_told)
 	CHECK(is_readable(r.starting, LONG_MS));
 	CHECK_INT(router_hold_end(&r, run_fd, &e), -1);
 	CHECK(strstr(e.msg, "does not come up"));
-	router_close(&r, true);
+	router_close(&r, run_fd, true);
+}
+
+/* berth-node ends while another one comes up: that one is not left over. */
+TEST(one_that_is_still_starting_is_ended_too)
+{
+	struct router r, after;
+	struct err e;
+
+	if (geteuid() != 0)
+		return;
+	r = left_alone();
+	*slow = 0;
+	CHECK_OK(router_hold_begin(&r, run_fd, &e), &e);
+	router_close(&r, run_fd, true);
+	after = left_alone();
+	(void)usleep(200 * 1000); /* long enough for one that was left to take the lock */
+	CHECK_INT(router_hold_end(&after, run_fd, &e), -1);
+	router_close(&after, run_fd, true);
 }
