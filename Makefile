@@ -16,7 +16,7 @@ asan: build-asan/build.ninja		# the same tests, with every memory and UB check
 	meson test -C build-asan --print-errorlogs
 
 # Programs with threads, and what they share; then a berthd that serves, is killed and comes back.
-TSAN_TESTS = worker key-cache journal errand node-link place http http-call store store-host store-sandbox
+TSAN_TESTS = worker key-cache journal mailbox node-link place http http-call store store-host store-sandbox
 TSAN_SYSTEM = test_exec test_journal test_processes test_terminals
 tsan: all build-tsan/build.ninja	# races between berthd's threads; the second half needs root
 	@start=$$(date +%s) && ninja -C build-tsan src/berthd/berthd && \

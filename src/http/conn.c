@@ -287,6 +287,7 @@ static void begin_exchange(struct http_conn *c)
 	c->keep_alive = p->keep_alive;
 	c->head_only = p->llhttp.method == HTTP_HEAD;
 	c->share = 0;
+	c->tag[0] = '\0';
 	c->continue_due = !p->whole && expect && strcasecmp(expect, "100-continue") == 0;
 	c->form = REPLY_WHOLE;
 	c->drained = 0;

@@ -55,10 +55,9 @@ int store_idempotency_get(struct store *s, const struct idempotency_use *use,
  * committed after the moment the first one sees.
  */
 static int take(struct store *s, const struct idempotency_use *use, const char *sandbox_id,
-		unsigned status, bool *again, struct err *e)
+		unsigned status, struct idempotency *first, bool *again, struct err *e)
 {
 	cleanup(result_clear) PGresult *res = NULL;
-	struct idempotency first;
 	bool taken;
 
 	if (store_run(s, &claim,
@@ -67,7 +66,7 @@ static int take(struct store *s, const struct idempotency_use *use, const char *
 		      &res, e) < 0)
 		return -1;
 	taken = PQntuples(res) == 0;
-	if (taken && store_idempotency_get(s, use, &first, e) < 0)
+	if (taken && store_idempotency_get(s, use, first, e) < 0)
 		return -1;
 	*again = taken;
 	return 0;
@@ -76,15 +75,24 @@ static int take(struct store *s, const struct idempotency_use *use, const char *
 int store_idempotency_claim(struct store *s, const struct idempotency_use *use,
 			    const char *sandbox_id, bool *again, struct err *e)
 {
-	return take(s, use, sandbox_id, 0, again, e);
+	struct idempotency first;
+
+	if (take(s, use, sandbox_id, 0, &first, again, e) < 0)
+		return -1;
+	if (!*again || strcmp(first.sandbox_id, sandbox_id) == 0)
+		return 0;
+	err_set(e, ERR_CONFLICT, "this Idempotency-Key was used before, for %s, which had the name",
+		first.sandbox_id);
+	return err_fix(e, "Give a request for another sandbox a new key.");
 }
 
 int store_idempotency_found(struct store *s, const struct idempotency_use *use,
 			    const char *sandbox_id, struct err *e)
 {
+	struct idempotency first;
 	bool again;
 
-	return take(s, use, sandbox_id, 200, &again, e);
+	return take(s, use, sandbox_id, 200, &first, &again, e);
 }
 
 int store_idempotency_answer(struct store *s, const struct idempotency_use *use, int status,

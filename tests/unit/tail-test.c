@@ -42,7 +42,7 @@ static struct journal *make(const char *id)
 	return j;
 }
 
-static size_t looks, bytes, ends;
+static size_t looks, bytes, ends, refusals;
 
 static void on_idle(struct tail *t)
 {
@@ -59,8 +59,9 @@ static bool on_output(struct tail *t, enum frame_type stream, uint8_t *data, siz
 
 static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
 {
-	(void)exit, (void)why;
+	(void)exit;
 	ends++;
+	refusals += why && why->code == ERR_NOT_FOUND;
 	tail_close(t);
 }
 
@@ -157,4 +158,26 @@ TEST(a_run_is_bounded_and_the_next_begins_behind_it)
 	tails_run(r);
 	journal_unref(big);
 	journal_unref(small);
+}
+
+/* The same request, sent again while init refuses the first: it waited for an end for ever. */
+TEST(who_follows_a_command_that_was_refused_is_told_so)
+{
+	struct journal *j = make("ex_refused");
+	struct tail *before = tail_new(&b.reactors[0], &sink, NULL);
+	struct tail *after = tail_new(&b.reactors[0], &sink, NULL);
+	struct err why;
+
+	ends = refusals = 0;
+	tail_follow(before, j, 0);
+	tails_run(&b.reactors[0]);
+	CHECK_INT(ends, 0);
+	err_set(&why, ERR_NOT_FOUND, "no such command");
+	journal_refuse(j, &why);
+	tails_wake(j);
+	tail_follow(after, j, UINT64_MAX);
+	tails_run(&b.reactors[0]);
+	CHECK_INT(ends, 2);
+	CHECK_INT(refusals, 2);
+	journal_unref(j);
 }

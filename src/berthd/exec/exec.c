@@ -91,10 +91,17 @@ struct exec *exec_new(struct reactor *r)
 void exec_refuse(struct exec *x, const struct err *why)
 {
 	struct tail *client = take_ptr(x->client);
+	struct err left;
 
-	exec_signals_back(x, SIZE_MAX, NULL);
-	if (x->journal)
-		journal_remove(x->journal);
+	if (!why) {
+		err_set(&left, ERR_CONFLICT, "the client left before the command was begun");
+		why = &left;
+	}
+	exec_signals_back(x, SIZE_MAX, why);
+	if (x->journal) {
+		journal_refuse(x->journal, why);
+		tails_wake(x->journal);
+	}
 	if (client) {
 		client->exec = NULL;
 		client->events->finished(client, NULL, why);

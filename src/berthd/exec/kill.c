@@ -103,7 +103,10 @@ static void on_finished(struct tail *t, const struct exec_exit *exit, const stru
 	struct kill_op *k = t->data;
 
 	(void)exit;
-	(void)why; /* a journal has a record */
+	if (why) { /* it was never begun */
+		k->failed = true;
+		k->e = *why;
+	}
 	kill_op_over(k);
 }
 

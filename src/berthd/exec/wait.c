@@ -108,7 +108,8 @@ static void on_finished(struct tail *t, const struct exec_exit *exit, const stru
 	struct wait *w = t->data;
 
 	(void)exit;
-	(void)why; /* a journal has a record */
+	if (why) /* it was never begun */
+		return finish(w, NULL, why);
 	if (find_at_end(w))
 		return answer(w, true, WAIT_SAID);
 	answer(w, !w->text[0] && !w->port, WAIT_ENDED);

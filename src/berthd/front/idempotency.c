@@ -19,8 +19,7 @@ static bool is_printable(const char *s)
 
 /*
  * Which request it is: its method and its whole target, as they came if that fits,
- * as a hash otherwise. No target begins like the hash does. A name in it may be another
- * sandbox's by now, so the id that it stands for belongs to the target.
+ * as a hash otherwise. No target begins like the hash does.
  */
 static void name_request(const struct request *rq, char out[IDEMPOTENCY_REQUEST_SIZE])
 {
@@ -28,8 +27,6 @@ static void name_request(const struct request *rq, char out[IDEMPOTENCY_REQUEST_
 	char hash[HASH_HEX_SIZE];
 
 	buf_addf(&target, "%s%s%s", rq->path, rq->query[0] ? "?" : "", rq->query);
-	if (rq->route->sandbox)
-		buf_addf(&target, " %s", rq->param);
 	if (target.len < IDEMPOTENCY_REQUEST_SIZE - sizeof(rq->method) - 1) {
 		snprintf(out, IDEMPOTENCY_REQUEST_SIZE, "%s %s", rq->method, buf_str(&target));
 		return;

@@ -1,7 +1,8 @@
 /*
  * What a key has open when it is revoked (streams, terminals, commands that are waited for) ends
- * as if its client had gone, within KEY_WATCH_MS on every host of the cell. A key is checked when
- * a request begins; without this a stream would go on for as long as its client likes.
+ * as if its client had gone, on every host of the cell: within KEY_WATCH_MS of the last request
+ * that it could begin (KEY_CACHE_MS). A key is checked when a request begins; without this a
+ * stream would go on for as long as its client likes.
  */
 #pragma once
 

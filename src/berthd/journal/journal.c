@@ -77,6 +77,7 @@ static struct journal *held(struct journals *js, const char *sandbox, const char
 static void journal_free(struct journal *j)
 {
 	journal_head_done(&j->head);
+	free(j->refused);
 	pthread_mutex_destroy(&j->lock);
 	close_fd(&j->fd);
 	free(j);
@@ -393,6 +394,25 @@ void journal_remove(struct journal *j)
 		(void)unlinkat(js->dir, removed, 0);
 }
 
+void journal_refuse(struct journal *j, const struct err *why)
+{
+	struct err *own = xcalloc(1, sizeof(*own));
+
+	*own = *why;
+	journal_remove(j);
+	pthread_mutex_lock(&j->lock);
+	free(j->refused);
+	j->refused = own;
+	pthread_mutex_unlock(&j->lock);
+}
+
+void journal_refusal(struct journal *j, struct err *ret)
+{
+	pthread_mutex_lock(&j->lock);
+	*ret = *j->refused;
+	pthread_mutex_unlock(&j->lock);
+}
+
 /* ---- what is in it ---- */
 
 void journal_look(struct journal *j, struct journal_view *ret)
@@ -409,6 +429,7 @@ void journal_glance(struct journal *j, struct journal_glance *ret)
 
 	pthread_mutex_lock(&j->lock);
 	*ret = (struct journal_glance){ .state = s->state,
+					.refused = j->refused,
 					.pid = s->pid,
 					.offset = { s->offset[0], s->offset[1] },
 					.recorded = s->recorded,

@@ -42,6 +42,7 @@ struct journal {
 	pthread_mutex_t lock; /* of all that follows */
 	struct journal_slot slot;
 	uint64_t written;         /* where the next frame will be */
+	struct err *refused;      /* why the command was never begun; NULL: it was, or may be */
 	bool full;                /* no more is recorded: over the cap, or the disk is full */
 	struct reactor *reactor;  /* whose loop `exec` lives on */
 	struct exec *exec;        /* NULL: it is over, or no exec attached yet */
@@ -65,6 +66,7 @@ struct journal_view {
 /* The part of it that changes while it runs, for those that look often. */
 struct journal_glance {
 	enum journal_state state;
+	bool refused; /* see journal_refusal() */
 	uint32_t pid;
 	uint64_t offset[2], recorded, written;
 };
@@ -129,6 +131,13 @@ must_check int journal_recover(struct journal *j, struct err *e);
 
 /* Remove its file; who holds it can still read. */
 void journal_remove(struct journal *j);
+
+/*
+ * Its command was never begun: removed, and there will be no record. Those that follow it (the
+ * same request, sent again) are told why.
+ */
+void journal_refuse(struct journal *j, const struct err *why);
+void journal_refusal(struct journal *j, struct err *ret); /* of one that was */
 
 /*
  * When berthd starts: a journal whose head never came to the disk is removed, and true. The

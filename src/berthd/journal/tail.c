@@ -184,6 +184,14 @@ static void tell_end(struct tail *t)
 	t->events->finished(t, &v.slot.exit, NULL);
 }
 
+static void tell_refusal(struct tail *t)
+{
+	struct err why;
+
+	journal_refusal(t->journal, &why);
+	t->events->finished(t, NULL, &why);
+}
+
 /* One turn, of so many bytes at most, which is lowered. True if it wants another one soon. */
 static bool turn(struct tail *t, size_t *budget)
 {
@@ -191,6 +199,10 @@ static bool turn(struct tail *t, size_t *budget)
 	size_t used = 1;
 
 	journal_glance(t->journal, &v);
+	if (v.refused && !t->exec) {
+		tell_refusal(t);
+		return false;
+	}
 	/* After a restart its pid is not known before init was reached, but it did run. */
 	if (v.pid || v.state != JOURNAL_RUNNING || v.recorded > 0)
 		tail_start(t, v.pid);

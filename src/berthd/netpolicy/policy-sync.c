@@ -117,7 +117,8 @@ static void finish(struct telling *t)
 	reactor_post(t->from, &t->job);
 }
 
-static void set_why(struct policy_sync *k, const struct telling *t, const char *why)
+/* `read`: the policy was, so what it lets through is known. */
+static void set_why(struct policy_sync *k, const struct telling *t, bool read, const char *why)
 {
 	struct entry *x;
 
@@ -126,7 +127,7 @@ static void set_why(struct policy_sync *k, const struct telling *t, const char *
 	if (x && x->generation == t->generation) {
 		snprintf(x->s.why, sizeof(x->s.why), "%s", why);
 		x->closed = t->wire.why[0] ? t->wire.version : 0;
-		x->open = t->wire.open;
+		x->open = read ? t->wire.open : x->open;
 	}
 	pthread_mutex_unlock(&k->lock);
 }
@@ -136,7 +137,7 @@ static void flush(struct policy_sync *k);
 /* What was read goes out, and is waited for. */
 static void tell(struct policy_sync *k, struct telling *t, const struct job *job)
 {
-	set_why(k, t, job->failed ? job->e.msg : t->wire.why);
+	set_why(k, t, !job->failed, job->failed ? job->e.msg : t->wire.why);
 	if (job->failed || !reached(k))
 		return finish(t);
 	for (size_t i = 0; i < t->wire.count; i++)
@@ -725,7 +726,7 @@ static void expire(struct policy_sync *k, uint64_t now)
 			continue;
 		}
 		*at = t->next;
-		set_why(k, t, "berth-egress does not answer");
+		set_why(k, t, true, "berth-egress does not answer");
 		finish(t);
 	}
 }

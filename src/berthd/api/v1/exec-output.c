@@ -88,7 +88,8 @@ static void on_idle(struct tail *t)
 static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
 {
 	(void)exit;
-	(void)why; /* a journal has a record */
+	if (why) /* it was never begun */
+		return request_fail(page_free(t->data), why);
 	answer(t->data, true);
 }
 
