@@ -12,12 +12,18 @@
 
 static char dir[] = "/tmp/berth-engine-XXXXXX", program[64];
 
+static void remove_dir(void)
+{
+	(void)unlink(program);
+	(void)rmdir(dir);
+}
+
 static void fake_runsc(const char *version)
 {
 	FILE *f;
 
 	if (!program[0]) {
-		CHECK(mkdtemp(dir));
+		CHECK(mkdtemp(dir) && atexit(remove_dir) == 0);
 		snprintf(program, sizeof(program), "%s/runsc", dir);
 		CHECK(setenv("PATH", dir, 1) == 0);
 	}
@@ -69,5 +75,4 @@ TEST(what_is_not_known_to_be_fresh_is_not_the_default)
 	fake_runsc(NULL);
 	CHECK_STR(engine_default(why), "crun");
 	CHECK(strstr(why, "not installed"));
-	CHECK(rmdir(dir) == 0);
 }
