@@ -55,9 +55,10 @@ int store_idempotency_get(struct store *s, const struct idempotency_use *use,
  * committed after the moment the first one sees.
  */
 static int take(struct store *s, const struct idempotency_use *use, const char *sandbox_id,
-		unsigned status, struct idempotency *first, bool *again, struct err *e)
+		unsigned status, bool *again, struct err *e)
 {
 	cleanup(result_clear) PGresult *res = NULL;
+	struct idempotency first;
 	bool taken;
 
 	if (store_run(s, &claim,
@@ -66,7 +67,7 @@ static int take(struct store *s, const struct idempotency_use *use, const char *
 		      &res, e) < 0)
 		return -1;
 	taken = PQntuples(res) == 0;
-	if (taken && store_idempotency_get(s, use, first, e) < 0)
+	if (taken && store_idempotency_get(s, use, &first, e) < 0)
 		return -1;
 	*again = taken;
 	return 0;
@@ -77,9 +78,13 @@ int store_idempotency_claim(struct store *s, const struct idempotency_use *use,
 {
 	struct idempotency first;
 
-	if (take(s, use, sandbox_id, 0, &first, again, e) < 0)
+	if (take(s, use, sandbox_id, 0, again, e) < 0)
 		return -1;
-	if (!*again || strcmp(first.sandbox_id, sandbox_id) == 0)
+	if (!*again)
+		return 0;
+	if (store_idempotency_get(s, use, &first, e) < 0)
+		return -1;
+	if (strcmp(first.sandbox_id, sandbox_id) == 0)
 		return 0;
 	err_set(e, ERR_CONFLICT, "this Idempotency-Key was used before, for %s, which had the name",
 		first.sandbox_id);
@@ -89,10 +94,9 @@ int store_idempotency_claim(struct store *s, const struct idempotency_use *use,
 int store_idempotency_found(struct store *s, const struct idempotency_use *use,
 			    const char *sandbox_id, struct err *e)
 {
-	struct idempotency first;
 	bool again;
 
-	return take(s, use, sandbox_id, 200, &first, &again, e);
+	return take(s, use, sandbox_id, 200, &again, e);
 }
 
 int store_idempotency_answer(struct store *s, const struct idempotency_use *use, int status,

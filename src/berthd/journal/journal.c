@@ -348,7 +348,7 @@ static bool is_unwritten(int fd)
 		return true;
 	if (read_at(fd, 0, JOURNAL_PRELUDE, &prelude, &e) < 0)
 		return false;
-	if (memcmp(prelude.data, zeros, sizeof(zeros)) == 0)
+	if (prelude.len >= sizeof(zeros) && memcmp(prelude.data, zeros, sizeof(zeros)) == 0)
 		return true;
 	return journal_prelude_decode(bytes_of(&prelude), &head_len, &e) == 0 &&
 	       st.st_size - JOURNAL_HEAD_AT < head_len;
