@@ -85,7 +85,7 @@ def test_errors_say_what_is_wrong_and_what_to_do(s):
                           (("limits", b.id, "--nothing"), b"berth help limits"), (("exec", "--nothing", b.id), b"Put --"),
                           (("create", "base", "--memory", "5x"), b"berth help create"), (("rm", "."), b"nothing at /v1/sandboxes/."),
                           (("create", "base", "--name", ".."), b"are no names"),
-                          (("create", "nosuch"), b"'berth image pull' or 'berth image import'"), (("exec",), b"exec: ID is missing"),
+                          (("create", "nosuch"), b"'berth image pull' or 'berth image import'"), (("exec",), b"exec: SANDBOX is missing"),
                           (("exec", b.id), b"exec: COMMAND is missing"), (("image", "import"), b"NAME is missing"),
                           (("kill", b.id), b"kill: EXEC is missing"), (("host", "rm"), b"host rm: ID is missing"),
                           (("limits", b.id, "memory=1g"), b"no limit memory\n       The limits: memory_mb, "),

@@ -38,9 +38,9 @@ def read_all(sock, seconds):
     return data
 
 
-def test_43_of_43_malformed_requests_are_refused(s):
+def test_44_of_44_malformed_requests_are_refused(s):
     vectors = sorted(VECTORS.glob("vector-*"))
-    assert len(vectors) == 43
+    assert len(vectors) == 44
     accepted = []
     for v in vectors:
         with connect(s) as sock:
@@ -367,6 +367,6 @@ def test_what_is_refused_is_counted_for_the_operator(s):
         row = incidents()[("bad_key", b.id)]
         assert row["first_at"] <= row["last_at"] and "not known" in row["detail"], row
     log = pathlib.Path(s.dir, "log", "berthd.log").read_text()
-    told = [json.loads(line) for line in log.split("\n") if '"security"' in line and b.id in line]
+    told = [json.loads(line) for line in log.split("\n") if '"security incident"' in line and b.id in line]
     assert [line["kind"] for line in told if line["kind"] == "bad_key"] == ["bad_key"], told
     assert user.request("GET", "/v1/security")[0] == 403

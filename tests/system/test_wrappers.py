@@ -325,7 +325,7 @@ def test_one_without_a_cgroup_that_was_lost_is_unknown_until_its_sandbox_ends(s)
     assert (get(s, box)["alive"], get(s, box)["evidence"]) == ("unknown", "init")
     wait_until(lambda: get(s, box)["attempts"] > 1, 30, "attempts")
     s.api.call("POST", f"/v1/sandboxes/{box}/wrappers/main/stop", {})
-    again = [x for x in open(f"{s.dir}/log/berthd.log") if "asked to stop a wrapper again" in x and box in x]
+    again = [x for x in open(f"{s.dir}/log/berthd.log") if "wrapper stop was asked for again" in x and box in x]
     assert again and "attempts" in again[-1] and "state" in again[-1], again
     refused(lambda: put(s, box), 409, "cleanup_pending")
     becomes(s, box, state="quarantined")
