@@ -13,24 +13,6 @@
 
 #define WAIT_MS 20000
 
-static void say_started(void)
-{
-	cleanup(buf_done) struct buf frame = buf_make(64);
-
-	frame_add_u32(&frame, FRAME_STARTED, 42);
-	say(&frame);
-}
-
-static void say_exited(uint32_t code)
-{
-	cleanup(buf_done) struct buf record = buf_make(EXEC_EXIT_MAX);
-	cleanup(buf_done) struct buf frame = buf_make(EXEC_EXIT_MAX + FRAME_HEAD);
-
-	exec_exit_encode(&record, &(struct exec_exit){ .kind = EXEC_EXITED, .code = code });
-	frame_add(&frame, FRAME_EXITED, record.data, record.len);
-	say(&frame);
-}
-
 static void say_error(enum err_code code)
 {
 	cleanup(buf_done) struct buf frame = buf_make(1024);
@@ -42,27 +24,6 @@ static void say_error(enum err_code code)
 }
 
 /* ---- the exec ---- */
-
-/* One that runs: init was found, and has said so. */
-static struct journal *begin(const char *id, uint32_t flags)
-{
-	struct journal_head h = { .generation = GENERATION, .ask.flags = flags };
-	struct journal *j;
-	struct err e;
-
-	world_open();
-	CHECK(str_copy(h.owner, sizeof(h.owner), "me"));
-	CHECK(str_copy(h.sandbox, sizeof(h.sandbox), SANDBOX));
-	CHECK(str_copy(h.ask.id, sizeof(h.ask.id), id));
-	strv_add(&h.ask.argv, "true");
-	CHECK_OK(journal_create(&js, &h, &j, &e), &e);
-	exec_go_on(loop(), j);
-	(void)expect(FRAME_ATTACH);
-	say_started();
-	while (j->exec->phase != EXEC_RUNNING)
-		turn();
-	return j;
-}
 
 /* It ends with this code, is told so, and has said that its record stands. */
 static void end(struct journal *j, uint32_t code)
@@ -108,7 +69,7 @@ TEST(every_phase_is_reached_and_left_but_the_first_and_the_last)
 TEST(an_error_of_init_while_it_runs_is_no_end)
 {
 	static const enum err_code codes[] = { ERR_INVALID, ERR_NOT_FOUND };
-	struct journal *j = begin("ex_error", EXEC_STDIN);
+	struct journal *j = begin_exec("ex_error", EXEC_STDIN);
 
 	for (size_t i = 0; i < array_len(codes); i++) {
 		say_error(codes[i]);
@@ -124,7 +85,7 @@ TEST(an_error_of_init_while_it_runs_is_no_end)
 
 TEST(an_error_instead_of_its_start_is_its_end)
 {
-	struct journal *j = begin("ex_gone", 0);
+	struct journal *j = begin_exec("ex_gone", 0);
 
 	hang_up();
 	(void)expect(FRAME_ATTACH);
@@ -140,7 +101,7 @@ TEST(an_error_instead_of_its_start_is_its_end)
 TEST(a_killed_command_is_let_go_once_on_a_line)
 {
 	cleanup(buf_done) struct buf killed = buf_make(64);
-	struct journal *j = begin("ex_killed", 0);
+	struct journal *j = begin_exec("ex_killed", 0);
 
 	frame_add(&killed, FRAME_KILLED, NULL, 0);
 	say(&killed);
@@ -160,7 +121,7 @@ TEST(a_killed_command_is_let_go_once_on_a_line)
 /* Otherwise a restart would take back what a client was told. */
 TEST(an_end_that_cannot_be_written_is_told_when_it_stands)
 {
-	struct journal *j = begin("ex_disk", 0);
+	struct journal *j = begin_exec("ex_disk", 0);
 	int good = dup(j->fd), bad = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	CHECK(good >= 0 && bad >= 0 && dup2(bad, j->fd) == j->fd);
@@ -226,7 +187,7 @@ static struct bytes text_bytes(const char *text)
 
 TEST(mail_of_another_loop_is_delivered_in_its_order_and_answered_there)
 {
-	struct journal *j = begin("ex_mail", EXEC_STDIN | EXEC_PTY);
+	struct journal *j = begin_exec("ex_mail", EXEC_STDIN | EXEC_PTY);
 	struct answer keys = { 0 }, size = { 0 }, signal = { 0 };
 	cleanup(buf_done) struct buf signalled = buf_make(64);
 
@@ -275,7 +236,7 @@ static void fill(struct journal *j, struct answer *waits)
 
 TEST(keys_wait_until_the_command_has_read_what_came_before)
 {
-	struct journal *j = begin("ex_keys", EXEC_STDIN | EXEC_PTY);
+	struct journal *j = begin_exec("ex_keys", EXEC_STDIN | EXEC_PTY);
 	cleanup(buf_done) struct buf taken_frame = buf_make(64);
 	struct answer waits = { 0 };
 
@@ -289,7 +250,7 @@ TEST(keys_wait_until_the_command_has_read_what_came_before)
 
 TEST(mail_that_waits_is_dropped_for_its_sender_alone)
 {
-	struct journal *j = begin("ex_drop", EXEC_STDIN | EXEC_PTY);
+	struct journal *j = begin_exec("ex_drop", EXEC_STDIN | EXEC_PTY);
 	struct answer waits = { 0 }, stays = { 0 };
 
 	fill(j, &waits);
@@ -310,7 +271,7 @@ TEST(mail_that_waits_is_dropped_for_its_sender_alone)
 
 TEST(input_after_its_end_is_refused_and_does_not_reach_init)
 {
-	struct journal *j = begin("ex_input", EXEC_STDIN);
+	struct journal *j = begin_exec("ex_input", EXEC_STDIN);
 	struct answer g;
 
 	CHECK(!give(j, "a", true).failed);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "berthd/control/sandbox-cache.h"
+#include "berthd/exec/exec.h"
 #include "berthd/journal/tail.h"
 #include "lib/file.h"
 #include "lib/packet.h"
@@ -231,4 +232,42 @@ void world_open(void)
 	open_loop(loop());
 	open_loop(other());
 	open_node(loop());
+}
+
+void say_started(void)
+{
+	cleanup(buf_done) struct buf frame = buf_make(64);
+
+	frame_add_u32(&frame, FRAME_STARTED, 42);
+	say(&frame);
+}
+
+void say_exited(uint32_t code)
+{
+	cleanup(buf_done) struct buf record = buf_make(EXEC_EXIT_MAX);
+	cleanup(buf_done) struct buf frame = buf_make(EXEC_EXIT_MAX + FRAME_HEAD);
+
+	exec_exit_encode(&record, &(struct exec_exit){ .kind = EXEC_EXITED, .code = code });
+	frame_add(&frame, FRAME_EXITED, record.data, record.len);
+	say(&frame);
+}
+
+struct journal *begin_exec(const char *id, uint32_t flags)
+{
+	struct journal_head h = { .generation = GENERATION, .ask.flags = flags };
+	struct journal *j;
+	struct err e;
+
+	world_open();
+	CHECK(str_copy(h.owner, sizeof(h.owner), "me"));
+	CHECK(str_copy(h.sandbox, sizeof(h.sandbox), SANDBOX));
+	CHECK(str_copy(h.ask.id, sizeof(h.ask.id), id));
+	strv_add(&h.ask.argv, "true");
+	CHECK_OK(journal_create(&js, &h, &j, &e), &e);
+	exec_go_on(loop(), j);
+	(void)expect(FRAME_ATTACH);
+	say_started();
+	while (j->exec->phase != EXEC_RUNNING)
+		turn();
+	return j;
 }

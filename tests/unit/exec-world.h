@@ -25,3 +25,8 @@ struct bytes expect(enum frame_type type);
 void say(const struct buf *frame); /* what init sends */
 void hang_up(void);                /* init's end of the connection closes */
 bool is_hung_up(void);             /* berthd has closed its own */
+
+/* A command that runs: init was found, and has said so. */
+struct journal *begin_exec(const char *id, uint32_t flags);
+void say_started(void);
+void say_exited(uint32_t code);

@@ -35,29 +35,6 @@ static void on_finished(void *data, const struct exec_exit *exit, const struct e
 
 static const struct terminal_sink sink = { on_output, on_gap, on_room, on_finished };
 
-/* One that runs. */
-static struct journal *begin(uint32_t flags)
-{
-	struct journal_head h = { .generation = GENERATION, .ask.flags = flags };
-	cleanup(buf_done) struct buf frame = buf_make(64);
-	struct journal *j;
-	struct err e;
-
-	world_open();
-	CHECK(str_copy(h.owner, sizeof(h.owner), "me"));
-	CHECK(str_copy(h.sandbox, sizeof(h.sandbox), SANDBOX));
-	CHECK(str_copy(h.ask.id, sizeof(h.ask.id), "tm_1"));
-	strv_add(&h.ask.argv, "sh");
-	CHECK_OK(journal_create(&js, &h, &j, &e), &e);
-	exec_go_on(loop(), j);
-	(void)expect(FRAME_ATTACH);
-	frame_add_u32(&frame, FRAME_STARTED, 42);
-	say(&frame);
-	while (j->exec->phase != EXEC_RUNNING)
-		turn();
-	return j;
-}
-
 static struct terminal_view *view(struct journal *j, struct seen *s)
 {
 	struct terminal_view *v;
@@ -73,7 +50,7 @@ static const struct bytes key = { (const uint8_t *)"k", 1 };
 
 TEST(what_is_typed_reaches_the_command_and_then_there_is_room)
 {
-	struct journal *j = begin(EXEC_STDIN | EXEC_PTY);
+	struct journal *j = begin_exec("tm_1", EXEC_STDIN | EXEC_PTY);
 	struct seen s;
 	struct terminal_view *v = view(j, &s);
 
@@ -91,7 +68,7 @@ TEST(what_is_typed_reaches_the_command_and_then_there_is_room)
 
 TEST(a_command_that_does_not_read_is_not_sent_more)
 {
-	struct journal *j = begin(EXEC_STDIN | EXEC_PTY);
+	struct journal *j = begin_exec("tm_1", EXEC_STDIN | EXEC_PTY);
 	struct seen s;
 	struct terminal_view *v = view(j, &s);
 	int sent = 1;
@@ -108,7 +85,7 @@ TEST(a_command_that_does_not_read_is_not_sent_more)
 
 TEST(a_size_is_told_and_kept)
 {
-	struct journal *j = begin(EXEC_STDIN | EXEC_PTY);
+	struct journal *j = begin_exec("tm_1", EXEC_STDIN | EXEC_PTY);
 	struct exec_size size;
 	struct seen s;
 	struct terminal_view *v = view(j, &s);
@@ -125,7 +102,7 @@ TEST(a_size_is_told_and_kept)
 
 TEST(there_are_only_so_many_viewers_and_none_beyond_the_end)
 {
-	struct journal *j = begin(EXEC_STDIN | EXEC_PTY);
+	struct journal *j = begin_exec("tm_1", EXEC_STDIN | EXEC_PTY);
 	struct terminal_view *v[64], *more;
 	struct err e;
 
@@ -140,7 +117,7 @@ TEST(there_are_only_so_many_viewers_and_none_beyond_the_end)
 
 TEST(only_an_exec_on_a_pty_of_this_owner_is_a_terminal)
 {
-	struct journal *j = begin(EXEC_STDIN | EXEC_PTY), *found;
+	struct journal *j = begin_exec("tm_1", EXEC_STDIN | EXEC_PTY), *found;
 	struct caller me = { loop(), "rq_1", "me" }, stranger = { loop(), "rq_1", "other" };
 	struct err e;
 

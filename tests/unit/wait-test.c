@@ -22,43 +22,11 @@ static void on_done(void *data, const struct wait_result *result, const struct e
 		s->result = *result;
 }
 
-static struct journal *begin(void)
-{
-	struct journal_head h = { .generation = GENERATION };
-	cleanup(buf_done) struct buf frame = buf_make(64);
-	struct journal *j;
-	struct err e;
-
-	world_open();
-	CHECK(str_copy(h.owner, sizeof(h.owner), "me"));
-	CHECK(str_copy(h.sandbox, sizeof(h.sandbox), SANDBOX));
-	CHECK(str_copy(h.ask.id, sizeof(h.ask.id), "ex_1"));
-	strv_add(&h.ask.argv, "true");
-	CHECK_OK(journal_create(&js, &h, &j, &e), &e);
-	exec_go_on(loop(), j);
-	(void)expect(FRAME_ATTACH);
-	frame_add_u32(&frame, FRAME_STARTED, 42);
-	say(&frame);
-	while (j->exec->phase != EXEC_RUNNING)
-		turn();
-	return j;
-}
-
 static void say_text(enum frame_type stream, const char *text)
 {
 	cleanup(buf_done) struct buf frame = buf_make(256);
 
 	frame_add(&frame, stream, text, strlen(text));
-	say(&frame);
-}
-
-static void say_exited(void)
-{
-	cleanup(buf_done) struct buf record = buf_make(EXEC_EXIT_MAX);
-	cleanup(buf_done) struct buf frame = buf_make(EXEC_EXIT_MAX + FRAME_HEAD);
-
-	exec_exit_encode(&record, &(struct exec_exit){ .kind = EXEC_EXITED });
-	frame_add(&frame, FRAME_EXITED, record.data, record.len);
 	say(&frame);
 }
 
@@ -93,7 +61,7 @@ static void until_done(struct seen *s)
 
 TEST(a_text_may_come_in_pieces_of_one_stream)
 {
-	struct journal *j = begin();
+	struct journal *j = begin_exec("ex_1", 0);
 	struct seen s;
 
 	(void)wait_for(j, WAIT_FOR_LOG, "ready", WAIT_MAX_MS, &s);
@@ -110,12 +78,12 @@ TEST(a_text_may_come_in_pieces_of_one_stream)
 
 TEST(an_end_before_the_text_is_not_what_was_waited_for)
 {
-	struct journal *j = begin();
+	struct journal *j = begin_exec("ex_1", 0);
 	struct seen text, end;
 
 	(void)wait_for(j, WAIT_FOR_LOG, "/^never$/", WAIT_MAX_MS, &text);
 	(void)wait_for(j, WAIT_FOR_EXIT, "", WAIT_MAX_MS, &end);
-	say_exited();
+	say_exited(0);
 	until_done(&text);
 	until_done(&end);
 	CHECK(!text.result.ready && end.result.ready);
@@ -125,7 +93,7 @@ TEST(an_end_before_the_text_is_not_what_was_waited_for)
 
 TEST(the_time_may_be_over_first_and_the_caller_gone)
 {
-	struct journal *j = begin();
+	struct journal *j = begin_exec("ex_1", 0);
 	struct seen s;
 
 	(void)wait_for(j, WAIT_FOR_EXIT, "", 1, &s);
