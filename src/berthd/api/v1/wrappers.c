@@ -3,14 +3,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/agent/wrapper.h"
+#include "berthd/api/v1/execs.h"
 #include "http/target.h"
+#include "lib/hash.h"
 #include "lib/json.h"
 #include "lib/str.h"
 #include "lib/time.h"
+#include "store/sandbox.h"
 
 /* ---- as JSON ---- */
 
-void wrapper_time_json(struct buf *out, const char *name, uint64_t ms)
+/* 0, NEVER: null */
+static void add_time(struct buf *out, const char *name, uint64_t ms)
 {
 	char text[TIME_TEXT_SIZE];
 
@@ -23,7 +28,8 @@ void wrapper_time_json(struct buf *out, const char *name, uint64_t ms)
 	json_add_string(out, text);
 }
 
-void wrapper_json(struct buf *out, const struct wrapper *w, const struct look *look)
+/* `look` NULL: the wrapper was not looked at. */
+static void add_wrapper(struct buf *out, const struct wrapper *w, const struct look *look)
 {
 	const struct lease *l = &w->lease;
 	char exec[WRAPPER_EXEC_SIZE] = "";
@@ -41,11 +47,11 @@ void wrapper_json(struct buf *out, const struct wrapper *w, const struct look *l
 	json_str(out, "instance", l->instance.id);
 	json_int(out, "generation", (int64_t)l->instance.generation);
 	json_str(out, "exec", exec);
-	wrapper_time_json(out, "deadline_at", lease_deadline_ms(l));
+	add_time(out, "deadline_at", lease_deadline_ms(l));
 	json_str(out, "reason", l->reason == LEASE_REASON_NONE ? "" : lease_reason_name(l->reason));
 	json_int(out, "attempts", l->stop.attempts);
 	json_str(out, "last_error", l->stop.last_error);
-	wrapper_time_json(out, "created_at", w->created_ms);
+	add_time(out, "created_at", w->created_ms);
 	json_key(out, "receipt");
 	buf_adds(out, w->receipt[0] ? w->receipt : "null");
 	buf_adds(out, "}");
@@ -59,7 +65,7 @@ static void add_one(const struct wrapper *w, void *arg)
 {
 	struct listing *l = arg;
 
-	wrapper_json(l->out, w, NULL);
+	add_wrapper(l->out, w, NULL);
 }
 
 int wrappers_list(struct request *rq, struct store *s, struct buf *reply, struct err *e)
@@ -80,172 +86,203 @@ int wrappers_list(struct request *rq, struct store *s, struct buf *reply, struct
 	return 0;
 }
 
-/* ---- one of them, and what is said of it ---- */
+/* ---- launch ---- */
 
-struct saying {
-	struct request *rq;
-	enum lease_event fact; /* of an instance */
-	char instance[LEASE_INSTANCE_SIZE];
-	enum lease_reason reason; /* of a stop */
+struct launch_body {
+	struct strv argv, env;
+	char *command;
+	char cwd[EXEC_CWD_SIZE];
 };
 
-static void on_done(struct lease_operation *t, const struct err *why)
-{
-	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
-	cleanup(free_ptr) struct saying *s = t->data;
-	bool owes = lease_deadline_ms(&t->w.lease) != NEVER && t->w.lease.stop.state != STOP_NONE;
-	struct err e = why ? *why : (struct err){ 0 };
+static const struct json_field body_fields[] = {
+	JSON_FIELD_STRV(launch_body, argv),
+	JSON_FIELD_TEXT(launch_body, command),
+	JSON_FIELD_STR(launch_body, cwd),
+	JSON_FIELD_MAP(launch_body, env),
+	JSON_FIELD_END
+};
 
-	wrapper_json(&body, &t->w, &t->look);
-	lease_op_free(t);
-	if (why)
-		return request_fail(s->rq, &e);
-	request_reply(s->rq, owes && strcmp(s->rq->method, "GET") != 0 ? 202 : 200, &body);
+static void body_done(struct launch_body *b)
+{
+	strv_done(&b->argv);
+	strv_done(&b->env);
+	free(b->command);
 }
 
-static void begin(struct request *rq, const struct saying *what, lease_op_decide_fn *decide)
+static int read_launch(const struct request *rq, struct exec_request *ask, struct err *e)
 {
-	struct saying *s = xcalloc(1, sizeof(*s));
-	struct lease_operation *t = lease_op_new(rq->reactor, rq->id, request_owner(rq));
+	cleanup(body_done) struct launch_body b = { 0 };
 
-	*s = *what;
-	s->rq = rq;
-	t->data = s;
-	lease_op_name(t, rq->param, rq->sub);
-	lease_op_begin(t, decide, on_done);
+	if (json_read(buf_str(&rq->body), rq->body.len, body_fields, &b, e) < 0)
+		return -1;
+	if (exec_words_check(b.argv.len > 0, b.command != NULL, e) < 0)
+		return -1;
+	if (b.command) {
+		strv_add(&b.argv, "/bin/sh");
+		strv_add(&b.argv, "-c");
+		strv_add(&b.argv, b.command);
+	}
+	ask->argv = b.argv;
+	ask->env = b.env;
+	b.argv = b.env = (struct strv){ 0 };
+	memcpy(ask->cwd, b.cwd, sizeof(ask->cwd));
+	return 0;
+}
+
+static void fail_until(struct request *rq, uint64_t retry_ms, const struct err *why)
+{
+	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
+
+	request_error_json(rq, why, &body);
+	body.len--; /* the brace */
+	add_time(&body, "retry_at", retry_ms);
+	buf_adds(&body, "}");
+	request_reply(rq, err_status(why), &body);
+}
+
+static void on_launched(void *data, const struct wrapper_answer *a, const struct err *why)
+{
+	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
+	struct request *rq = data;
+
+	if (why && a->retry_ms)
+		return fail_until(rq, a->retry_ms, why);
+	if (why)
+		return request_fail(rq, why);
+	add_wrapper(&body, a->w, a->look);
+	request_reply(rq, a->fresh ? 201 : 200, &body);
+}
+
+static struct wrapper_ask ask_of(const struct request *rq)
+{
+	return (struct wrapper_ask){ request_caller(rq), rq->param, rq->sub, "" };
+}
+
+void wrappers_launch(struct request *rq)
+{
+	struct wrapper_ask a = ask_of(rq);
+	struct wrapper_launch l = { 0 };
+	struct err e;
+
+	hash_hex(buf_str(&rq->body), rq->body.len, l.what);
+	if (read_launch(rq, &l.ask, &e) < 0 || wrapper_launch(&a, &l, on_launched, rq, &e) < 0)
+		request_fail(rq, &e);
+}
+
+/* ---- one of them, and what is said of it ---- */
+
+static void on_answer(void *data, const struct wrapper_answer *a, const struct err *why)
+{
+	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
+	struct request *rq = data;
+	bool reads = strcmp(rq->method, "GET") == 0;
+
+	if (why)
+		return request_fail(rq, why);
+	add_wrapper(&body, a->w, a->look);
+	request_reply(rq, a->stopping && !reads ? 202 : 200, &body);
 }
 
 void wrappers_get(struct request *rq)
 {
-	struct saying *s = xcalloc(1, sizeof(*s));
-	struct lease_operation *t = lease_op_new(rq->reactor, rq->id, request_owner(rq));
+	struct wrapper_ask a = ask_of(rq);
 
-	s->rq = rq;
-	t->data = s;
-	lease_op_name(t, rq->param, rq->sub);
-	lease_op_beside(t, lease_op_only_look, on_done);
+	wrapper_get(&a, on_answer, rq);
 }
 
-static int check_instance(const struct lease_operation *t, const char *instance, struct err *e)
-{
-	if (!instance[0] || strcmp(instance, t->w.lease.instance.id) == 0)
-		return 0;
-	err_set(e, ERR_CONFLICT, "the lease of wrapper %s is not of the instance %.39s", t->w.name,
-		instance);
-	err_fix(e, "What is said of an instance that was replaced changes nothing.");
-	return err_reason(e, "another_instance", 0);
-}
-
-static int decide_fact(struct lease_operation *t, const struct moment *now, struct err *e)
-{
-	const struct saying *s = t->data;
-	struct lease_input in = { .event = s->fact, .instance = t->w.lease.instance };
-
-	if (check_instance(t, s->instance, e) < 0)
-		return -1;
-	return lease_op_apply(t, &in, now, e);
-}
-
-static int decide_stop(struct lease_operation *t, const struct moment *now, struct err *e)
-{
-	const struct saying *s = t->data;
-
-	if (check_instance(t, s->instance, e) < 0)
-		return -1;
-	return lease_op_stop(t, s->reason, now, e);
-}
-
-struct say_body {
+struct statement_body {
 	char instance[LEASE_INSTANCE_SIZE];
 	bool ok;
 	char reason[STOP_REASON_SIZE];
 };
 
 static const struct json_field fact_fields[] = {
-	JSON_FIELD_STR(say_body, instance, .required = true),
+	JSON_FIELD_STR(statement_body, instance, .required = true),
 	JSON_FIELD_END
 };
 static const struct json_field settled_fields[] = {
-	JSON_FIELD_STR(say_body, instance, .required = true),
-	JSON_FIELD_BOOL(say_body, ok, .required = true),
+	JSON_FIELD_STR(statement_body, instance, .required = true),
+	JSON_FIELD_BOOL(statement_body, ok, .required = true),
 	JSON_FIELD_END
 };
 static const struct json_field stop_fields[] = {
-	JSON_FIELD_STR(say_body, instance),
-	JSON_FIELD_STR(say_body, reason),
+	JSON_FIELD_STR(statement_body, instance),
+	JSON_FIELD_STR(statement_body, reason),
 	JSON_FIELD_END
 };
 
 /* Of no instance nothing can be said. */
-static int read_saying(const struct request *rq, const struct json_field *fields,
-		       struct say_body *b, struct err *e)
+static int read_fact(const struct request *rq, const struct json_field *fields,
+		     struct statement_body *b, struct err *e)
 {
 	if (json_read(buf_str(&rq->body), rq->body.len, fields, b, e) < 0)
 		return -1;
 	return b->instance[0] ? 0 : err_set(e, ERR_INVALID, "instance is missing");
 }
 
-static void say_fact(struct request *rq, enum lease_event fact)
+static void take_fact(struct request *rq, void (*say)(const struct wrapper_ask *a,
+						      wrapper_answer_fn *done, void *data))
 {
-	struct saying s = { .fact = fact };
-	struct say_body b = { 0 };
+	struct wrapper_ask a = ask_of(rq);
+	struct statement_body b = { 0 };
 	struct err e;
 
-	if (read_saying(rq, fact_fields, &b, &e) < 0)
+	if (read_fact(rq, fact_fields, &b, &e) < 0)
 		return request_fail(rq, &e);
-	memcpy(s.instance, b.instance, sizeof(s.instance));
-	begin(rq, &s, decide_fact);
+	memcpy(a.instance, b.instance, sizeof(a.instance));
+	say(&a, on_answer, rq);
 }
 
 void wrappers_ready(struct request *rq)
 {
-	say_fact(rq, LEASE_VERIFIED);
+	take_fact(rq, wrapper_ready);
 }
 
 void wrappers_accepted(struct request *rq)
 {
-	say_fact(rq, LEASE_ACCEPTED);
+	take_fact(rq, wrapper_accepted);
 }
 
 void wrappers_settled(struct request *rq)
 {
-	struct saying s = { .fact = LEASE_SETTLED, .reason = LEASE_TERMINAL_FAILED };
-	struct say_body b = { 0 };
+	struct wrapper_ask a = ask_of(rq);
+	struct statement_body b = { 0 };
 	struct err e;
 
-	if (read_saying(rq, settled_fields, &b, &e) < 0)
+	if (read_fact(rq, settled_fields, &b, &e) < 0)
 		return request_fail(rq, &e);
-	memcpy(s.instance, b.instance, sizeof(s.instance));
-	begin(rq, &s, b.ok ? decide_fact : decide_stop);
+	memcpy(a.instance, b.instance, sizeof(a.instance));
+	wrapper_settled(&a, b.ok, on_answer, rq);
 }
 
 void wrappers_stop(struct request *rq)
 {
-	struct saying s = { .reason = LEASE_USER_INTERRUPT };
-	struct say_body b = { 0 };
+	struct wrapper_ask a = ask_of(rq);
+	enum lease_reason reason = LEASE_USER_INTERRUPT;
+	struct statement_body b = { 0 };
 	struct err e;
 
 	if (rq->body.len > 0 &&
 	    json_read(buf_str(&rq->body), rq->body.len, stop_fields, &b, &e) < 0)
 		return request_fail(rq, &e);
-	memcpy(s.instance, b.instance, sizeof(s.instance));
+	memcpy(a.instance, b.instance, sizeof(a.instance));
 	if (b.reason[0])
-		s.reason = lease_reason_by_name(b.reason);
-	if (s.reason == LEASE_REASON_NONE) {
+		reason = lease_reason_by_name(b.reason);
+	if (reason == LEASE_REASON_NONE) {
 		err_set(&e, ERR_INVALID, "there is no reason to stop that is called %.63s",
 			b.reason);
 		return request_fail(rq, &e);
 	}
-	begin(rq, &s, decide_stop);
+	wrapper_stop(&a, reason, on_answer, rq);
 }
 
 void wrappers_delete(struct request *rq)
 {
-	struct saying s = { .reason = LEASE_SESSION_DELETE };
+	struct wrapper_ask a = ask_of(rq);
 	struct err e;
 	bool found;
 
-	if (http_query(rq->query, "instance", s.instance, sizeof(s.instance), &found, &e) < 0)
+	if (http_query(rq->query, "instance", a.instance, sizeof(a.instance), &found, &e) < 0)
 		return request_fail(rq, &e);
-	begin(rq, &s, decide_stop);
+	wrapper_stop(&a, LEASE_SESSION_DELETE, on_answer, rq);
 }

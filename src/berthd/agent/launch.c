@@ -1,75 +1,26 @@
-/*
- * PUT .../wrappers/{}: the one wrapper of this name, started or found. While anything
- * else may be alive under the name, nothing is started.
- */
+/* A launch: the lease says whether there may be a new instance, and then an exec is it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "berthd/api/v1/execs.h"
-#include "berthd/api/v1/wrappers.h"
+#include "berthd/agent/lease-op.h"
+#include "berthd/agent/wrapper.h"
 #include "berthd/exec/exec.h"
-#include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
-#include "lib/hash.h"
 #include "lib/id.h"
-#include "lib/json.h"
 #include "lib/str.h"
 
 struct launch {
-	struct request *rq;
 	struct exec_request ask;
 	char what[WRAPPER_WHAT_SIZE];
-	bool rechecked; /* what is quarantined was looked at once more, for this request */
+	bool rechecked; /* what is quarantined was looked at once more, for this launch */
 	bool fresh;     /* it is a new instance */
 	uint64_t retry_ms;
 	struct tail *tail;
+	wrapper_answer_fn *done;
+	void *data;
 };
-
-/* ---- what is asked ---- */
-
-struct launch_body {
-	struct strv argv, env;
-	char *command;
-	char cwd[EXEC_CWD_SIZE];
-};
-
-static const struct json_field body_fields[] = {
-	JSON_FIELD_STRV(launch_body, argv),
-	JSON_FIELD_TEXT(launch_body, command),
-	JSON_FIELD_STR(launch_body, cwd),
-	JSON_FIELD_MAP(launch_body, env),
-	JSON_FIELD_END
-};
-
-static void body_done(struct launch_body *b)
-{
-	strv_done(&b->argv);
-	strv_done(&b->env);
-	free(b->command);
-}
-
-static int read_body(const struct request *rq, struct exec_request *ask, struct err *e)
-{
-	cleanup(body_done) struct launch_body b = { 0 };
-
-	if (json_read(buf_str(&rq->body), rq->body.len, body_fields, &b, e) < 0)
-		return -1;
-	if (exec_words_check(b.argv.len > 0, b.command != NULL, e) < 0)
-		return -1;
-	if (b.command) {
-		strv_add(&b.argv, "/bin/sh");
-		strv_add(&b.argv, "-c");
-		strv_add(&b.argv, b.command);
-	}
-	ask->argv = b.argv;
-	ask->env = b.env;
-	b.argv = b.env = (struct strv){ 0 };
-	ask->flags = EXEC_WHOLE | EXEC_HOLD;
-	memcpy(ask->cwd, b.cwd, sizeof(ask->cwd));
-	return exec_request_check(ask, e);
-}
 
 /* ---- may it be? ---- */
 
@@ -212,6 +163,7 @@ static void spawn(struct lease_operation *t)
 {
 	struct launch *l = t->data;
 	const struct instance *i = &t->w.lease.instance;
+	struct caller by = { t->reactor, t->request, t->all ? NULL : t->owner };
 	struct exec_begin b = { .sandbox = t->w.sandbox, .background = true, .ask = l->ask };
 	char mark[WRAPPER_EXEC_SIZE];
 
@@ -222,53 +174,48 @@ static void spawn(struct lease_operation *t)
 	snprintf(mark, sizeof(mark), "BERTH_WRAPPER_GENERATION=%" PRIu64, i->generation);
 	strv_add(&b.ask.env, mark);
 	l->tail = tail_new(t->reactor, &events, t);
-	exec_begin_for(l->rq, &b, l->tail);
+	exec_begin(&by, &b, l->tail);
 }
 
-static void fail(struct request *rq, const struct launch *l, const struct err *why)
-{
-	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
-
-	request_error_json(rq, why, &body);
-	body.len--; /* the brace */
-	wrapper_time_json(&body, "retry_at", l->retry_ms);
-	buf_adds(&body, "}");
-	request_reply(rq, err_status(why), &body);
-}
+/* ---- from the beginning to the answer ---- */
 
 static void on_launched(struct lease_operation *t, const struct err *why)
 {
-	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
 	cleanup(free_ptr) struct launch *l = t->data;
-	struct err e = why ? *why : (struct err){ 0 };
+	struct wrapper_answer a = {
+		.w = &t->w,
+		.look = &t->look,
+		.fresh = l->fresh,
+		.retry_ms = l->retry_ms,
+	};
 
-	wrapper_json(&body, &t->w, &t->look);
 	exec_request_done(&l->ask);
+	l->done(l->data, &a, why);
 	lease_op_free(t);
-	if (why && l->retry_ms)
-		return fail(l->rq, l, &e);
-	if (why)
-		return request_fail(l->rq, &e);
-	request_reply(l->rq, l->fresh ? 201 : 200, &body);
 }
 
-void wrappers_launch(struct request *rq)
+int wrapper_launch(const struct wrapper_ask *a, struct wrapper_launch *what,
+		   wrapper_answer_fn *done, void *data, struct err *e)
 {
-	struct launch *l = xcalloc(1, sizeof(*l));
 	struct lease_operation *t;
-	struct err e;
+	struct launch *l;
 
-	if (wrapper_name_check(rq->sub, &e) < 0 || read_body(rq, &l->ask, &e) < 0) {
-		exec_request_done(&l->ask);
-		free(l);
-		return request_fail(rq, &e);
+	what->ask.flags = EXEC_WHOLE | EXEC_HOLD;
+	if (wrapper_name_check(a->name, e) < 0 || exec_request_check(&what->ask, e) < 0) {
+		exec_request_done(&what->ask);
+		return -1;
 	}
-	l->rq = rq;
-	hash_hex(buf_str(&rq->body), rq->body.len, l->what);
-	t = lease_op_new(rq->reactor, rq->id, request_owner(rq));
-	lease_op_name(t, rq->param, rq->sub);
+	l = xcalloc(1, sizeof(*l));
+	l->ask = what->ask;
+	what->ask = (struct exec_request){ 0 };
+	memcpy(l->what, what->what, sizeof(l->what));
+	l->done = done;
+	l->data = data;
+	t = lease_op_new(a->by.reactor, a->by.request, a->by.owner);
+	lease_op_name(t, a->sandbox, a->name);
 	t->open = true;
 	t->spawn = spawn;
 	t->data = l;
 	lease_op_begin(t, decide_launch, on_launched);
+	return 0;
 }
