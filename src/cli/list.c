@@ -34,7 +34,8 @@ int list_pages(const struct context *c, const char *path, list_fn *on_page, void
 		buf_adds(&after, next);
 	} while (after.len);
 	if (unreadable)
-		say("records that cannot be read are left out; `berth check` names them");
+		say("records that cannot be read are left out; `berth check` or berthd's log "
+		    "names them");
 	return 0;
 }
 

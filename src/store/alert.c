@@ -1,12 +1,12 @@
 #include "store/alert.h"
 
-#include "store/row.h"
+#include "store/rows.h"
 
 /* clang-format off */
 static const struct column columns[] = {
 	COLUMN(COLUMN_U64, alert, id),
 	COLUMN(COLUMN_STR, alert, kind),
-	COLUMN(COLUMN_STR, alert, sandbox),
+	COLUMN(COLUMN_ID_OR_NONE, alert, sandbox),
 	COLUMN(COLUMN_STR, alert, subject),
 	COLUMN(COLUMN_STR, alert, owner),
 	COLUMN(COLUMN_STR, alert, host),
@@ -51,21 +51,17 @@ int store_alert_end(struct store *s, const char *sandbox, const char *kind, cons
 int store_alert_list(struct store *s, const struct alert_page *page, alert_fn *on_row, void *arg,
 		     struct err *e)
 {
-	cleanup(result_clear) PGresult *res = NULL;
+	struct rows rows = { .columns = columns, .what = "alert", .after = 1, .limit = 2 };
+	struct alert got;
 
 	if (page->limit == 0 || page->limit > STORE_ALERTS_MAX)
 		return err_set(e, ERR_INVALID, "limit must be 1 to %d", STORE_ALERTS_MAX);
-	if (store_run(s, &list,
+	if (rows_open(&rows, s, &list,
 		      ARGS(TEXT(page->owner), NUMBER(page->before), NUMBER(page->limit),
 			   NUMBER(page->ended)),
-		      &res, e) < 0)
+		      e) < 0)
 		return -1;
-	for (int i = 0; i < PQntuples(res); i++) {
-		struct alert got = { 0 };
-
-		if (row_read(res, i, columns, &got, e) < 0)
-			return -1;
+	while (rows_next(&rows, &got, sizeof(got), e))
 		on_row(&got, arg);
-	}
-	return 0;
+	return rows_close(&rows);
 }

@@ -42,5 +42,6 @@ struct alert_page {
 	bool ended;
 };
 typedef void alert_fn(const struct alert *a, void *arg);
+/* Damaged rows are left out: how many, and `e` names the first. */
 must_check int store_alert_list(struct store *s, const struct alert_page *page, alert_fn *on_row,
 				void *arg, struct err *e);

@@ -10,7 +10,7 @@
 
 static const struct column columns[] = {
 	COLUMN(COLUMN_STR, context_record, id),
-	COLUMN(COLUMN_STR, context_record, sandbox),
+	COLUMN(COLUMN_ID, context_record, sandbox),
 	COLUMN(COLUMN_STR, context_record, name),
 	COLUMN(COLUMN_STR, context_record, language),
 	COLUMN(COLUMN_STR, context_record, cwd),

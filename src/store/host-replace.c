@@ -29,7 +29,7 @@ static const struct column lost_columns[] = {
 };
 
 static const struct column homeless_columns[] = {
-	COLUMN(COLUMN_STR, homeless, id),
+	COLUMN(COLUMN_ID, homeless, id),
 	COLUMN(COLUMN_U64, homeless, version),
 	COLUMN(COLUMN_STR, homeless, state),
 	COLUMN(COLUMN_STR, homeless, image_digest),
@@ -42,7 +42,7 @@ static const struct column homeless_columns[] = {
 };
 
 static const struct column moved_columns[] = {
-	COLUMN(COLUMN_STR, host_moved, sandbox),
+	COLUMN(COLUMN_ID, host_moved, sandbox),
 	COLUMN(COLUMN_STR, host_moved, host),
 	COLUMN(COLUMN_U64, host_moved, generation),
 	COLUMNS_END

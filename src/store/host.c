@@ -66,7 +66,7 @@ static const struct column late_columns[] = {
 };
 
 static const struct column moved_columns[] = {
-	COLUMN(COLUMN_STR, host_moved, sandbox),
+	COLUMN(COLUMN_ID, host_moved, sandbox),
 	COLUMN(COLUMN_STR, host_moved, host),
 	COLUMN(COLUMN_U64, host_moved, generation),
 	COLUMNS_END

@@ -1,6 +1,6 @@
 #include "store/incident.h"
 
-#include "store/row.h"
+#include "store/rows.h"
 
 struct incident_row {
 	uint64_t id;
@@ -16,7 +16,7 @@ static const struct column columns[] = {
 	COLUMN(COLUMN_U64, incident_row, id),
 	ROW(COLUMN_STR, kind),
 	ROW(COLUMN_STR, source),
-	ROW(COLUMN_STR, sandbox),
+	ROW(COLUMN_ID_OR_NONE, sandbox),
 	ROW(COLUMN_STR, detail),
 	ROW(COLUMN_U64, first_ms),
 	ROW(COLUMN_U64, last_ms),
@@ -61,16 +61,12 @@ int store_incident_trim(struct store *s, struct err *e)
 int store_incident_list(struct store *s, uint64_t before, incident_fn *on_row, void *arg,
 			struct err *e)
 {
-	cleanup(result_clear) PGresult *res = NULL;
+	struct rows rows = { .columns = columns, .what = "incident", .after = 0, .limit = 1 };
+	struct incident_row got;
 
-	if (store_run(s, &list, ARGS(NUMBER(before), NUMBER(STORE_INCIDENT_PAGE)), &res, e) < 0)
+	if (rows_open(&rows, s, &list, ARGS(NUMBER(before), NUMBER(STORE_INCIDENT_PAGE)), e) < 0)
 		return -1;
-	for (int i = 0; i < PQntuples(res); i++) {
-		struct incident_row got = { 0 };
-
-		if (row_read(res, i, columns, &got, e) < 0)
-			return -1;
+	while (rows_next(&rows, &got, sizeof(got), e))
 		on_row(got.id, &got.is, arg);
-	}
-	return 0;
+	return rows_close(&rows);
 }

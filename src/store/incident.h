@@ -11,7 +11,10 @@
 must_check int store_incident_add(struct store *s, const struct incident *one, struct err *e);
 must_check int store_incident_trim(struct store *s, struct err *e);
 
-/* A page with smaller ids than `before` (0: from the newest on), newest first. */
+/*
+ * A page with smaller ids than `before` (0: from the newest on), newest first. Damaged rows are
+ * left out: how many, and `e` names the first.
+ */
 typedef void incident_fn(uint64_t id, const struct incident *one, void *arg);
 must_check int store_incident_list(struct store *s, uint64_t before, incident_fn *on_row,
 				   void *arg, struct err *e);

@@ -2,7 +2,7 @@
 
 #include "lib/str.h"
 #include "store/limit-row.h"
-#include "store/row.h"
+#include "store/rows.h"
 
 /* clang-format off */
 #define NETWORK_COLUMNS \
@@ -22,7 +22,7 @@ static const struct column network_columns[] = {
 };
 
 static const struct column told_columns[] = {
-	COLUMN(COLUMN_STR, network_told, sandbox),
+	COLUMN(COLUMN_ID, network_told, sandbox),
 	COLUMN(COLUMN_STR, network_told, row.owner),
 	COLUMN(COLUMN_STR, network_told, row.policy),
 	COLUMN(COLUMN_BOOL, network_told, row.locked),
@@ -78,7 +78,7 @@ static const struct statement versions = { "network-versions",
 
 static const struct column security_columns[] = {
 	COLUMN(COLUMN_U64, security_event, id),
-	COLUMN(COLUMN_STR, security_event, sandbox_id),
+	COLUMN(COLUMN_ID, security_event, sandbox_id),
 	COLUMN(COLUMN_U64, security_event, at_ms),
 	COLUMN(COLUMN_STR, security_event, kind),
 	COLUMN(COLUMN_STR, security_event, name),
@@ -222,7 +222,7 @@ struct version_row {
 };
 
 static const struct column version_columns[] = {
-	COLUMN(COLUMN_STR, version_row, sandbox_id),
+	COLUMN(COLUMN_ID, version_row, sandbox_id),
 	COLUMN(COLUMN_U64, version_row, version),
 	COLUMNS_END
 };
@@ -230,19 +230,15 @@ static const struct column version_columns[] = {
 int store_network_versions(struct store *s, const char *host, const char *after,
 			   network_version_fn *on_row, void *arg, struct err *e)
 {
-	cleanup(result_clear) PGresult *res = NULL;
+	struct rows rows = { version_columns, "the policy of", .after = 1, .limit = 2 };
+	struct version_row got;
 
-	if (store_run(s, &versions, ARGS(TEXT(host), TEXT(after), NUMBER(STORE_NETWORK_PAGE)),
-		      &res, e) < 0)
+	if (rows_open(&rows, s, &versions,
+		      ARGS(TEXT(host), TEXT(after), NUMBER(STORE_NETWORK_PAGE)), e) < 0)
 		return -1;
-	for (int i = 0; i < PQntuples(res); i++) {
-		struct version_row row = { 0 };
-
-		if (row_read(res, i, version_columns, &row, e) < 0)
-			return -1;
-		on_row(row.sandbox_id, row.version, arg);
-	}
-	return 0;
+	while (rows_next(&rows, &got, sizeof(got), e))
+		on_row(got.sandbox_id, got.version, arg);
+	return rows_close(&rows);
 }
 
 int store_security_add(struct store *s, const struct security_event *ev, struct err *e)

@@ -66,7 +66,10 @@ must_check int store_network_used(struct store *s, const char *sandbox, const ch
 must_check int store_network_touch(struct store *s, const char *owner, const char *secret,
 				   struct err *e);
 
-/* Sandboxes of a host with a policy, behind `after`: id and version, a page of them. */
+/*
+ * Sandboxes of a host with a policy, behind `after`: id and version, a page of them. Damaged
+ * rows are left out: how many, and `e` names the first.
+ */
 #define STORE_NETWORK_PAGE 500
 typedef void network_version_fn(const char *sandbox, uint64_t version, void *arg);
 must_check int store_network_versions(struct store *s, const char *host, const char *after,

@@ -52,7 +52,7 @@ static const struct column columns[] = {
 };
 
 static const struct column session_columns[] = {
-	COLUMN(COLUMN_STR, agent_session, identity_key),
+	COLUMN(COLUMN_KEY, agent_session, identity_key),
 	COLUMN(COLUMN_WORD, agent_session, choice.isolation, .read = read_isolation),
 	COLUMN(COLUMN_STR, agent_session, choice.profile),
 	COLUMN(COLUMN_STR, agent_session, choice.runtime),
@@ -146,13 +146,17 @@ int store_session_put(struct store *s, const char *owner, const char *session,
 {
 	const struct policy_choice *c = &decided->choice;
 	struct agent_session got = { 0 };
-	int n = store_run_one(s, &session_put,
-			      ARGS(TEXT(owner), TEXT(session), TEXT(decided->identity_key),
-				   TEXT(policy_isolation_name(c->isolation)), TEXT(c->profile),
-				   TEXT(c->runtime), NUMBER(c->policy_id),
-				   TEXT(decided->org), TEXT(decided->user), TEXT(decided->bot)),
-			      session_columns, &got, e);
+	enum identity_kind kind;
+	int n;
 
+	if (identity_key_check(decided->identity_key, &kind, e) < 0)
+		return -1; /* what would not be read back is not written */
+	n = store_run_one(s, &session_put,
+			  ARGS(TEXT(owner), TEXT(session), TEXT(decided->identity_key),
+			       TEXT(policy_isolation_name(c->isolation)), TEXT(c->profile),
+			       TEXT(c->runtime), NUMBER(c->policy_id), TEXT(decided->org),
+			       TEXT(decided->user), TEXT(decided->bot)),
+			  session_columns, &got, e);
 	if (n < 0)
 		return -1;
 	if (n == 0) /* another one was faster, and it has been committed */

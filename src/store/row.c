@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/sandbox.h"
 #include "lib/str.h"
 
 static bool is_prepared(const struct store *s, const struct statement *st)
@@ -89,6 +90,26 @@ void store_rollback(struct store *s)
 	s->open = false;
 }
 
+/*
+ * What the rest of Berth makes paths, cgroups and requests of has the shape that was given out.
+ */
+static bool read_id(const struct column *c, const char *text, void *at)
+{
+	struct err ignored;
+
+	return sandbox_id_check(text, &ignored) == 0 && str_copy(at, c->size, text);
+}
+
+static bool read_key(const struct column *c, const char *text, void *at)
+{
+	enum identity_kind kind;
+	struct err ignored;
+
+	if (text[0] && identity_key_check(text, &kind, &ignored) < 0)
+		return false;
+	return str_copy(at, c->size, text);
+}
+
 static bool column_read(const struct column *c, const char *text, void *at)
 {
 	struct err ignored;
@@ -107,6 +128,12 @@ static bool column_read(const struct column *c, const char *text, void *at)
 	case COLUMN_BOOL:
 		*(bool *)at = text[0] == 't';
 		return strcmp(text, "t") == 0 || strcmp(text, "f") == 0;
+	case COLUMN_ID_OR_NONE:
+		return text[0] ? read_id(c, text, at) : str_copy(at, c->size, text);
+	case COLUMN_ID:
+		return read_id(c, text, at);
+	case COLUMN_KEY:
+		return read_key(c, text, at);
 	case COLUMN_WORD:
 		return c->read(text, at);
 	case COLUMN_END:

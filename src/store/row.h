@@ -38,7 +38,10 @@ enum column_type {
 	COLUMN_INT, /* int64_t, not negative */
 	COLUMN_U64,
 	COLUMN_BOOL,
-	COLUMN_WORD /* an enum, by its `read` */
+	COLUMN_ID,         /* of a sandbox: char[SANDBOX_ID_SIZE], of the shape that is given out */
+	COLUMN_ID_OR_NONE, /* the same, or "" */
+	COLUMN_KEY,        /* of an identity, or "": char[IDENTITY_LEGACY_SIZE] */
+	COLUMN_WORD        /* an enum, by its `read` */
 };
 
 /* One row per column, in the order the statement gives them. */

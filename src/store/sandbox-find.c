@@ -67,8 +67,8 @@ int store_sandbox_find(struct store *s, const struct sandbox_search *q, struct s
 	return 0;
 }
 
-static int list_run(struct store *s, const struct sandbox_page *page, PGresult **ret,
-		    struct err *e)
+static int list_open(struct rows *rows, struct store *s, const struct sandbox_page *page,
+		     struct err *e)
 {
 	const struct selector *sel = page->selector;
 	struct args args = ARGS(TEXT(page->after), NUMBER(page->limit), TEXT(page->owner),
@@ -78,36 +78,22 @@ static int list_run(struct store *s, const struct sandbox_page *page, PGresult *
 				TEXT(sel ? buf_str(&sel->keys) : NULL));
 
 	if (sel && sel->indexed)
-		return store_run(s, &list_labelled, args, ret, e);
+		return rows_open(rows, s, &list_labelled, args, e);
 	args.len = sel ? 5 : 4;
 	if (sel)
-		return store_run(s, &list_unequal, args, ret, e);
-	return store_run(s, page->owner ? &list_owned : &list_all, args, ret, e);
+		return rows_open(rows, s, &list_unequal, args, e);
+	return rows_open(rows, s, page->owner ? &list_owned : &list_all, args, e);
 }
 
-/* Rows that cannot be read are not of the limit: as many more are asked for. */
 int store_sandbox_list(struct store *s, const struct sandbox_page *page, sandbox_fn *on_row,
 		       void *arg, struct err *e)
 {
-	cleanup(result_clear) PGresult *res = NULL;
-	struct sandbox_page left = *page;
-	int bad = 0;
+	struct rows rows = { sandbox_columns, "sandbox", .after = 0, .limit = 1 };
+	struct sandbox got;
 
-	if (sandbox_limit_check(page->limit, e) < 0)
+	if (sandbox_limit_check(page->limit, e) < 0 || list_open(&rows, s, page, e) < 0)
 		return -1;
-	for (;;) {
-		PGresult *next = NULL;
-		int n, before = bad;
-
-		if (list_run(s, &left, &next, e) < 0)
-			return -1;
-		PQclear(res);
-		res = next;
-		bad = sandbox_rows(res, bad, on_row, arg, e);
-		n = PQntuples(res);
-		if (bad == before || n < (int)left.limit)
-			return bad;
-		left.limit = (uint32_t)(bad - before);
-		left.after = PQgetvalue(res, n - 1, 0);
-	}
+	while (rows_next(&rows, &got, sizeof(got), e))
+		on_row(&got, arg);
+	return rows_close(&rows);
 }

@@ -29,26 +29,8 @@ static bool read_count(const char *text, void *at)
 	return true;
 }
 
-/* What the rest of Berth makes paths, cgroups and requests of has the shape that was given out. */
-static bool read_id(const char *text, void *at)
-{
-	struct err ignored;
-
-	return sandbox_id_check(text, &ignored) == 0 && str_copy(at, SANDBOX_ID_SIZE, text);
-}
-
-static bool read_key(const char *text, void *at)
-{
-	enum identity_kind kind;
-	struct err ignored;
-
-	if (text[0] && identity_key_check(text, &kind, &ignored) < 0)
-		return false;
-	return str_copy(at, IDENTITY_LEGACY_SIZE, text);
-}
-
 const struct column sandbox_columns[] = {
-	COLUMN(COLUMN_WORD, sandbox, id, .read = read_id),
+	COLUMN(COLUMN_ID, sandbox, id),
 	COLUMN(COLUMN_STR, sandbox, owner),
 	COLUMN(COLUMN_STR, sandbox, image),
 	COLUMN(COLUMN_STR, sandbox, image_digest),
@@ -70,7 +52,7 @@ const struct column sandbox_columns[] = {
 	COLUMN(COLUMN_U64, sandbox, stop.next_ms),
 	COLUMN(COLUMN_U64, sandbox, stop.deadline_ms),
 	COLUMN(COLUMN_STR, sandbox, name),
-	COLUMN(COLUMN_WORD, sandbox, identity_key, .read = read_key),
+	COLUMN(COLUMN_KEY, sandbox, identity_key),
 	COLUMN(COLUMN_WORD, sandbox, isolation, .read = read_isolation),
 	COLUMN(COLUMN_STR, sandbox, profile),
 	COLUMN(COLUMN_STR, sandbox, labels),

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "store/limit-row.h"
-#include "store/row.h"
+#include "store/rows.h"
 #include "store/sandbox.h"
 
 /* clang-format off */
@@ -50,12 +50,6 @@
 
 extern const struct column sandbox_columns[];
 
-/*
- * Hand over each row. What cannot be read is left out: its count, on top of `before`, and if that
- * is 0 `e` names the first.
- */
-must_check int sandbox_rows(const PGresult *res, int before, sandbox_fn *on_row, void *arg,
-			    struct err *e);
 must_check int sandbox_limit_check(uint32_t limit, struct err *e);
 
 /* What one set of limits asks for beyond another. */

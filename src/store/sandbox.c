@@ -12,7 +12,7 @@
 /* clang-format on */
 
 static const struct column tombstone_columns[] = {
-	COLUMN(COLUMN_STR, tombstone, id),
+	COLUMN(COLUMN_ID, tombstone, id),
 	COLUMN(COLUMN_STR, tombstone, owner),
 	COLUMN(COLUMN_STR, tombstone, host),
 	COLUMN(COLUMN_U64, tombstone, generation),
@@ -108,25 +108,6 @@ int store_sandbox_get(struct store *s, const char *owner, const char *id, struct
 		return not_found(id, e);
 	*ret = got;
 	return 0;
-}
-
-int sandbox_rows(const PGresult *res, int before, sandbox_fn *on_row, void *arg, struct err *e)
-{
-	int bad = before;
-
-	for (int i = 0; i < PQntuples(res); i++) {
-		struct sandbox got = { 0 };
-		struct err why;
-
-		if (row_read(res, i, sandbox_columns, &got, &why) == 0) {
-			on_row(&got, arg);
-			continue;
-		}
-		err_wrap(&why, "the record of %.60s", PQgetvalue(res, i, 0));
-		if (bad++ == 0)
-			*e = why;
-	}
-	return bad;
 }
 
 /* Nothing is done for them: they must not fill every page of what is due. */
@@ -273,23 +254,15 @@ int store_sandbox_erase(struct store *s, const struct sandbox_end *end, struct t
 int store_sandboxes_of_host(struct store *s, const char *host, sandbox_fn *on_row, void *arg,
 			    struct err *e)
 {
-	cleanup(result_clear) PGresult *page = NULL;
-	const char *after = "";
-	int n, bad = 0;
+	struct rows rows = { sandbox_columns, "sandbox", .after = 1, .limit = 2, .all = true };
+	struct sandbox got;
 
-	do {
-		struct args args = ARGS(TEXT(host), TEXT(after), NUMBER(STORE_SWEEP_PAGE));
-		PGresult *next = NULL;
-
-		if (store_run(s, &of_host, args, &next, e) < 0)
-			return -1;
-		PQclear(page);
-		page = next;
-		bad = sandbox_rows(page, bad, on_row, arg, e);
-		n = PQntuples(page);
-		after = n > 0 ? PQgetvalue(page, n - 1, 0) : "";
-	} while (n == STORE_SWEEP_PAGE);
-	return bad;
+	if (rows_open(&rows, s, &of_host, ARGS(TEXT(host), TEXT(""), NUMBER(STORE_SWEEP_PAGE)),
+		      e) < 0)
+		return -1;
+	while (rows_next(&rows, &got, sizeof(got), e))
+		on_row(&got, arg);
+	return rows_close(&rows);
 }
 
 struct count_row {
@@ -313,19 +286,19 @@ int store_sandboxes_overdue(struct store *s, const char *host, uint64_t *ret, st
 int store_sandboxes_due(struct store *s, const struct sandbox_due *due, sandbox_fn *on_row,
 			void *arg, struct err *e)
 {
-	cleanup(result_clear) PGresult *res = NULL;
+	struct rows rows = { sandbox_columns, "sandbox", .after = ROWS_NO_PAGES };
+	struct sandbox got;
 	struct err failed;
-	int bad;
 
 	if (sandbox_limit_check(due->limit, e) < 0 ||
-	    store_run(s, &due_now,
-		      ARGS(TEXT(due->host), NUMBER(due->limit), NUMBER(due->again_ms)), &res,
-		      e) < 0)
+	    rows_open(&rows, s, &due_now,
+		      ARGS(TEXT(due->host), NUMBER(due->limit), NUMBER(due->again_ms)), e) < 0)
 		return -1;
-	bad = sandbox_rows(res, 0, on_row, arg, e);
-	if (bad > 0 && put_off_damaged(s, res, due->again_ms, &failed) < 0) {
+	while (rows_next(&rows, &got, sizeof(got), e))
+		on_row(&got, arg);
+	if (rows.bad > 0 && put_off_damaged(s, rows.res, due->again_ms, &failed) < 0) {
 		*e = failed;
-		return -1;
+		rows.bad = -1;
 	}
-	return bad;
+	return rows_close(&rows);
 }

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "lib/buf.h"
-#include "store/row.h"
+#include "store/rows.h"
 
 #define AT_ONCE 500 /* rows of one statement */
 
@@ -52,7 +52,7 @@ static const struct statement totals = { "usage-totals",
 	TOTAL("bytes_out") " AS bytes_out FROM usage WHERE ($1::text IS NULL OR owner = $1)" };
 
 static const struct column columns[] = {
-	COLUMN(COLUMN_STR, usage, sandbox),
+	COLUMN(COLUMN_ID, usage, sandbox),
 	COLUMN(COLUMN_STR, usage, owner),
 	COLUMN(COLUMN_STR, usage, host),
 	COLUMN(COLUMN_STR, usage, profile),
@@ -144,19 +144,15 @@ int store_usage_get(struct store *s, const char *owner, const char *sandbox, str
 int store_usage_list(struct store *s, const struct usage_page *page, usage_fn *on_row, void *arg,
 		     struct err *e)
 {
-	cleanup(result_clear) PGresult *res = NULL;
+	struct rows rows = { .columns = columns, .what = "usage", .after = 1, .limit = 2 };
+	struct usage got;
 
-	if (store_run(s, &list, ARGS(TEXT(page->owner), TEXT(page->after), NUMBER(page->limit)),
-		      &res, e) < 0)
+	if (rows_open(&rows, s, &list,
+		      ARGS(TEXT(page->owner), TEXT(page->after), NUMBER(page->limit)), e) < 0)
 		return -1;
-	for (int i = 0; i < PQntuples(res); i++) {
-		struct usage got = { 0 };
-
-		if (row_read(res, i, columns, &got, e) < 0)
-			return -1;
+	while (rows_next(&rows, &got, sizeof(got), e))
 		on_row(&got, arg);
-	}
-	return 0;
+	return rows_close(&rows);
 }
 
 int store_usage_totals(struct store *s, const char *owner, struct usage_totals *ret,

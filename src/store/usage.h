@@ -46,6 +46,7 @@ struct usage_page {
 	uint32_t limit;
 };
 typedef void usage_fn(const struct usage *u, void *arg);
+/* Damaged rows are left out: how many, and `e` names the first. */
 must_check int store_usage_list(struct store *s, const struct usage_page *page, usage_fn *on_row,
 				void *arg, struct err *e);
 

@@ -196,7 +196,7 @@ TEST(refusals_outlive_their_sandbox_for_a_while)
 
 	CHECK_OK(put(w.s, ID("1"), "ann", &any, NULL, &e), &e);
 	for (int i = 0; i < 2; i++) {
-		snprintf(ev.sandbox_id, sizeof(ev.sandbox_id), "%s", i ? ID("gone") : ID("1"));
+		snprintf(ev.sandbox_id, sizeof(ev.sandbox_id), "%s", i ? ID("9") : ID("1"));
 		CHECK_OK(store_security_add(w.s, &ev, &e), &e);
 	}
 	raw(w.sql, "INSERT INTO incident (hour, kind, source, sandbox_id, detail, first_at, "
@@ -209,7 +209,7 @@ TEST(refusals_outlive_their_sandbox_for_a_while)
 
 		ages.ms[i] = 24L * 3600 * 1000;
 		CHECK_OK(store_retention_run(w.s, &ages, &removed, &more, &e), &e);
-		CHECK_INT(events_of(w.s, ID("gone")), !security);
+		CHECK_INT(events_of(w.s, ID("9")), !security);
 		CHECK_INT(raw(w.sql, "SELECT count(*) FROM incident"), incidents ? 1 : 2);
 	}
 	CHECK_INT(events_of(w.s, ID("1")), 1);

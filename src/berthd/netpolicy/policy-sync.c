@@ -595,8 +595,11 @@ static int look_run(struct job *job, struct store *s, struct err *e)
 {
 	struct look *l = container_of(job, struct look, job);
 
-	return store_network_versions(s, job->reactor->berthd->settings.host, l->after,
-				      look_row, l, e);
+	/* What is damaged has a damaged record of its sandbox: the sweep tells of it. */
+	return store_network_versions(s, job->reactor->berthd->settings.host, l->after, look_row,
+				      l, e) < 0
+		       ? -1
+		       : 0;
 }
 
 static void look_done(struct job *job)

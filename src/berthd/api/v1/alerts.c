@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "berthd/api/v1/unreadable.h"
 #include "http/target.h"
 #include "lib/json.h"
 #include "lib/str.h"
@@ -57,6 +58,7 @@ int alerts_list(struct request *rq, struct store *s, struct buf *reply, struct e
 	struct listing l = { .out = reply, .left = PAGE };
 	char before[24], ended[8];
 	bool found;
+	int unreadable;
 
 	if (http_query(rq->query, "before", before, sizeof(before), &found, e) < 0 ||
 	    (found && str_u64(before, &page.before, e) < 0) ||
@@ -66,10 +68,12 @@ int alerts_list(struct request *rq, struct store *s, struct buf *reply, struct e
 	json_open(reply, '{');
 	json_key(reply, "alerts");
 	json_open(reply, '[');
-	if (store_alert_list(s, &page, list_row, &l, e) < 0)
+	unreadable = store_alert_list(s, &page, list_row, &l, e);
+	if (unreadable < 0)
 		return -1;
 	buf_adds(reply, "]");
 	json_int(reply, "next", l.more ? (int64_t)l.last : 0);
+	unreadable_json(reply, "alerts", unreadable, e);
 	buf_adds(reply, "}");
 	return 0;
 }

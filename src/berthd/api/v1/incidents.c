@@ -1,5 +1,6 @@
 #include "berthd/api/v1/incidents.h"
 
+#include "berthd/api/v1/unreadable.h"
 #include "http/target.h"
 #include "lib/json.h"
 #include "lib/str.h"
@@ -30,6 +31,7 @@ int incidents_list(struct request *rq, struct store *s, struct buf *reply, struc
 	uint64_t before = 0;
 	char text[24];
 	bool found;
+	int unreadable;
 
 	if (http_query(rq->query, "before", text, sizeof(text), &found, e) < 0 ||
 	    (found && str_u64(text, &before, e) < 0))
@@ -39,8 +41,11 @@ int incidents_list(struct request *rq, struct store *s, struct buf *reply, struc
 	json_open(reply, '{');
 	json_key(reply, "incidents");
 	json_open(reply, '[');
-	if (store_incident_list(s, before, list_row, reply, e) < 0)
+	unreadable = store_incident_list(s, before, list_row, reply, e);
+	if (unreadable < 0)
 		return -1;
-	buf_adds(reply, "]}");
+	buf_adds(reply, "]");
+	unreadable_json(reply, "incidents", unreadable, e);
+	buf_adds(reply, "}");
 	return 0;
 }

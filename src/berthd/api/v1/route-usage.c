@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/api/v1/unreadable.h"
 #include "berthd/control/sandbox-cache.h"
 #include "berthd/control/usage-sampler.h"
 #include "berthd/runtime/berthd.h"
@@ -80,6 +81,7 @@ int usages_list(struct request *rq, struct store *s, struct buf *reply, struct e
 	struct usage_page page = { .owner = request_owner(rq), .after = after };
 	struct usage_totals totals;
 	bool found;
+	int unreadable;
 
 	if (http_query(rq->query, "after", after, sizeof(after), &found, e) < 0)
 		return err_wrap(e, "after");
@@ -93,11 +95,14 @@ int usages_list(struct request *rq, struct store *s, struct buf *reply, struct e
 	json_key(reply, "usage");
 	json_open(reply, '[');
 	if (usage_sampler_flush(rq->reactor->berthd->sampler, s, e) < 0 ||
-	    store_usage_list(s, &page, list_row, &l, e) < 0 ||
 	    store_usage_totals(s, page.owner, &totals, e) < 0)
+		return -1;
+	unreadable = store_usage_list(s, &page, list_row, &l, e);
+	if (unreadable < 0)
 		return -1;
 	buf_adds(reply, "]");
 	json_str(reply, "next", l.next);
+	unreadable_json(reply, "usage", unreadable, e);
 	totals_json(reply, &totals);
 	buf_adds(reply, "}");
 	return 0;
