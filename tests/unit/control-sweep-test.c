@@ -18,6 +18,7 @@ static struct asked begin_look(struct control_world *w)
 		add(w->db.s, ID("1"), "ann");
 		CHECK_OK(try_move(w->db.s, ID("1"), SANDBOX_CREATING, SANDBOX_READY, &e), &e);
 	}
+	reconcile_begin(w->b->reconcile);
 	reconcile_look(w->b->reconcile);
 	return node_expect(w, NODE_INVENTORY);
 }

@@ -30,6 +30,29 @@ static void turn(struct control_world *w)
 	usleep(500);
 }
 
+static int nothing(struct job *job, struct store *s, struct err *e)
+{
+	(void)job, (void)s, (void)e;
+	return 0;
+}
+
+static void on_settled(struct job *job)
+{
+	job->run = NULL;
+}
+
+/* There is one worker: what was handed to it before this has been done. */
+static void settle(struct control_world *w)
+{
+	uint64_t end = time_mono_ms() + WAIT_MS;
+	struct job job;
+
+	job_submit(w->r, NULL, &job, nothing, on_settled);
+	while (job.run && time_mono_ms() < end)
+		turn(w);
+	CHECK(!job.run);
+}
+
 /* ---- the world ---- */
 
 static void node_listen(struct control_world *w)
@@ -95,8 +118,7 @@ static void open_rooms(struct control_world *w)
 	w->r->node.deadlines = w->deadlines;
 	CHECK_OK(reactor_open(w->r, b, &e), &e);
 	b->egress = policy_sync_begin(w->r, owner_of);
-	b->reconcile = reconcile_begin(w->r);
-	w->r->node.on_up = NULL; /* it looks when a sequence asks it to, and not by itself */
+	b->reconcile = reconcile_new(w->r); /* not begun: its looks are no part of a sequence */
 }
 
 struct control_world *control_world_make(void)
@@ -121,6 +143,7 @@ void control_world_done(struct control_world **at)
 	struct berthd *b = w->b;
 	struct err e;
 
+	settle(w); /* a step whose record a test has read may still wait for the loop */
 	workers_close(&b->workers);
 	policy_sync_end(b->egress);
 	reconcile_end(b->reconcile);
@@ -206,29 +229,6 @@ struct asked node_does(struct control_world *w, enum node_verb verb)
 
 	node_answer(w, &a, &reply);
 	return a;
-}
-
-static int nothing(struct job *job, struct store *s, struct err *e)
-{
-	(void)job, (void)s, (void)e;
-	return 0;
-}
-
-static void on_settled(struct job *job)
-{
-	job->run = NULL;
-}
-
-/* There is one worker: what was handed to it before this has been done. */
-static void settle(struct control_world *w)
-{
-	uint64_t end = time_mono_ms() + WAIT_MS;
-	struct job job;
-
-	job_submit(w->r, NULL, &job, nothing, on_settled);
-	while (job.run && time_mono_ms() < end)
-		turn(w);
-	CHECK(!job.run);
 }
 
 void node_is_left_alone(struct control_world *w)

@@ -648,15 +648,12 @@ struct reconcile_sweeps reconcile_sweeps(const struct reconcile *rc)
 	return rc->sweeps;
 }
 
-struct reconcile *reconcile_begin(struct reactor *r)
+struct reconcile *reconcile_new(struct reactor *r)
 {
 	unsigned divisor = (unsigned)r->berthd->settings.timer_divisor;
 	uint64_t sweep_every = constant_ms(CONSTANT_SWEEP, divisor);
 	struct reconcile *rc = xcalloc(1, sizeof(*rc));
-	uint64_t every = DUE_EVERY_MS / r->berthd->settings.timer_divisor;
 
-	if (every < DUE_LEAST_MS)
-		every = DUE_LEAST_MS;
 	rc->reactor = r;
 	rc->sweeps.every_ms = sweep_every < SWEEP_LEAST_MS ? SWEEP_LEAST_MS : sweep_every;
 	rc->sweeps.finished_ms = uv_now(&r->loop);
@@ -666,10 +663,19 @@ struct reconcile *reconcile_begin(struct reactor *r)
 	rc->later.last = &rc->later.first;
 	uv_timer_init(&r->loop, &rc->timer);
 	rc->timer.data = rc;
+	return rc;
+}
+
+void reconcile_begin(struct reconcile *rc)
+{
+	struct reactor *r = rc->reactor;
+	uint64_t every = DUE_EVERY_MS / r->berthd->settings.timer_divisor;
+
+	if (every < DUE_LEAST_MS)
+		every = DUE_LEAST_MS;
 	uv_timer_start(&rc->timer, on_timer, every, every);
 	r->node.on_up = on_node_up;
 	r->node.data = rc;
-	return rc;
 }
 
 static void on_timer_closed(uv_handle_t *handle)

@@ -9,7 +9,8 @@
 
 struct reconcile;
 
-struct reconcile *reconcile_begin(struct reactor *r);
+struct reconcile *reconcile_new(struct reactor *r);
+void reconcile_begin(struct reconcile *rc); /* from now on by itself, as said above */
 void reconcile_end(struct reconcile *rc);
 
 /* From any thread: compare everything once more, as after a restart. */

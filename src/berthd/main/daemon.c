@@ -367,7 +367,8 @@ int berthd_open(struct berthd *b, struct err *e)
 		if (lease_agent_begin(&b->reactors[0], &lease_events, &b->lease_agent, e) < 0)
 			return -1;
 	}
-	b->reconcile = reconcile_begin(&b->reactors[0]);
+	b->reconcile = reconcile_new(&b->reactors[0]);
+	reconcile_begin(b->reconcile);
 	b->last_used = last_used_begin(&b->reactors[0]);
 	b->wrapper_alarm = wrapper_alarm_begin(&b->reactors[0]);
 	health_init(b);
