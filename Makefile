@@ -48,8 +48,8 @@ fuzz: build-fuzz/build.ninja
 		! grep -qE 'ERROR: (lib|Addr)|SUMMARY|deadly' build-fuzz/$$n.log || exit 1; done
 
 RUNTIME ?= crun
-system: all				# real PostgreSQL, real engines; needs root
-	python3 tests/system/run.py --build build --runtime $(RUNTIME) $(TESTS)
+system: all				# real PostgreSQL, real engines; HALF=1: every other file; needs root
+	python3 tests/system/run.py --build build --runtime $(RUNTIME) $(if $(HALF),--half $(HALF)) $(TESTS)
 
 egress: all				# berth-egress alone, between namespaces; needs root
 	python3 tests/egress/run.py --build build $(TESTS)

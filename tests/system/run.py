@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The system suite: real engines, a real PostgreSQL, one `berth dev` per test file.
 
-usage: run.py [--build DIR] [--runtime crun|runsc] [--self-test] [NAME...]
+usage: run.py [--build DIR] [--runtime crun|runsc] [--half DAY] [--self-test] [NAME...]
 
-A NAME is a part of a file's or a test's name. Every server must leave nothing
+A NAME is a part of a file's or a test's name. --half runs every other file: an even
+DAY and an odd one are the whole. Every server must leave nothing
 behind; what it left is a failure, and is removed by force, also when the run is
 interrupted.
 """
@@ -171,13 +172,14 @@ def find(args):
         tests.sort(key=lambda t: t[1].__code__.co_firstlineno)
         if tests:
             out.append((path.stem, tests))
-    return out
+    return out if args.half is None else out[args.half % 2::2]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", default="build")
     parser.add_argument("--runtime", default="crun", choices=["crun", "runsc"])
+    parser.add_argument("--half", type=int, metavar="DAY", help="every other file")
     parser.add_argument("--self-test", action="store_true", help="does the suite itself see what goes wrong?")
     parser.add_argument("--probe", help="tests/system/probe.c, built already")
     parser.add_argument("names", nargs="*")
