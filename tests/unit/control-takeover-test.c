@@ -185,6 +185,29 @@ TEST(a_build_that_is_refused_fails_and_is_not_begun_again)
 	node_is_left_alone(w);
 }
 
+/* Its build is taken before its record is read: those beside it would wait for their deadline. */
+TEST(one_whose_record_is_damaged_holds_up_no_other)
+{
+	cleanup(control_world_done) struct control_world *w = control_world_make();
+	struct takeover *t = lose_h2(w);
+	struct asked a;
+
+	for (int i = 2; i < 10; i++) {
+		char id[SANDBOX_ID_SIZE];
+
+		snprintf(id, sizeof(id), "sb_c1_%020d", i);
+		add(w->db.s, id, "ann");
+	}
+	raw(w->db.sql, "UPDATE sandbox SET build_at = now(), identity_key = 'no key' || id "
+		       "WHERE host = '" HOST "' AND id <> '" ID("9") "'");
+	raw(w->db.sql, "UPDATE sandbox SET build_at = now() WHERE id = '" ID("9") "'");
+	takeover_look(t, 1);
+	a = node_expect(w, NODE_CREATE);
+	CHECK_STR(a.record.create.sandbox, ID("9"));
+	node_refuse(w, &a, ERR_INTERNAL);
+	node_does(w, NODE_DESTROY);
+}
+
 /* A word of the generation that is lost says nothing of the one that took its place. */
 TEST(a_late_event_of_the_generation_before_is_refused)
 {

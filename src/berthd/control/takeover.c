@@ -35,7 +35,7 @@ struct takeover {
 	size_t sighting_count;
 };
 
-/* ---- who is late ---- */
+/* ---- hosts that are late ---- */
 
 static struct sighting *find(struct takeover *t, const struct host_late *h)
 {
@@ -62,7 +62,7 @@ static void on_late(const struct host_late *h, void *arg)
 		s->seen = true;
 }
 
-/* Who renewed, or was taken, is forgotten. */
+/* A host that renewed, or was taken, is forgotten. */
 static void forget_others(struct takeover *t)
 {
 	size_t kept = 0;
@@ -141,7 +141,7 @@ static int run(struct job *job, struct store *s, struct err *e)
 	};
 	struct arrivals a = { 0 };
 	size_t moved;
-	int unreadable;
+	int unreadable, failed = 0;
 
 	if (take_late(t, s, &by, e) < 0)
 		return -1;
@@ -162,11 +162,11 @@ static int run(struct job *job, struct store *s, struct err *e)
 		struct sandbox *sb = &t->arrived[t->count];
 
 		if (store_sandbox_get(s, NULL, a.all[i].sandbox, sb, e) < 0)
-			return -1;
-		if (sb->state == SANDBOX_CREATING && sb->generation == a.all[i].generation)
+			failed = -1; /* those after it are ours all the same */
+		else if (sb->state == SANDBOX_CREATING && sb->generation == a.all[i].generation)
 			t->count++;
 	}
-	return 0;
+	return failed;
 }
 
 static void on_built(struct transition *c, const struct err *why)
