@@ -96,6 +96,13 @@ static void add_network(struct buf *out, const struct json *network)
 		buf_addf(out, "%-15s %s\n", "network", json_get_str(network, "mode"));
 }
 
+static void add_guest(struct buf *out, const struct json *guest)
+{
+	if (guest)
+		buf_addf(out, "%-15s protocol %s, %s\n", "guest", json_get_str(guest, "protocol"),
+			 json_get_str(guest, "status"));
+}
+
 static int run(const struct context *c, const void *options, const struct strv *args, struct err *e)
 {
 	cleanup(client_reply_done) struct client_reply reply = { 0 };
@@ -113,6 +120,7 @@ static int run(const struct context *c, const void *options, const struct strv *
 		add_member(&out, reply.tree, i);
 	add_failure(&out, json_get(reply.tree, "last_failure"));
 	add_network(&out, json_get(reply.tree, "network"));
+	add_guest(&out, json_get(reply.tree, "guest"));
 	add_receipt(&out, json_get(reply.tree, "receipt"));
 	return say_out(buf_str(&out), out.len, e);
 }

@@ -1,6 +1,7 @@
 /* A sandbox as all parts of Berth see it, what a user may ask of one, and its id. */
 #pragma once
 
+#include "core/guest.h"
 #include "core/identity.h"
 #include "core/image-name.h"
 #include "core/lifecycle.h"
@@ -51,8 +52,9 @@ struct sandbox {
 	uint64_t busy_ms;                 /* since when it is, coarse; 0: it is not */
 	uint64_t failed_ms;               /* when it failed last, woken since or not; 0: never */
 	char failed_why[SANDBOX_REASON_SIZE];
-	bool files_kept;      /* false: it failed, and nothing of it is left */
-	char network_mode[8]; /* of its policy: "open" is to be seen */
+	bool files_kept;             /* false: it failed, and nothing of it is left */
+	char network_mode[8];        /* of its policy: "open" is to be seen */
+	struct guest_versions guest; /* of its last start, as they were compared last */
 };
 
 /* What a create request may say. Start from SANDBOX_SPEC_DEFAULT, then check. */

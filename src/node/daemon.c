@@ -318,19 +318,6 @@ int node_open(struct node *n, struct err *e)
 	return 0;
 }
 
-/* It is of the berth-node that started it, which may not have been of our version. */
-static void warn_of_version(const struct allocation *a)
-{
-	char versions[64];
-
-	if (a->protocol == FRAME_VERSION)
-		return;
-	snprintf(versions, sizeof(versions), "%u.%u, and we speak %d.%d", frame_major(a->protocol),
-		 frame_minor(a->protocol), FRAME_MAJOR, FRAME_MINOR);
-	allocation_log(a, LOG_WARN, "init of the sandbox is of another version until the next wake",
-		       versions);
-}
-
 /* What the kernel says about one record we found. */
 static void adopt_one(struct allocation *a)
 {
@@ -345,8 +332,6 @@ static void adopt_one(struct allocation *a)
 	if (a->phase == PHASE_RUNNING && o.link == PRESENCE_PRESENT &&
 	    nft_allowlist_add(&a->node->router.rules, a->slot, &e) < 0)
 		allocation_log(a, LOG_ERROR, "sandbox is cut off from the network", e.msg);
-	if (a->phase == PHASE_RUNNING)
-		warn_of_version(a);
 	allocation_log(a, LOG_INFO, "sandbox adopted", NULL);
 }
 

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "core/guest.h"
 #include "lib/file.h"
 #include "node/node.h"
 #include "node/process.h"
@@ -105,13 +106,14 @@ int init_socket_connect(const struct allocation *a, int *ret, struct err *e)
 
 int init_socket_understands(const struct allocation *a, struct err *e)
 {
-	uint32_t major = frame_major(a->protocol);
+	enum guest_status status = guest_compare(a->protocol, FRAME_VERSION);
+	char theirs[GUEST_VERSION_SIZE], ours[GUEST_VERSION_SIZE];
 
-	if (major == FRAME_MAJOR)
+	if (status == GUEST_CURRENT || status == GUEST_DIFFERS)
 		return 0;
-	err_set(e, ERR_UNSUPPORTED,
-		"the init of %s speaks version %u.%u of our protocol, and we %d.%d",
-		a->spec.sandbox, major, frame_minor(a->protocol), FRAME_MAJOR, FRAME_MINOR);
+	err_set(e, ERR_UNSUPPORTED, "the init of %s speaks version %s of our protocol, and we %s",
+		a->spec.sandbox, guest_version_text(a->protocol, theirs),
+		guest_version_text(FRAME_VERSION, ours));
 	return err_fix(e, "Put it to sleep and use it again: its files stay, and it wakes with "
 			  "an init of this version.");
 }

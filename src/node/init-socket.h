@@ -16,7 +16,7 @@ must_check int init_socket_listen(struct allocation *a, int *ret, struct err *e)
 /* ERR_BUSY: not there yet (runsc binds it when init comes up). */
 must_check int init_socket_connect(const struct allocation *a, int *ret, struct err *e);
 
-/* Is its init of our version? One that outlived an upgrade may not be. */
+/* May its init be given work? One that outlived an upgrade may be of another version. */
 must_check int init_socket_understands(const struct allocation *a, struct err *e);
 
 /* For an engine that cannot pass a socket: is the shared directory there, and a plain one? */

@@ -105,6 +105,7 @@ void allocation_observe(struct node *n, const char *sandbox, uint64_t generation
 		  (a->phase == PHASE_RUNNING && o.process == PRESENCE_ABSENT)))
 		o.ended = meter_ended_by_memory(a) ? ENDED_BY_MEMORY : ENDED;
 	o.life = a ? a->life : 0;
+	o.protocol = a ? a->protocol : 0;
 	snprintf(o.detail, sizeof(o.detail), "%s", a ? phase_name(a->phase) : "no record here");
 	*ret = o;
 }

@@ -42,20 +42,10 @@
 #define FRAME_HEAD        5
 #define FRAME_PAYLOAD_MAX (256 * 1024)
 
-/* Said in HELLO, as minor * 65536 + major. Another minor is understood, another major is not. */
+/* Said in HELLO, as minor * 65536 + major. core/guest.h compares two. */
 #define FRAME_MAJOR       2
 #define FRAME_MINOR       1 /* since 1: KILLED */
 #define FRAME_VERSION     (FRAME_MINOR << 16 | FRAME_MAJOR)
-
-static inline uint32_t frame_major(uint32_t version)
-{
-	return version & 0xffff;
-}
-
-static inline uint32_t frame_minor(uint32_t version)
-{
-	return version >> 16;
-}
 
 enum frame_type {
 	FRAME_NONE,

@@ -92,6 +92,7 @@ static const struct field observation_fields[] = {
 	FIELD(FIELD_U32, node_observation, ready),
 	FIELD(FIELD_U32, node_observation, ended),
 	FIELD(FIELD_U32, node_observation, life),
+	FIELD(FIELD_U32, node_observation, protocol),
 	FIELD(FIELD_U64, node_observation, observed_ms),
 	FIELD(FIELD_STR, node_observation, address),
 	FIELD(FIELD_STR, node_observation, detail),

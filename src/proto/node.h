@@ -157,12 +157,13 @@ struct node_observation {
 	uint32_t process;
 	uint32_t cgroup;
 	uint32_t disk;
-	uint32_t runtime; /* the engine's own record of it */
-	uint32_t link;    /* its way into the router, and the permission to use it */
-	uint32_t record;  /* berth-node's own, with bundle and socket; no part of the sum */
-	uint32_t ready;   /* 1: init has answered */
-	uint32_t ended;   /* enum node_ended */
-	uint32_t life;    /* counts its starts; 0: not known */
+	uint32_t runtime;  /* the engine's own record of it */
+	uint32_t link;     /* its way into the router, and the permission to use it */
+	uint32_t record;   /* berth-node's own, with bundle and socket; no part of the sum */
+	uint32_t ready;    /* 1: init has answered */
+	uint32_t ended;    /* enum node_ended */
+	uint32_t life;     /* counts its starts; 0: not known */
+	uint32_t protocol; /* that its init said in HELLO; 0: it did not */
 	uint64_t observed_ms;
 	char address[ROUTER_ADDRESS_SIZE]; /* of its slot, from create to destroy; else empty */
 	char detail[200];                  /* what was unknown, or what is still there */

@@ -23,6 +23,14 @@ static const struct statement limits_done = { "sandbox-limits-done",
 	"WITH told AS (UPDATE sandbox_network SET version = version + 1 WHERE sandbox_id = $1) "
 	"UPDATE sandbox SET limits_pending = false WHERE id = $1 AND version = $2::bigint "
 	"RETURNING " SANDBOX_COLUMNS };
+#define GUEST "UPDATE sandbox SET guest_version = $3::bigint, guest_compared = $4::bigint"
+#define OF_VERSION " WHERE id = $1 AND version = $2::bigint RETURNING "
+static const struct statement guest_same = { "sandbox-guest",
+	GUEST OF_VERSION SANDBOX_COLUMNS };
+static const struct statement guest_told = { "sandbox-guest-told",
+	"WITH did AS (" GUEST ", version = version + 1" OF_VERSION "*)"
+	TELL("version", "$5", "state", "state", "$6", "0", "did")
+	"SELECT " SANDBOX_COLUMNS " FROM did" };
 static const struct statement rearm = { "sandbox-rearm",
 	"UPDATE sandbox SET deadline_at = CASE WHEN $3::bigint = 0 THEN NULL "
 	"ELSE " SQL_AFTER("$3") " END WHERE id = $1 AND version = $2::bigint "
@@ -102,6 +110,23 @@ int store_sandbox_limits_done(struct store *s, const char *id, uint64_t version,
 
 	if (n == 0)
 		return err_set(e, ERR_CONFLICT, "sandbox %.60s has changed meanwhile", id);
+	if (n > 0)
+		*ret = got;
+	return n < 0 ? -1 : 0;
+}
+
+int store_sandbox_guest(struct store *s, const struct sandbox_guest *g, struct sandbox *ret,
+			struct err *e)
+{
+	struct args args = ARGS(TEXT(g->id), NUMBER(g->version), NUMBER(g->seen.guest),
+				NUMBER(g->seen.host), TEXT(g->event), TEXT(g->reason));
+	struct sandbox got = { 0 };
+	int n;
+
+	args.len -= g->event ? 0 : 2;
+	n = store_run_one(s, g->event ? &guest_told : &guest_same, args, sandbox_columns, &got, e);
+	if (n == 0)
+		return err_set(e, ERR_CONFLICT, "sandbox %.60s has changed meanwhile", g->id);
 	if (n > 0)
 		*ret = got;
 	return n < 0 ? -1 : 0;

@@ -66,5 +66,7 @@ const struct column sandbox_columns[] = {
 	COLUMN(COLUMN_STR, sandbox, failed_why),
 	COLUMN(COLUMN_BOOL, sandbox, files_kept),
 	COLUMN(COLUMN_STR, sandbox, network_mode),
+	COLUMN(COLUMN_WORD, sandbox, guest.guest, .read = read_count),
+	COLUMN(COLUMN_WORD, sandbox, guest.host, .read = read_count),
 	COLUMNS_END
 };

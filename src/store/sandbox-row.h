@@ -22,13 +22,13 @@
 	"coalesce(" SQL_MS("busy_since") ", 0) AS busy_ms, " \
 	"coalesce(" SQL_MS("failed_at") ", 0) AS failed_ms, failed_why, files_kept, " \
 	"coalesce((SELECT n.mode FROM sandbox_network n WHERE n.sandbox_id = id), 'none') " \
-	"AS network_mode"
+	"AS network_mode, guest_version AS \"guest.guest\", guest_compared AS \"guest.host\""
 /* A tombstone read as a sandbox: the same columns, what it does not know is empty. */
 #define GONE_COLUMNS \
 	"id, owner, '', '', '', host, generation, 'gone', " \
 	LIMIT_NOTHING ", false, 0, 0, '', " \
 	SQL_MS("now()") ", 'none', 0, 0, 0, '', 0, 0, '', '', '', '', '{}', '{}', 0, false, 0, " \
-	"0, 0, 0, '', false, 'none'"
+	"0, 0, 0, '', false, 'none', 0, 0"
 /* What was written is told in the same statement: "WITH ", "did AS (... RETURNING *)", this. */
 #define TELL(version, event, from, to, reason, attempt, did) \
 	", told AS (INSERT INTO sandbox_event " \

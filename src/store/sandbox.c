@@ -40,15 +40,17 @@ static const struct statement get = { "sandbox-get",
 	"(state <> 'creating' AND $8 <> 'removed')), " \
 	"stop_state = $9, stop_attempt = $10, stop_attempts = $11, stop_rechecks = $12, " \
 	"quarantined_at = CASE $9 WHEN 'none' THEN NULL " \
-	"WHEN 'quarantined' THEN coalesce(quarantined_at, now()) ELSE quarantined_at END " \
+	"WHEN 'quarantined' THEN coalesce(quarantined_at, now()) ELSE quarantined_at END, " \
+	"guest_version = CASE WHEN $14::bigint = 0 THEN guest_version ELSE $14 END, " \
+	"guest_compared = CASE WHEN $14::bigint = 0 THEN guest_compared ELSE $14 END " \
 	"WHERE id = $1 AND generation = $2 AND state = $3 AND ($4::bigint = 0 OR version = $4) " \
 	"RETURNING *)" \
 	TELL("version", "$8", "$3", "$5", "$6", "$13::bigint", "moved")
 static const struct statement move_it = { "sandbox-move",
 	MOVE "SELECT " SANDBOX_COLUMNS " FROM moved" };
 static const struct statement move_and_answer = { "sandbox-move-and-answer",
-	MOVE ", answered AS (UPDATE idempotency i SET status = $16, response = $17 FROM moved "
-	"WHERE i.owner = $14 AND i.key = $15 AND i.sandbox_id = moved.id AND i.status IS NULL) "
+	MOVE ", answered AS (UPDATE idempotency i SET status = $17, response = $18 FROM moved "
+	"WHERE i.owner = $15 AND i.key = $16 AND i.sandbox_id = moved.id AND i.status IS NULL) "
 	"SELECT " SANDBOX_COLUMNS " FROM moved" };
 /* The second half answers who comes again: it does not see what the first one does. */
 static const struct statement erase = { "sandbox-erase",
@@ -157,7 +159,8 @@ int store_sandbox_move(struct store *s, const struct sandbox_move *move, struct 
 				NUMBER(move->deadline_ms), TEXT(move->event ? move->event : ""),
 				TEXT(stop_state_name(stop->state)), NUMBER(stop->attempt),
 				NUMBER(stop->attempts), NUMBER(stop->rechecks),
-				NUMBER(move->attempt), TEXT(answer ? answer->use->owner : NULL),
+				NUMBER(move->attempt), NUMBER(move->guest),
+				TEXT(answer ? answer->use->owner : NULL),
 				TEXT(answer ? answer->use->key : NULL),
 				NUMBER(answer ? answer->status : 0),
 				TEXT(answer ? answer->response : NULL));

@@ -98,6 +98,7 @@ struct sandbox_move {
 	const char *reason;                      /* NULL: none */
 	const struct stop *stop;                 /* the ladder of a deletion; NULL: none */
 	uint64_t deadline_ms;                    /* from now; 0: none */
+	uint32_t guest;                          /* its init's version, and its host's; 0: stays */
 	const struct idempotency_answer *answer; /* stored if it moves; NULL: none */
 };
 must_check int store_sandbox_move(struct store *s, const struct sandbox_move *move,
@@ -125,6 +126,17 @@ must_check int store_sandbox_patch(struct store *s, const struct sandbox_patch *
 /* berth-node has done it; if the record changed meanwhile, it may have to do more. */
 must_check int store_sandbox_limits_done(struct store *s, const char *id, uint64_t version,
 					 struct sandbox *ret, struct err *e);
+
+/* The version of its init, seen of this version of the record. With an event as one of its log. */
+struct sandbox_guest {
+	const char *id;
+	uint64_t version;
+	struct guest_versions seen;
+	const char *event;  /* NULL: nothing a reader has to know */
+	const char *reason; /* of the event */
+};
+must_check int store_sandbox_guest(struct store *s, const struct sandbox_guest *guest,
+				   struct sandbox *ret, struct err *e);
 
 /* The alarm of a record at rest, moved; nothing happens if the record changed meanwhile. */
 must_check int store_sandbox_rearm(struct store *s, const char *id, uint64_t version,

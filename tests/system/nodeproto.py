@@ -14,7 +14,7 @@ USAGE = [(name, "Q") for name in ("since_ms", "cpu_us", "memory_bytes", "memory_
 TARGET = [("request", "s"), ("sandbox", "s"), ("generation", "Q"), ("epoch", "Q")]
 OBSERVATION = [("sandbox", "s"), ("generation", "Q"), ("presence", "I"), ("process", "I"),
                ("cgroup", "I"), ("disk", "I"), ("runtime", "I"), ("link", "I"), ("record", "I"),
-               ("ready", "I"), ("ended", "I"), ("life", "I"), ("observed_ms", "Q"), ("address", "s"),
+               ("ready", "I"), ("ended", "I"), ("life", "I"), ("protocol", "I"), ("observed_ms", "Q"), ("address", "s"),
                ("detail", "s")] + USAGE
 IMAGE = [("digest", "s"), ("bytes", "Q"), ("phase", "s"), ("done", "Q"), ("total", "Q")]
 FIELDS = {  # verb: request, part, reply

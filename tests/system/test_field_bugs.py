@@ -177,10 +177,21 @@ def as_if_init_said(s, box, version):
         f.write(version.to_bytes(4, "big"))
 
 
+def guest_events(s, box):
+    return [h for h in s.api.get(f"/v1/sandboxes/{box.id}/events")["events"] if h["event"].startswith("guest_")]
+
+
+def guest_of(s, box):
+    return s.api.get(f"/v1/sandboxes/{box.id}")["guest"]
+
+
 @only("crun")
 @limit(120)
-def test_pr11_an_init_of_another_minor_version_works_and_is_logged(s):
+def test_pr11_an_init_of_another_minor_version_works_and_is_told_once(s):
     with s.box() as b:
+        current = guest_of(s, b)
+        assert current["status"] == "current" and current["protocol"].startswith("2."), current
+        assert guest_events(s, b) == []
         as_if_init_said(s, b, 999 << 16 | 2)
         s.kill("berth-node")
         s.wait_healthy()
@@ -190,8 +201,16 @@ def test_pr11_an_init_of_another_minor_version_works_and_is_logged(s):
             assert status != 501, body
             return status == 200 and body["stdout"] == "on\n"
         wait_until(ran, 60, "it works")
-        log = open(f"{s.dir}/log/berth-node.log").read()
-        assert any(b.id in line and "of another version" in line and "2.999" in line for line in log.splitlines()), log[-1500:]
+        wait_until(lambda: guest_of(s, b) == {"protocol": "2.999", "status": "differs"}, 60, "the record says it")
+        assert b"protocol 2.999, differs" in s.berth("show", b.id)[1]
+        (event,) = guest_events(s, b)
+        assert event["event"] == "guest_differs" and "2.999" in event["reason"] and event["from"] == event["to"] == "ready", event
+        s.kill("berthd", "berth-node")  # looked at again, and nothing is new
+        s.wait_healthy()
+        wait_until(ran, 60, "it works again")
+        assert s.api.call("POST", f"/v1/sandboxes/{b.id}/sleep")["guest"]["protocol"] == "2.999"
+        assert b.sh("echo woken") == "woken\n"
+        assert guest_of(s, b) == current and guest_events(s, b) == [event]
 
 
 @only("crun")
@@ -208,9 +227,12 @@ def test_w10_an_init_of_another_version_is_refused_and_can_be_replaced_and_delet
             status, body, _ = s.api.request("POST", f"/v1/sandboxes/{b.id}/exec", {"command": "true"})
             return body if status == 501 else None
         body = wait_until(told, 30, "refused for its version")
-        assert "version 1" in body["message"] and "sleep" in body["remediation"], body
+        assert "version 1.0" in body["message"] and "sleep" in body["remediation"], body
+        wait_until(lambda: guest_of(s, b) == {"protocol": "1.0", "status": "incompatible"}, 60, "the record says it")
+        assert [h["event"] for h in guest_events(s, b)] == ["guest_incompatible"]
         assert s.api.call("POST", f"/v1/sandboxes/{b.id}/sleep")["state"] == "asleep"
         assert read(b, "/root/f") == b"kept"
+        assert guest_of(s, b)["status"] == "current"
         assert s.api.delete(kept.id)["receipt"]["process"] == "absent"
 
 

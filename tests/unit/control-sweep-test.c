@@ -4,6 +4,7 @@
 #include "berthd/control/reconcile.h"
 #include "control-world.h"
 #include "lib/time.h"
+#include "proto/frame.h"
 #include "test.h"
 
 #define WAIT_MS 20000
@@ -71,4 +72,63 @@ TEST(a_sandbox_that_berth_node_cannot_tell_of_fails_no_sweep)
 	one = node_expect(w, NODE_OBSERVE);
 	node_refuse(w, &one, ERR_INTERNAL);
 	CHECK_INT(finished_after(w), 1);
+}
+
+/* One sweep, whose one sandbox runs with an init of this version. */
+static struct sandbox look_at_init(struct control_world *w, uint32_t protocol)
+{
+	union node_any seen = { .observation = { .ready = 1,
+						 .process = PRESENCE_PRESENT,
+						 .protocol = protocol } };
+	uint64_t before = reconcile_sweeps(w->b->reconcile).finished;
+	struct asked list = begin_look(w), one;
+
+	node_answer(w, &list, &(union node_any){ 0 });
+	one = node_expect(w, NODE_OBSERVE);
+	node_answer(w, &one, &seen);
+	CHECK_INT(finished_after(w), before + 1);
+	return record_of(w, ID("1"));
+}
+
+TEST(an_init_of_another_version_is_written_down_and_told_once)
+{
+	const uint32_t older = FRAME_VERSION + (1 << 16), foreign = FRAME_VERSION + 1;
+	cleanup(control_world_done) struct control_world *w = control_world_make();
+	struct sandbox sb = look_at_init(w, 0); /* berth-node did not say it */
+
+	CHECK_STR(guest_status_name(guest_compare(sb.guest.guest, sb.guest.host)), "unknown");
+	sb = look_at_init(w, FRAME_VERSION);
+	CHECK_INT(sb.guest.guest, FRAME_VERSION);
+	CHECK_STR(guest_status_name(guest_compare(sb.guest.guest, sb.guest.host)), "current");
+	CHECK(!strstr(history_of(w, ID("1")), "guest"));
+	for (int i = 0; i < 2; i++) {
+		sb = look_at_init(w, older);
+		CHECK_INT(sb.guest.guest, older);
+		CHECK_STR(guest_status_name(guest_compare(sb.guest.guest, sb.guest.host)),
+			  "differs");
+	}
+	CHECK_INT(sb.state, SANDBOX_READY);
+	CHECK_INT(raw(w->db.sql, "SELECT count(*) FROM sandbox_event WHERE event LIKE 'guest%'"),
+		  1);
+	CHECK(strstr(history_of(w, ID("1")), "guest_differs "));
+	for (int i = 0; i < 2; i++)
+		sb = look_at_init(w, foreign);
+	CHECK_STR(guest_status_name(guest_compare(sb.guest.guest, sb.guest.host)), "incompatible");
+	CHECK(strstr(history_of(w, ID("1")), "guest_differs guest_incompatible "));
+	CHECK_INT(raw(w->db.sql, "SELECT count(*) FROM sandbox_event WHERE event LIKE 'guest%'"),
+		  2);
+}
+
+/* Its host was upgraded: the init is what it was, and is compared with another version. */
+TEST(an_init_that_was_current_is_told_when_its_host_is_not_the_same_any_more)
+{
+	cleanup(control_world_done) struct control_world *w = control_world_make();
+	struct sandbox sb;
+
+	(void)look_at_init(w, FRAME_VERSION + (1 << 16));
+	raw(w->db.sql, "WITH a AS (UPDATE sandbox SET guest_compared = guest_version RETURNING 1) "
+		       "SELECT count(*) FROM a");
+	sb = look_at_init(w, FRAME_VERSION + (1 << 16));
+	CHECK_INT(sb.guest.host, FRAME_VERSION);
+	CHECK(strstr(history_of(w, ID("1")), "guest_differs guest_differs "));
 }

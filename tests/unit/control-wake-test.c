@@ -5,6 +5,7 @@
 #include "berthd/control/wake.h"
 
 #include "control-world.h"
+#include "proto/frame.h"
 #include "test.h"
 
 static void on_woken(void *data, const struct sandbox *sb, const struct err *why)
@@ -65,6 +66,42 @@ TEST(a_wake_is_written_built_around_its_disk_started_and_then_ready)
 	CHECK_INT(record_of(w, ID("1")).state, SANDBOX_READY);
 	CHECK(strstr(history_of(w, ID("1")), "use up "));
 	node_is_left_alone(w);
+}
+
+/* The version of its init is in the record when that says ready. */
+static struct outcome wake_with_init(struct control_world *w, uint32_t protocol)
+{
+	union node_any seen = { .observation = { .protocol = protocol } };
+	struct outcome o = { 0 };
+	struct asked a;
+
+	put_to_sleep(w);
+	wake(w, &o);
+	node_does(w, NODE_CREATE);
+	a = node_expect(w, NODE_START);
+	node_answer(w, &a, &seen);
+	wait_outcome(w, &o);
+	CHECK(!o.failed);
+	CHECK_INT(o.sb.state, SANDBOX_READY);
+	CHECK_INT(o.sb.guest.guest, protocol);
+	CHECK_INT(o.sb.guest.host, FRAME_VERSION);
+	return o;
+}
+
+TEST(a_wake_with_an_init_of_our_version_is_no_event_of_its_own)
+{
+	cleanup(control_world_done) struct control_world *w = control_world_make();
+
+	wake_with_init(w, FRAME_VERSION);
+	CHECK(strstr(history_of(w, ID("1")), "use up "));
+}
+
+TEST(a_wake_with_an_init_of_another_minor_version_is_told_and_goes_on)
+{
+	cleanup(control_world_done) struct control_world *w = control_world_make();
+
+	wake_with_init(w, FRAME_VERSION + (1 << 16));
+	CHECK(strstr(history_of(w, ID("1")), "use guest_differs up "));
 }
 
 /* Its processes are ended, and nothing is destroyed: its owner may wake it again. */

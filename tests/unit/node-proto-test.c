@@ -120,7 +120,7 @@ TEST(every_record_travels_in_its_shape)
 {
 #define LIMITS      "lliii"
 #define TARGET      "ssll"
-#define OBSERVATION "sliiiiiiiiiilsslllllllll"
+#define OBSERVATION "sliiiiiiiiiiilsslllllllll"
 #define USAGE       "lllllllll"
 	static const struct {
 		const char *name, *request, *part, *reply;

@@ -311,6 +311,12 @@ Sandbox = TypedDict('Sandbox', {
     'expires_at': str,
     'last_used_at': str,
     'network': 'NetworkMode',
+    'guest': 'GuestVersion',
+}, total=False)
+
+GuestVersion = TypedDict('GuestVersion', {
+    'protocol': str,
+    'status': Literal['unknown', 'current', 'differs', 'incompatible'],
 }, total=False)
 
 NetworkMode = TypedDict('NetworkMode', {

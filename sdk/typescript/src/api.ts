@@ -384,6 +384,12 @@ export interface Sandbox {
   /** Written down every two seconds. */
   last_used_at: string;
   network: NetworkMode;
+  guest: GuestVersion;
+}
+
+export interface GuestVersion {
+  protocol: string;
+  status: 'unknown' | 'current' | 'differs' | 'incompatible';
 }
 
 export interface NetworkMode {

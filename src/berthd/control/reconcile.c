@@ -8,6 +8,7 @@
 #include "berthd/cluster/host-lease.h"
 #include "berthd/control/deadline.h"
 #include "berthd/control/deletion.h"
+#include "berthd/control/guest.h"
 #include "berthd/control/inflight.h"
 #include "berthd/control/limits.h"
 #include "berthd/control/sandbox-cache.h"
@@ -247,6 +248,34 @@ static bool is_of_no_use(const struct pending *p, const struct node_observation 
 	       o->presence == PRESENCE_PRESENT && strcmp(p->sb.failed_why, NOTHING_LEFT) != 0;
 }
 
+static void see_to_limits(struct pending *p)
+{
+	if (!p->sb.limits_pending)
+		return finished(p);
+	limits_enforce(p->rc->reactor, "reconcile", &p->sb, on_limited, p);
+}
+
+static void on_guest_recorded(void *data, const struct sandbox *sb, const struct err *why)
+{
+	struct pending *p = data;
+
+	if (why)
+		log_event(LOG_WARN, "version of a sandbox's init is not recorded", "sandbox",
+			  sb->id, "why", why->msg, NULL);
+	p->sb = *sb;
+	see_to_limits(p);
+}
+
+static void ready_as_it_should_be(struct pending *p)
+{
+	struct guest_versions seen = guest_seen(&p->seen);
+
+	sandbox_cache_put(p->rc->reactor->berthd->sandboxes, &p->sb);
+	if (!guest_is_news(p->sb.guest, seen))
+		return see_to_limits(p);
+	guest_record(p->rc->reactor, &p->sb, seen, on_guest_recorded, p);
+}
+
 /* Only what the kernel said becomes an event; unknown changes nothing. */
 static void on_observed(void *data, const union node_any *record, int *fd, const struct err *why)
 {
@@ -260,12 +289,8 @@ static void on_observed(void *data, const union node_any *record, int *fd, const
 	if (why || o->process == PRESENCE_UNKNOWN)
 		return not_now(p);
 	p->seen = *o;
-	if (p->sb.state == SANDBOX_READY && o->ready) {
-		sandbox_cache_put(p->rc->reactor->berthd->sandboxes, &p->sb);
-		if (p->sb.limits_pending)
-			return limits_enforce(p->rc->reactor, "reconcile", &p->sb, on_limited, p);
-		return finished(p);
-	}
+	if (p->sb.state == SANDBOX_READY && o->ready)
+		return ready_as_it_should_be(p);
 	if (is_lost(p, o))
 		return change(p, EV_REMOVED, NOTHING_LEFT);
 	if (is_of_no_use(p, o))

@@ -8,6 +8,7 @@
 #include "berthd/cluster/host-lease.h"
 #include "berthd/control/create-spec.h"
 #include "berthd/control/deadline.h"
+#include "berthd/control/guest.h"
 #include "berthd/control/inflight.h"
 #include "berthd/control/limits.h"
 #include "berthd/control/reconcile.h"
@@ -24,6 +25,7 @@
 #include "lib/log.h"
 #include "lib/str.h"
 #include "lib/time.h"
+#include "proto/frame.h"
 
 #define MOVE_TRIES 4
 #define PAUSE_MS   100
@@ -262,6 +264,9 @@ static int write_event(struct job *job, struct store *s, struct err *e)
 			.event = c->event,
 			.reason = c->why.msg[0] ? c->why.msg : NULL,
 			.deadline_ms = transition_deadline_ms(c, c->step.to),
+			.guest = c->ev == EV_UP && c->seen.protocol == FRAME_VERSION
+					 ? FRAME_VERSION
+					 : 0,
 			.answer = answer.response && c->step.to == SANDBOX_FAILED ? &answer : NULL,
 		};
 		c->wrote = store_sandbox_move(s, &move, &c->sb, e) == 0;
@@ -301,6 +306,7 @@ void transition_target(const struct transition *c, struct node_target *t)
 enum up_step {
 	UP_BUILD,
 	UP_START,
+	UP_GUEST,
 	UP_EGRESS,
 	UP_RECORD,
 	UP_STEP_COUNT
@@ -308,6 +314,7 @@ enum up_step {
 
 static void up_build(struct transition *c);
 static void up_start(struct transition *c);
+static void up_guest(struct transition *c);
 static void up_egress(struct transition *c);
 static void up_record(struct transition *c);
 
@@ -315,6 +322,7 @@ static void up_record(struct transition *c);
 static void (*const up_steps[UP_STEP_COUNT])(struct transition *c) = {
 	[UP_BUILD]	= up_build,	/* berth-node: its disk, limits and address */
 	[UP_START]	= up_start,	/* berth-node: its link, engine and init's hello */
+	[UP_GUEST]	= up_guest,	/* the record: its init is of another version */
 	[UP_EGRESS]	= up_egress,	/* berth-egress: what it may reach; until then nothing */
 	[UP_RECORD]	= up_record,	/* the record: ready, or what it has become meanwhile */
 };
@@ -511,6 +519,29 @@ static void up_start(struct transition *c)
 		return;
 	transition_target(c, &t);
 	node_call(&c->reactor->node, NODE_START, &t, -1, &started_events, c);
+}
+
+/* Not written: the next sweep sees it again. */
+static void on_guest_recorded(void *data, const struct sandbox *sb, const struct err *why)
+{
+	struct transition *c = data;
+
+	if (!why) {
+		c->sb = *sb;
+		c->read_mono_ms = time_mono_ms();
+	}
+	up_next(c);
+}
+
+/* One of our version is written with the state. */
+static void up_guest(struct transition *c)
+{
+	struct guest_versions seen = guest_seen(&c->seen);
+
+	if (guest_compare(seen.guest, seen.host) == GUEST_CURRENT ||
+	    !guest_is_news(c->sb.guest, seen))
+		return up_next(c);
+	guest_record(c->reactor, &c->sb, seen, on_guest_recorded, c);
 }
 
 /* Whether it is in force or not: until it is, nothing leaves the sandbox. */

@@ -41,6 +41,17 @@ static void failure_json(struct buf *out, const struct sandbox *sb)
 	buf_adds(out, "}");
 }
 
+static void guest_json(struct buf *out, const struct guest_versions *v)
+{
+	char version[GUEST_VERSION_SIZE];
+
+	json_key(out, "guest");
+	json_open(out, '{');
+	json_str(out, "protocol", guest_version_text(v->guest, version));
+	json_str(out, "status", guest_status_name(guest_compare(v->guest, v->host)));
+	buf_adds(out, "}");
+}
+
 void sandbox_json(struct buf *out, const struct sandbox *sb)
 {
 	char when[TIME_TEXT_SIZE];
@@ -77,7 +88,9 @@ void sandbox_json(struct buf *out, const struct sandbox *sb)
 	json_key(out, "network");
 	json_open(out, '{');
 	json_str(out, "mode", sb->network_mode);
-	buf_adds(out, "}}");
+	buf_adds(out, "}");
+	guest_json(out, &sb->guest);
+	buf_adds(out, "}");
 }
 
 /* The one of this identity or name that is there: as it is, if it can be used. */
