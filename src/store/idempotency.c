@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "store/idempotency-row.h"
 #include "store/row.h"
 
 /* clang-format off */
@@ -15,13 +16,33 @@ static const struct column columns[] = {
 	COLUMNS_END
 };
 
+struct claimed {
+	bool room, taken;
+};
+
+static const struct column claimed_columns[] = {
+	COLUMN(COLUMN_BOOL, claimed, room),
+	COLUMN(COLUMN_BOOL, claimed, taken),
+	COLUMNS_END
+};
+
+static const struct column room_columns[] = {
+	COLUMN(COLUMN_BOOL, claimed, room),
+	COLUMNS_END
+};
+
 static const struct statement get = { "idempotency-get",
 	"SELECT request, body_hash, sandbox_id, coalesce(status, 0) AS status, "
 	"coalesce(response, '') AS response FROM idempotency WHERE owner = $1 AND key = $2" };
+static const struct statement room = { "idempotency-room",
+	"SELECT " IDEMPOTENCY_ROOM("$1") " AS room" };
 static const struct statement claim = { "idempotency-claim",
-	"INSERT INTO idempotency (owner, key, request, body_hash, sandbox_id, status, response) "
-	"VALUES ($1, $2, $3, $4, $5, nullif($6::int, 0), CASE WHEN $6::int > 0 THEN '' END) "
-	"ON CONFLICT (owner, key) DO NOTHING RETURNING key" };
+	"WITH may AS (SELECT " IDEMPOTENCY_ROOM("$1") " AS room), "
+	"taken AS (INSERT INTO idempotency "
+	"(owner, key, request, body_hash, sandbox_id, status, response) "
+	"SELECT $1, $2, $3, $4, $5, nullif($6::int, 0), CASE WHEN $6::int > 0 THEN '' END "
+	"FROM may WHERE room ON CONFLICT (owner, key) DO NOTHING RETURNING key) "
+	"SELECT room, EXISTS (SELECT FROM taken) AS taken FROM may" };
 static const struct statement answer = { "idempotency-answer",
 	"UPDATE idempotency SET status = $3::integer, response = $4 "
 	"WHERE owner = $1 AND key = $2 AND status IS NULL" };
@@ -50,6 +71,24 @@ int store_idempotency_get(struct store *s, const struct idempotency_use *use,
 	return 0;
 }
 
+static int full(struct err *e)
+{
+	err_set(e, ERR_LIMIT, "%d Idempotency-Keys of this owner are kept, and no more will be",
+		STORE_IDEMPOTENCY_MAX);
+	(void)err_reason(e, STORE_IDEMPOTENCY_FULL, 0);
+	return err_fix(e, "Send it without a key, or wait: keys are free again after the time of "
+			  "the setting retention_idempotency.");
+}
+
+int store_idempotency_room(struct store *s, const char *owner, struct err *e)
+{
+	struct claimed got = { 0 };
+
+	if (store_run_one(s, &room, ARGS(TEXT(owner)), room_columns, &got, e) < 0)
+		return -1;
+	return got.room ? 0 : full(e);
+}
+
 /*
  * Who finds it taken looks with a second statement: the row may have been
  * committed after the moment the first one sees.
@@ -57,19 +96,17 @@ int store_idempotency_get(struct store *s, const struct idempotency_use *use,
 static int take(struct store *s, const struct idempotency_use *use, const char *sandbox_id,
 		unsigned status, bool *again, struct err *e)
 {
-	cleanup(result_clear) PGresult *res = NULL;
+	struct claimed got = { 0 };
 	struct idempotency first;
-	bool taken;
 
-	if (store_run(s, &claim,
-		      ARGS(TEXT(use->owner), TEXT(use->key), TEXT(use->request),
-			   TEXT(use->body_hash), TEXT(sandbox_id), NUMBER(status)),
-		      &res, e) < 0)
+	if (store_run_one(s, &claim,
+			  ARGS(TEXT(use->owner), TEXT(use->key), TEXT(use->request),
+			       TEXT(use->body_hash), TEXT(sandbox_id), NUMBER(status)),
+			  claimed_columns, &got, e) < 0)
 		return -1;
-	taken = PQntuples(res) == 0;
-	if (taken && store_idempotency_get(s, use, &first, e) < 0)
-		return -1;
-	*again = taken;
+	if (!got.taken && store_idempotency_get(s, use, &first, e) < 0)
+		return e->code == ERR_NOT_FOUND && !got.room ? full(e) : -1;
+	*again = !got.taken;
 	return 0;
 }
 

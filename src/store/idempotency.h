@@ -16,6 +16,10 @@
 #define IDEMPOTENCY_REQUEST_SIZE 300
 #define IDEMPOTENCY_RESPONSE_MAX 4000 /* bytes */
 
+/* Keys of one owner; of requests at the same moment a few more. The reason of its ERR_LIMIT. */
+#define STORE_IDEMPOTENCY_MAX    1000000
+#define STORE_IDEMPOTENCY_FULL   "too_many_idempotency_keys"
+
 /* One request that came with a key. */
 struct idempotency_use {
 	char owner[SANDBOX_OWNER_SIZE];
@@ -47,13 +51,19 @@ struct idempotency_answer {
 must_check int store_idempotency_get(struct store *s, const struct idempotency_use *use,
 				     struct idempotency *ret, struct err *e);
 
-/* Take the key for this sandbox. `*again`: the same request had taken it before. */
+/*
+ * Take the key for this sandbox. `*again`: the same request had taken it before. ERR_LIMIT if its
+ * owner has too many; one that was taken before is found all the same.
+ */
 must_check int store_idempotency_claim(struct store *s, const struct idempotency_use *use,
 				       const char *sandbox_id, bool *again, struct err *e);
 
 /* The same, by a create that found this one: its answer is 200, and the sandbox as it is. */
 must_check int store_idempotency_found(struct store *s, const struct idempotency_use *use,
 				       const char *sandbox_id, struct err *e);
+
+/* 0 if this owner may have one more key, or ERR_LIMIT. */
+must_check int store_idempotency_room(struct store *s, const char *owner, struct err *e);
 
 /* Store the first answer, if there is none yet. */
 must_check int store_idempotency_answer(struct store *s, const struct idempotency_use *use,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "lib/errno-map.h"
+#include "store/idempotency-row.h"
 #include "store/network.h"
 #include "store/policy.h"
 #include "store/sandbox-row.h"
@@ -28,8 +29,8 @@ static const struct statement insert = { "sandbox-insert",
 static const struct statement insert_once = { "sandbox-insert-once",
 	"WITH named AS (SELECT name, digest FROM image WHERE name = $3 FOR SHARE), "
 	"taken AS (INSERT INTO idempotency (owner, key, request, body_hash, sandbox_id) "
-	"SELECT $2, $18, $19, $20, $1 FROM named "
-	"ON CONFLICT (owner, key) DO NOTHING RETURNING key), "
+	"SELECT $2, $18, $19, $20, $1 FROM named WHERE " IDEMPOTENCY_ROOM("$2")
+	" ON CONFLICT (owner, key) DO NOTHING RETURNING key), "
 	"made AS (" INSERT_FROM "named i, taken RETURNING *)" TELL_CREATED
 	"SELECT " SANDBOX_COLUMNS " FROM made" };
 /* A create that counts holds the row until it has added its own: two never see the same room. */
@@ -108,7 +109,7 @@ static int no_image(const char *name, struct err *e)
 			  "'berth image import' gets another.");
 }
 
-/* Nothing was written: because of the key, or because of the image? */
+/* Nothing was written: because of the key, because of its owner's others, or of the image? */
 static int why_not(struct store *s, const struct sandbox_intent *intent, struct err *e)
 {
 	struct idempotency first;
@@ -119,7 +120,9 @@ static int why_not(struct store *s, const struct sandbox_intent *intent, struct 
 	if (store_idempotency_get(s, intent->use, &first, &why) == 0 || why.code == ERR_CONFLICT)
 		return 1;
 	if (why.code == ERR_NOT_FOUND)
-		return no_image(intent->spec->image, e);
+		return store_idempotency_room(s, intent->owner, e) < 0
+			       ? -1
+			       : no_image(intent->spec->image, e);
 	*e = why;
 	return -1;
 }

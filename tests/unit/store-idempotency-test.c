@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "store-world.h"
+#include "store/retention.h"
 #include "test.h"
 
 #define H1 "1111111111111111111111111111111111111111111111111111111111111111"
@@ -294,4 +295,100 @@ TEST(keys_outlive_their_sandbox)
 	CHECK_OK(try_move(w.s, ID("1"), SANDBOX_CREATING, SANDBOX_DELETING, &e), &e);
 	CHECK_OK(store_sandbox_erase(w.s, ENDING(ID("1"), 1, "{}"), &t, &e), &e);
 	CHECK_INT(insert_once(w.s, ID("2"), "base", &use, &e), 1);
+}
+
+/* --- how many keys an owner may have --- */
+
+static long counted(struct world *w, const char *owner)
+{
+	char sql[120];
+
+	snprintf(sql, sizeof(sql),
+		 "SELECT coalesce(sum(n), 0) FROM idempotency_count WHERE owner = '%s'", owner);
+	return raw(w->sql, sql);
+}
+
+/* As if this owner had `n` keys: those that are there count, and others that are not looked at. */
+static void pretend(struct world *w, const char *owner, long n)
+{
+	char sql[120];
+
+	snprintf(sql, sizeof(sql), "INSERT INTO idempotency_count VALUES ('%s', 99, %ld)", owner,
+		 n - counted(w, owner));
+	raw(w->sql, sql);
+}
+
+static int claim(struct world *w, const char *owner, const char *key, struct err *e)
+{
+	struct idempotency_use use = use_of(owner, key, H1);
+	bool again = false;
+
+	if (store_idempotency_claim(w->s, &use, ID("1"), &again, e) < 0)
+		return -1;
+	return again;
+}
+
+TEST(an_owner_has_a_most_of_keys_and_is_in_no_others_way)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct idempotency_use last = use_of("ann", "last", H1), more = use_of("ann", "more", H1);
+	struct retention_ages ages = { .ms = { [RETENTION_IDEMPOTENCY] = 3600 * 1000 } };
+	uint64_t removed = 0;
+	bool pages;
+	struct err e;
+
+	CHECK_INT(claim(&w, "ann", "old", &e), 0);
+	pretend(&w, "ann", STORE_IDEMPOTENCY_MAX - 1);
+	CHECK_INT(insert_once(w.s, ID("1"), "base", &last, &e), 0);
+	CHECK_OK(try_move(w.s, ID("1"), SANDBOX_CREATING, SANDBOX_READY, &e), &e);
+	CHECK_ERR(claim(&w, "ann", "one more", &e), &e, ERR_LIMIT);
+	CHECK_STR(e.reason, STORE_IDEMPOTENCY_FULL);
+	CHECK_ERR(insert_once(w.s, ID("2"), "base", &more, &e), &e, ERR_LIMIT);
+	CHECK_STR(e.reason, STORE_IDEMPOTENCY_FULL);
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM sandbox"), 1);
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM idempotency"), 2);
+	/* What was taken before is answered as before, and others are not concerned. */
+	CHECK_INT(claim(&w, "ann", "old", &e), 1);
+	CHECK_INT(insert_once(w.s, ID("2"), "base", &last, &e), 1);
+	CHECK_INT(claim(&w, "bob", "one more", &e), 0);
+	/* One that is over makes room for one. */
+	raw(w.sql, "UPDATE idempotency SET created_at = now() - interval '2h' WHERE key = 'old'");
+	CHECK_OK(store_retention_run(w.s, &ages, &removed, &pages, &e), &e);
+	CHECK_INT(removed, 1);
+	CHECK_INT(claim(&w, "ann", "one more", &e), 0);
+	CHECK_ERR(claim(&w, "ann", "two more", &e), &e, ERR_LIMIT);
+}
+
+static void *claim_many(void *arg)
+{
+	struct store *s = another();
+	atomic_int *next = arg;
+	struct err e;
+
+	for (int i = 0; i < 50; i++) {
+		struct idempotency_use use;
+		char key[32];
+		bool again;
+
+		snprintf(key, sizeof(key), "k%d", atomic_fetch_add(next, 1));
+		use = use_of("ann", key, H1);
+		CHECK_OK(store_idempotency_claim(s, &use, ID("1"), &again, &e), &e);
+		CHECK_OK(store_idempotency_claim(s, &use, ID("1"), &again, &e), &e);
+		if (i % 5 == 0)
+			CHECK_OK(store_idempotency_release(s, &use, &e), &e);
+	}
+	store_close(s);
+	return NULL;
+}
+
+TEST(the_count_of_keys_is_that_of_the_rows)
+{
+	cleanup(world_done) struct world w = world_make();
+	atomic_int next = 0;
+
+	in_threads(claim_many, &next);
+	CHECK_INT(raw(w.sql, "SELECT count(*) FROM idempotency"), THREADS * 40);
+	CHECK_INT(counted(&w, "ann"), THREADS * 40);
+	raw(w.sql, "DELETE FROM idempotency");
+	CHECK_INT(counted(&w, "ann"), 0);
 }
