@@ -141,6 +141,85 @@ TEST(an_end_that_cannot_be_written_is_told_when_it_stands)
 	journal_unref(j);
 }
 
+/* ---- one that is refused ---- */
+
+struct client {
+	int times;
+	enum err_code code;
+};
+
+static void on_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
+{
+	struct client *c = t->data;
+
+	CHECK(!exit && why);
+	c->times++;
+	c->code = why->code;
+	exec_abandon(t); /* as all clients do */
+	tail_close(t);
+}
+
+static const struct tail_events client_events = { .finished = on_finished };
+
+/* The key of another request: nothing is begun. */
+static struct tail *begin_refused(struct client *c)
+{
+	struct caller by = { loop(), "test", "me" };
+	struct exec_begin ask = { .sandbox = SANDBOX, .key = "key", .body = "another" };
+	struct tail *t = tail_new(loop(), &client_events, c);
+
+	memcpy(ask.ask.id, "ex_keyed", sizeof("ex_keyed"));
+	strv_add(&ask.ask.argv, "true");
+	exec_begin(&by, &ask, t);
+	return t;
+}
+
+static void make_keyed(void)
+{
+	struct journal_head h = { .generation = GENERATION, .key = "key", .body = "body" };
+	struct journal *j;
+	struct err e;
+
+	world_open();
+	memcpy(h.owner, "me", sizeof("me"));
+	memcpy(h.sandbox, SANDBOX, sizeof(SANDBOX));
+	memcpy(h.ask.id, "ex_keyed", sizeof("ex_keyed"));
+	strv_add(&h.ask.argv, "true");
+	CHECK_OK(journal_create(&js, &h, &j, &e), &e);
+	journal_unref(j);
+}
+
+static void some_turns(void)
+{
+	for (int i = 0; i < 5; i++)
+		turn();
+}
+
+TEST(a_refusal_is_told_by_the_loop_and_not_from_within)
+{
+	struct client c = { 0 };
+
+	make_keyed();
+	(void)begin_refused(&c);
+	CHECK_INT(c.times, 0);
+	some_turns();
+	CHECK_INT(c.times, 1);
+	CHECK_INT(c.code, ERR_CONFLICT);
+}
+
+TEST(a_client_that_left_hears_of_no_refusal)
+{
+	struct client c = { 0 };
+	struct tail *t;
+
+	make_keyed();
+	t = begin_refused(&c);
+	exec_abandon(t);
+	tail_close(t);
+	some_turns();
+	CHECK_INT(c.times, 0);
+}
+
 /* ---- its mailbox ---- */
 
 struct answer {

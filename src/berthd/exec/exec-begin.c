@@ -184,7 +184,6 @@ void exec_begin(const struct caller *by, struct exec_begin *b, struct tail *t)
 	if (!x->head.key[0] ||
 	    journal_find(by->reactor->berthd->journals, b->sandbox, x->head.ask.id, &j, &e) < 0)
 		return begin(x, by, b);
-	t->exec = NULL;
 	if (by->owner && strcmp(by->owner, j->head.owner) != 0)
 		err_set(&e, ERR_NOT_FOUND, "no sandbox %s", b->sandbox);
 	else if (check_replay(&x->head, j, &e) == 0) {

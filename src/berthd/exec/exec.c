@@ -33,13 +33,27 @@ static void exec_free(struct exec *x)
 	exec_request_done(&x->waiting);
 	close_fd(&x->way_fd);
 	journal_unref(x->journal);
+	free(x->refusal);
 	free(x);
+}
+
+/* Here, because a handle's end is told by the loop: never from within exec_begin(). */
+static void tell_refusal(struct exec *x)
+{
+	struct tail *client = take_ptr(x->client);
+
+	if (!client)
+		return;
+	client->exec = NULL;
+	client->events->finished(client, NULL, x->refusal);
 }
 
 static void on_handle_closed(uv_handle_t *handle)
 {
 	struct exec *x = handle->data;
 
+	if (x->refusal)
+		tell_refusal(x);
 	if (--x->pending == 0)
 		exec_free(x);
 }
@@ -90,21 +104,15 @@ struct exec *exec_new(struct reactor *r)
 
 void exec_refuse(struct exec *x, const struct err *why)
 {
-	struct tail *client = take_ptr(x->client);
-	struct err left;
-
-	if (!why) {
-		err_set(&left, ERR_CONFLICT, "the client left before the command was begun");
-		why = &left;
-	}
-	exec_signals_back(x, SIZE_MAX, why);
+	x->refusal = xcalloc(1, sizeof(*x->refusal));
+	if (why)
+		*x->refusal = *why;
+	else
+		err_set(x->refusal, ERR_CONFLICT, "the client left before the command was begun");
+	exec_signals_back(x, SIZE_MAX, x->refusal);
 	if (x->journal) {
-		journal_refuse(x->journal, why);
+		journal_refuse(x->journal, x->refusal);
 		tails_wake(x->journal);
-	}
-	if (client) {
-		client->exec = NULL;
-		client->events->finished(client, NULL, why);
 	}
 	exec_close(x);
 }
@@ -677,6 +685,8 @@ void exec_abandon(struct tail *t)
 		return;
 	t->exec = NULL;
 	x->client = NULL;
+	if (x->phase == EXEC_CLOSED)
+		return; /* it was refused, and that was not told yet */
 	x->unwanted = !x->journal && !x->keep;
 	/* When we end, only our clients lose their connection to us. */
 	if (!x->keep && !x->reactor->server.closing)

@@ -53,6 +53,7 @@ struct exec {
 	size_t mail_count;
 	uint64_t acked;
 	uint64_t retry_ms;
+	struct err *refusal; /* why it never began; its client hears that when the handles close */
 	uv_timer_t deadline; /* to be started, then to end: past it, it is lost */
 	uv_timer_t retry;
 	uv_timer_t watch; /* over its CPU time */
@@ -95,8 +96,8 @@ struct exec_begin {
 };
 
 /*
- * `t` hears of it from now on. With an Idempotency-Key that was used, it hears of
- * the exec of that time.
+ * `t` hears of it from now on, never from within. With an Idempotency-Key that was used, it
+ * hears of the exec of that time.
  */
 void exec_begin(const struct caller *by, struct exec_begin *b, struct tail *t);
 
