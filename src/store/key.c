@@ -33,7 +33,8 @@ static const struct statement list = { "key-list",
 	"SELECT " KEY_COLUMNS " FROM api_key ORDER BY created_at, id" };
 static const struct statement list_revoked = { "key-list-revoked",
 	"SELECT " KEY_COLUMNS " FROM api_key "
-	"WHERE revoked_at >= to_timestamp($1::bigint / 1000.0)" };
+	"WHERE revoked_at >= coalesce(to_timestamp(nullif($1::bigint, 0) / 1000.0), "
+	"now() - $2::bigint * interval '1 ms')" };
 static const struct statement revoke = { "key-revoke",
 	"UPDATE api_key SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1 "
 	"RETURNING " KEY_COLUMNS };
@@ -85,11 +86,11 @@ int store_key_list(struct store *s, void (*on_key)(const struct key *k, void *ar
 	return list_keys(s, &list, NO_ARGS, on_key, arg, e);
 }
 
-int store_key_list_revoked(struct store *s, uint64_t since_ms,
+int store_key_list_revoked(struct store *s, uint64_t since_ms, uint64_t within_ms,
 			   void (*on_key)(const struct key *k, void *arg), void *arg,
 			   struct err *e)
 {
-	return list_keys(s, &list_revoked, ARGS(NUMBER(since_ms)), on_key, arg, e);
+	return list_keys(s, &list_revoked, ARGS(NUMBER(since_ms), NUMBER(within_ms)), on_key, arg, e);
 }
 
 int store_key_revoke(struct store *s, const char *id, struct key *ret, struct err *e)

@@ -28,8 +28,11 @@ must_check int store_key_find_by_hash(struct store *s, const char *hash, struct 
 must_check int store_key_list(struct store *s, void (*on_key)(const struct key *k, void *arg),
 			      void *arg, struct err *e);
 
-/* Those revoked since then, in milliseconds since 1970 by the database's clock. */
-must_check int store_key_list_revoked(struct store *s, uint64_t since_ms,
+/*
+ * Those revoked since then, in milliseconds since 1970 by the database's clock; with 0, within the
+ * last `within_ms` by that clock.
+ */
+must_check int store_key_list_revoked(struct store *s, uint64_t since_ms, uint64_t within_ms,
 				      void (*on_key)(const struct key *k, void *arg), void *arg,
 				      struct err *e);
 

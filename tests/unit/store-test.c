@@ -273,6 +273,37 @@ TEST(a_key_is_found_by_its_hash_until_it_is_revoked)
 	CHECK_INT(count, 1);
 }
 
+static int count_revoked(struct store *s, uint64_t since_ms, uint64_t within_ms)
+{
+	int count = 0;
+	struct err e;
+
+	CHECK_OK(store_key_list_revoked(s, since_ms, within_ms, count_key, &count, &e), &e);
+	return count;
+}
+
+TEST(revoked_keys_are_listed_from_a_time_on)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct key old = { .id = "key_1", .owner = "ann", .role = ROLE_ADMIN };
+	struct key late = { .id = "key_2", .owner = "ann", .role = ROLE_ADMIN };
+	struct key got;
+	struct err e;
+
+	CHECK_OK(store_key_insert(w.s, &old, HASH, &e), &e);
+	CHECK_OK(store_key_insert(w.s, &late, HASH2, &e), &e);
+	CHECK_OK(store_key_revoke(w.s, "key_1", &got, &e), &e);
+	CHECK_INT(raw(w.sql, "UPDATE api_key SET revoked_at = now() - interval '1 hour' "
+			     "WHERE id = 'key_1' RETURNING 1"),
+		  1);
+	CHECK_INT(count_revoked(w.s, 0, 60000), 0);
+	CHECK_OK(store_key_revoke(w.s, "key_2", &got, &e), &e);
+	CHECK_INT(count_revoked(w.s, 0, 60000), 1);
+	CHECK_INT(count_revoked(w.s, 0, UINT64_C(2) * 3600 * 1000), 2);
+	CHECK_INT(count_revoked(w.s, got.revoked_ms - 1, 0), 1);
+	CHECK_INT(count_revoked(w.s, 1, 0), 2);
+}
+
 TEST(a_key_without_a_role_cannot_be_stored)
 {
 	cleanup(world_done) struct world w = world_make();

@@ -1,6 +1,7 @@
 /* Which job a worker takes: what somebody waits for first, and the rest all the same. */
 #include "berthd/runtime/worker.h"
 
+#include "berthd/runtime/berthd.h"
 #include "test.h"
 
 #define MANY 10000
@@ -26,6 +27,20 @@ TEST(a_request_does_not_wait_for_the_background)
 	CHECK(workers_next(&w) == &asked[0]);
 	CHECK(workers_next(&w) == &asked[1]);
 	CHECK(workers_next(&w) == &jobs[1]);
+}
+
+TEST(a_job_of_the_background_is_submitted_as_one)
+{
+	static struct berthd b;
+	struct reactor r = { .berthd = &b };
+	struct job back = { .owner = "a" }, user = { 0 };
+
+	b.workers.count = 4;
+	job_submit_background(&r, &back, NULL, NULL);
+	job_submit(&r, "a", &user, NULL, NULL);
+	CHECK(workers_next(&b.workers) == &user);
+	CHECK(workers_next(&b.workers) == &back);
+	CHECK(!back.owner);
 }
 
 TEST(the_last_free_worker_is_kept_for_requests)

@@ -52,9 +52,7 @@ static void begin_write(struct pool_level *p, struct reactor *r, const struct pl
 		 "the pool has %" PRIu64 " MB free, below the %" PRIu64
 		 " it keeps: no new sandboxes are made here",
 		 h->disk_free_mb, placement_disk_keep_mb(h));
-	p->job = (struct job){ .reactor = r, .run = write_alert, .done = on_written };
-	p->job.background = true;
-	worker_submit(&r->berthd->workers, &p->job);
+	job_submit_background(r, &p->job, write_alert, on_written);
 }
 
 static void on_synced(void *data, const union node_any *record, int *fd, const struct err *why)

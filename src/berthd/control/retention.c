@@ -65,9 +65,7 @@ static void on_time(uv_timer_t *timer)
 {
 	struct retention_keeper *k = timer->data;
 
-	k->job = (struct job){ .reactor = k->reactor, .run = run, .done = on_done };
-	k->job.background = true;
-	worker_submit(&k->reactor->berthd->workers, &k->job);
+	job_submit_background(k->reactor, &k->job, run, on_done);
 }
 
 struct retention_keeper *retention_begin(struct reactor *r)

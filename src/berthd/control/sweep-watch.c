@@ -155,9 +155,7 @@ static void on_time(uv_timer_t *timer)
 	look_at_sweep(w, r, now);
 	look_at_backlog(w, r, now);
 	look_at_records(w, r);
-	w->job = (struct job){ .reactor = r, .run = write_alerts, .done = on_written };
-	w->job.background = true;
-	worker_submit(&r->berthd->workers, &w->job);
+	job_submit_background(r, &w->job, write_alerts, on_written);
 }
 
 uint64_t sweep_watch_overdue(const struct sweep_watch *w)

@@ -124,9 +124,7 @@ static void on_time(uv_timer_t *timer)
 	if (in->writing || is_empty(in))
 		return;
 	in->writing = true;
-	in->job = (struct job){ .reactor = in->reactor, .run = write_all, .done = on_written };
-	in->job.background = true;
-	worker_submit(&in->reactor->berthd->workers, &in->job);
+	job_submit_background(in->reactor, &in->job, write_all, on_written);
 }
 
 struct incidents *incidents_begin(struct reactor *r)

@@ -6,6 +6,7 @@
 #include "berthd/runtime/berthd.h"
 #include "lib/log.h"
 #include "lib/strv.h"
+#include "lib/time.h"
 #include "store/key.h"
 
 /* A revocation is seen when its transaction ends, which can be after those begun later. */
@@ -16,7 +17,8 @@ struct key_watch {
 	uv_timer_t timer;
 	struct job job;
 	bool looking;
-	uint64_t newest_ms;  /* the latest revocation that was seen */
+	uint64_t begun_ms;   /* by time_mono_ms(); no stream here is older */
+	uint64_t newest_ms;  /* the latest revocation that was seen; 0: none */
 	struct strv revoked; /* ids, of the look that is under way */
 };
 
@@ -64,7 +66,8 @@ static int look(struct job *job, struct store *s, struct err *e)
 	struct key_watch *w = container_of(job, struct key_watch, job);
 	uint64_t since = w->newest_ms > OVERLAP_MS ? w->newest_ms - OVERLAP_MS : 0;
 
-	return store_key_list_revoked(s, since, on_revoked, w, e);
+	return store_key_list_revoked(s, since, time_mono_ms() - w->begun_ms + OVERLAP_MS,
+				      on_revoked, w, e);
 }
 
 static void on_looked(struct job *job)
@@ -87,9 +90,7 @@ static void on_time(uv_timer_t *timer)
 	if (w->looking)
 		return;
 	w->looking = true;
-	w->job = (struct job){ .reactor = w->reactor, .run = look, .done = on_looked };
-	w->job.background = true;
-	worker_submit(&w->reactor->berthd->workers, &w->job);
+	job_submit_background(w->reactor, &w->job, look, on_looked);
 }
 
 struct key_watch *key_watch_begin(struct reactor *r)
@@ -97,6 +98,7 @@ struct key_watch *key_watch_begin(struct reactor *r)
 	struct key_watch *w = xcalloc(1, sizeof(*w));
 
 	w->reactor = r;
+	w->begun_ms = time_mono_ms();
 	uv_timer_init(&r->loop, &w->timer);
 	w->timer.data = w;
 	uv_timer_start(&w->timer, on_time, KEY_WATCH_MS, KEY_WATCH_MS);

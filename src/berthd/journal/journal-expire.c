@@ -282,9 +282,7 @@ static void on_time(uv_timer_t *timer)
 		return;
 	t->working = true;
 	t->last_ms = now;
-	t->job = (struct job){ .reactor = t->reactor, .run = run, .done = on_done };
-	t->job.background = true;
-	worker_submit(&t->reactor->berthd->workers, &t->job);
+	job_submit_background(t->reactor, &t->job, run, on_done);
 }
 
 struct journal_expire *journal_expire_begin(struct reactor *r)

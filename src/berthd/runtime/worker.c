@@ -238,3 +238,10 @@ void job_submit(struct reactor *r, const char *owner, struct job *job, job_run_f
 	*job = (struct job){ .reactor = r, .owner = owner, .run = run, .done = done };
 	worker_submit(&r->berthd->workers, job);
 }
+
+void job_submit_background(struct reactor *r, struct job *job, job_run_fn *run,
+			   job_done_fn *done)
+{
+	*job = (struct job){ .reactor = r, .run = run, .done = done, .background = true };
+	worker_submit(&r->berthd->workers, job);
+}

@@ -73,6 +73,8 @@ void workers_close(struct workers *w); /* finishes what is queued */
 /* A request's job, or berthd's own that is not in the background. */
 void job_submit(struct reactor *r, const char *owner, struct job *job, job_run_fn *run,
 		job_done_fn *done);
+void job_submit_background(struct reactor *r, struct job *job, job_run_fn *run,
+			   job_done_fn *done);
 
 /* The job's memory is the caller's until done() was called. */
 void worker_submit(struct workers *w, struct job *job);
