@@ -186,9 +186,10 @@ static int sysctl_act(struct install *i, struct err *e)
 			"# SECURITY.md. Programs that read their transmit timestamps with the\n"
 			"# packet (SOF_TIMESTAMPING_TX_*) without being privileged need 1.\n"
 			"net.core.tstamp_allow_data = 0\n");
-	if (write_new(SYSCTL_DIR, SYSCTL_FILE, &text, e) < 0)
+	/* First: a kernel that does not take it would refuse the file at every boot. */
+	if (file_poke(AT_FDCWD, "/proc/sys/net/core/tstamp_allow_data", "0", e) < 0)
 		return -1;
-	return file_poke(AT_FDCWD, "/proc/sys/net/core/tstamp_allow_data", "0", e);
+	return write_new(SYSCTL_DIR, SYSCTL_FILE, &text, e);
 }
 
 static bool database_done(struct install *i)

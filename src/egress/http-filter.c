@@ -22,7 +22,8 @@ struct http_filter {
 	bool in_body;
 	bool had_body;    /* one went out, and more requests may follow it */
 	bool last;        /* no request follows this one: see ends_here() */
-	bool telling;     /* and its answer is to say so */
+	bool behind;      /* the one before it had no answer yet: what comes next is not its own */
+	bool telling;     /* the answer of the last one is to say so */
 	bool answered;    /* something came back since */
 	struct buf asked; /* lines, "METHOD target", each once; what is too much overflows */
 	bool upgrading;   /* the server has not yet said whether it will */
@@ -354,7 +355,8 @@ static void take_head(struct http_filter *w)
 	if (!check_request(w))
 		return;
 	w->last = ends_here(w);
-	w->telling = w->last && !w->guarded;
+	w->behind = has_asked(w) && !w->answered;
+	w->telling = w->last && !w->guarded && !w->behind;
 	w->answered = false;
 	w->had_body = w->had_body || (!w->request.whole && !w->last);
 	send_head(w);
@@ -415,7 +417,7 @@ void http_filter_from_client(struct http_filter *w, const char *data, size_t len
 
 		if (w->raw)
 			return conn_to_server(w->conn, data, len);
-		if (w->last && !w->in_body && w->answered && !w->guarded)
+		if (w->last && !w->in_body && w->answered && !w->guarded && !w->behind)
 			return conn_finish(w->conn); /* the server was told to, and did not */
 		if (http_filter_is_busy(w) || (w->last && !w->in_body)) {
 			buf_add(&w->ahead, data, len);

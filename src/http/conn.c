@@ -224,6 +224,7 @@ void conn_finish(struct http_conn *c)
 	}
 	if (!conn_move(c, CONN_HEAD))
 		return conn_break(c);
+	c->form = REPLY_WHOLE; /* a next head that is malformed is refused, not broken off */
 	http_parser_next(&c->parser);
 	await_head(c, c->counted ? c->server->limits.idle_ms : c->server->limits.head_ms);
 	if (c->ahead.len || !c->reading)

@@ -124,6 +124,16 @@ def read(s):
 """
 
 
+def test_a_body_behind_a_request_without_one_leaves_that_its_answer(w):
+    """Both are sent at once: the first answer is not the one that is the last."""
+    w.policy(PATHS)
+    out = tcp(w, "api.example.com", 80, UNREAD + """
+s.sendall(head(b'GET /v1/a', 0) + head(b'POST /v1/b', 2) + b'xx'); print(read(s).decode())""")
+    first, _, second = out.stdout.partition('"path": "/v1/a"')
+    assert "close" not in first and '"path": "/v1/b"' in second and " END" in second, out
+    assert paths(w) == ["/v1/a", "/v1/b"], paths(w)
+
+
 def test_a_body_that_is_not_read_is_no_next_request(w):
     """Python's http.server does not read a body that its handler does not ask for."""
     w.policy(PATHS, max_requests=1)

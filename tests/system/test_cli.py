@@ -423,3 +423,4 @@ def test_a_mistake_is_told_once_and_with_what_was_wrong(s):
         assert code == 127 and b"sh -c '...'" in err, err
     answer = s.api.request("GET", "/v1/sandboxes/nope?limt=4")
     assert answer[0] == 400 and "/v1/sandboxes/nope knows no" in str(answer), answer
+    assert s.api.request("GET", "/v1/health?monitor=1")[0] == 200

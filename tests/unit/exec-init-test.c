@@ -2,6 +2,7 @@
 #include "berthd/exec/exec.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "berthd/exec/code-phase.h"
@@ -138,6 +139,21 @@ TEST(an_end_that_cannot_be_written_is_told_when_it_stands)
 	CHECK_INT(j->slot.exit.code, 4);
 	close(good);
 	close(bad);
+	journal_unref(j);
+}
+
+/* Nothing is left there that would have to be told. */
+TEST(an_end_whose_acknowledgement_cannot_be_sent_is_settled)
+{
+	struct journal *j = begin_exec("ex_pipe", 0);
+
+	sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL); /* as berthd */
+	say_exited(5);
+	hang_up();
+	while (j->exec)
+		turn();
+	CHECK_INT(j->slot.state, JOURNAL_SETTLED);
+	CHECK_INT(j->slot.exit.code, 5);
 	journal_unref(j);
 }
 

@@ -192,6 +192,12 @@ TEST(http_1_0_is_served_its_way)
 	     "Connection: keep-alive\r\n", "{}HTTP/1.1 200 OK", "Connection: close\r\n");
 }
 
+TEST(a_malformed_request_behind_a_streamed_reply_is_refused_in_words)
+{
+	TALK("GET /stream?n=2" HOST "\r\nGET /json HTTP/1.1\r\nHost : a\r\n\r\n",
+	     "xx\r\n0\r\n\r\nHTTP/1.1 400");
+}
+
 TEST(requests_sent_ahead_are_answered_in_turn)
 {
 	/* clang-format off */

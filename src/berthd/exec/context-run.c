@@ -174,9 +174,9 @@ static int record_run(struct job *job, struct store *s, struct err *e)
 	struct code_run *r = container_of(job, struct code_run, job);
 	struct context_record now;
 
-	if (store_context_ran(s, r->context.id, r->run.fresh, &now, e) < 0)
+	if (store_context_ran(s, r->context.id, r->fresh, &now, e) < 0)
 		return -1;
-	r->restarted = r->run.fresh && now.started;
+	r->restarted = r->fresh && now.started;
 	return 0;
 }
 
@@ -194,7 +194,8 @@ static void on_recorded(struct job *job)
 
 static void begin_record(struct code_run *r)
 {
-	r->restarted = r->run.fresh && r->context.started;
+	r->fresh = r->run.fresh;
+	r->restarted = r->fresh && r->context.started;
 	r->recording = true;
 	r->pending++;
 	job_submit(r->reactor, r->owner, &r->job, record_run, on_recorded);
@@ -511,7 +512,7 @@ void code_run_begin(const struct code_begin *b)
 	r->ask = *b->ask;
 	*b->ask = (struct code_ask){ 0 };
 	if (r->ask.verb == CONTEXT_END)
-		r->context = *(const struct context_record *)b->data;
+		r->context = *b->context;
 	r->line = buf_make(NOTE_MAX + 1);
 	r->error = buf_make((size_t)NOTE_MAX * 2);
 	*b->held = r;

@@ -82,6 +82,7 @@ struct code_run {
 	bool timing;
 	bool listed;    /* in the set of contexts that run */
 	bool recording; /* the record of the run is on its way to the database */
+	bool fresh;     /* run.fresh for that job: init may say more of the run meanwhile */
 
 	struct buf line; /* a note not yet whole */
 	bool skipping;   /* it is too long */
@@ -104,8 +105,9 @@ struct code_begin {
 	const char *sandbox;
 	struct code_ask *ask;
 	const struct code_sink *sink;
-	void *data;         /* the sink's */
-	struct request *rq; /* the sink's, too */
+	void *data;                           /* the sink's */
+	struct request *rq;                   /* the sink's, too */
+	const struct context_record *context; /* of CONTEXT_END: the one that is to end */
 	void **held;
 };
 void code_run_begin(const struct code_begin *b);

@@ -15,7 +15,7 @@
 
 /* One context being made, or ended. */
 struct context_op {
-	struct context_record record; /* first: the run that ends it is made from it */
+	struct context_record record;
 	struct caller by;
 	const char *sandbox;
 	const char *name; /* of one that is to end */
@@ -97,6 +97,7 @@ static void begin_run(struct context_op *o, struct code_ask *ask, const struct c
 		.ask = ask,
 		.sink = sink,
 		.data = o,
+		.context = &o->record,
 		.held = &o->run,
 	};
 

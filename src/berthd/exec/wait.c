@@ -149,7 +149,7 @@ static bool on_port_bytes(void *data, const uint8_t *bytes, size_t len)
 	return false;
 }
 
-/* Its sandbox ended, then so did the exec, and the tail will say it; or it is busy. */
+/* Whether the port is listened on cannot be known; the exec may go on. */
 static void on_port_failed(void *data, const struct err *why)
 {
 	struct wait *w = data;

@@ -136,7 +136,10 @@ static int check_member(const struct request *rq, const char *at, size_t len, st
 	return check_text("query", value, e);
 }
 
-/* What is not known would be left out in silence: `?limt=5` is no list of five. */
+/*
+ * What is not known would be left out in silence: `?limt=5` is no list of five. Without a key
+ * only health is told, and monitors add members of their own against caches.
+ */
 static int check_query(const struct request *rq, struct err *e)
 {
 	const char *known = rq->route->query;
@@ -144,7 +147,7 @@ static int check_query(const struct request *rq, struct err *e)
 	for (const char *at = rq->query; *at; at += strspn(at, "&")) {
 		size_t len = strcspn(at, "&"), name = strcspn(at, "=&");
 
-		if (len > 0 && !knows(known, at, name)) {
+		if (len > 0 && !knows(known, at, name) && rq->route->role != ROLE_ANYONE) {
 			err_set(e, ERR_INVALID, "%s %.80s knows no \"%.*s\" in its query",
 				rq->method, rq->path, name < 60 ? (int)name : 60, at);
 			return known ? err_fix(e, "It knows: %s.", known)
@@ -334,7 +337,7 @@ static int route_find(struct request *rq, struct buf *allow, struct err *e)
 	return err_fix(e, "docs/openapi.yaml lists all paths; they begin with /v1/.");
 }
 
-/* Who speaks for others must be a host, and hosts have a door of their own. */
+/* Who speaks for others must be a host, and hosts have a listener of their own. */
 static int refuse_pass(const struct http_exchange *x, struct err *e)
 {
 	if (!http_header(x, PASS_HEADER))
@@ -370,7 +373,7 @@ static void tell_ids(struct request *rq)
 	(void)!http_reply_header(rq->x, TRACE_HEADER, trace);
 }
 
-/* At the door: a name for it, and may it come in by this one? */
+/* A name for it; and may it come in by this listener? */
 static int admit(struct request *rq, struct err *e)
 {
 	int named = name_request(rq, e);
