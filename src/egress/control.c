@@ -397,7 +397,7 @@ static void on_tell(uv_timer_t *timer)
 
 /* ---- the socket ---- */
 
-static void on_knock(uv_poll_t *poll, int status, int events)
+static void on_connection(uv_poll_t *poll, int status, int events)
 {
 	struct egress *g = poll->data;
 	cleanup(close_fd) int fd = accept4(g->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -436,14 +436,14 @@ int control_open(struct egress *g, struct err *e)
 	if (!str_copy(at.sun_path, sizeof(at.sun_path), g->settings.socket))
 		return err_set(e, ERR_INVALID, "socket path too long: %s", g->settings.socket);
 	(void)unlink(at.sun_path); /* of an earlier one */
-	/* Its directory lets berthd through and keeps others from knocking; SO_PEERCRED decides. */
+	/* Its directory lets berthd through and keeps others out; SO_PEERCRED decides. */
 	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, BACKLOG) < 0 ||
 	    chmod(at.sun_path, 0666) < 0)
 		return err_sys(e, errno, "listen on %s", at.sun_path);
 	g->listen_fd = take_fd(fd);
-	uv_poll_init(&g->loop, &g->listener, g->listen_fd);
-	g->listener.data = g;
-	uv_poll_start(&g->listener, UV_READABLE, on_knock);
+	uv_poll_init(&g->loop, &g->listen_poll, g->listen_fd);
+	g->listen_poll.data = g;
+	uv_poll_start(&g->listen_poll, UV_READABLE, on_connection);
 	uv_timer_init(&g->loop, &g->tell);
 	g->tell.data = g;
 	uv_timer_start(&g->tell, on_tell, TELL_MS, TELL_MS);
@@ -454,7 +454,7 @@ void control_close(struct egress *g)
 {
 	while (g->controls)
 		hang_up(g->controls);
-	uv_close((uv_handle_t *)&g->listener, NULL);
+	uv_close((uv_handle_t *)&g->listen_poll, NULL);
 	uv_close((uv_handle_t *)&g->tell, NULL);
 	close_fd(&g->listen_fd);
 	(void)unlink(g->settings.socket);

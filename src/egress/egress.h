@@ -17,7 +17,7 @@
 
 #define EGRESS_CONNECTIONS_MAX 16384
 #define EGRESS_LINKS_MAX       64
-#define EGRESS_DOORS_MAX       4
+#define EGRESS_LISTENERS_MAX   4
 
 struct egress_settings {
 	char socket[104];
@@ -32,7 +32,7 @@ extern const struct setting egress_settings_table[];
 struct egress;
 
 /* A socket sandboxes reach: TCP, or UDP. */
-struct door {
+struct listener {
 	uv_poll_t poll;
 	struct egress *egress;
 	int fd;
@@ -51,15 +51,15 @@ struct egress {
 
 	uid_t peer_uid; /* berthd's */
 	int listen_fd;  /* for berthd */
-	uv_poll_t listener;
+	uv_poll_t listen_poll;
 	struct control *controls;
 	uv_timer_t tell; /* events and counts */
 
 	int node_fd; /* -1: berth-node is not there */
 	uv_poll_t *node_poll;
 	uv_timer_t node_retry;
-	struct door *doors[EGRESS_DOORS_MAX];
-	size_t door_count; /* handed over since berth-node was reached */
+	struct listener *listeners[EGRESS_LISTENERS_MAX];
+	size_t listener_count; /* handed over since berth-node was reached */
 
 	uv_signal_t on_term, on_int;
 };

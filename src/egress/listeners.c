@@ -23,25 +23,25 @@
 #define MESSAGE_SIZE 4096
 #define PORT_NAMES   53
 
-static void on_door_closed(uv_handle_t *handle)
+static void on_listener_closed(uv_handle_t *handle)
 {
-	struct door *d = handle->data;
+	struct listener *d = handle->data;
 
 	close(d->fd);
 	free(d);
 }
 
-static void door_close(struct door *d)
+static void listener_close(struct listener *d)
 {
 	if (!d)
 		return;
 	uv_poll_stop(&d->poll);
-	uv_close((uv_handle_t *)&d->poll, on_door_closed);
+	uv_close((uv_handle_t *)&d->poll, on_listener_closed);
 }
 
 /* ---- TCP ---- */
 
-static void on_connection(struct door *d)
+static void on_connection(struct listener *d)
 {
 	for (int i = 0; i < TURN_MAX; i++) {
 		struct sockaddr_in from = { 0 }, to = { 0 };
@@ -82,7 +82,7 @@ static bool meant(struct msghdr *msg, struct sockaddr_in *ret)
 }
 
 /* From the address that was asked, whichever it is. */
-static void reply(const struct door *d, struct sockaddr_in *to, const struct sockaddr_in *from,
+static void reply(const struct listener *d, struct sockaddr_in *to, const struct sockaddr_in *from,
 		  const struct buf *data)
 {
 	struct iovec iov = { data->data, data->len };
@@ -103,8 +103,8 @@ static void reply(const struct door *d, struct sockaddr_in *to, const struct soc
 	(void)!sendmsg(d->fd, &msg, MSG_DONTWAIT); /* DNS asks again */
 }
 
-static void take_datagram(struct door *d, struct sockaddr_in *from, const struct sockaddr_in *to,
-			  struct bytes message)
+static void take_datagram(struct listener *d, struct sockaddr_in *from,
+			  const struct sockaddr_in *to, struct bytes message)
 {
 	struct box *b = boxes_at(&d->egress->boxes, ntohl(from->sin_addr.s_addr));
 	cleanup(buf_done) struct buf out = buf_make(DNS_MESSAGE_MAX);
@@ -122,7 +122,7 @@ static void take_datagram(struct door *d, struct sockaddr_in *from, const struct
 		reply(d, from, to, &out);
 }
 
-static void on_datagram(struct door *d)
+static void on_datagram(struct listener *d)
 {
 	uint8_t data[MESSAGE_SIZE];
 
@@ -146,9 +146,9 @@ static void on_datagram(struct door *d)
 	}
 }
 
-static void on_door(uv_poll_t *poll, int status, int events)
+static void on_event(uv_poll_t *poll, int status, int events)
 {
-	struct door *d = poll->data;
+	struct listener *d = poll->data;
 
 	(void)events;
 	if (status < 0)
@@ -161,11 +161,11 @@ static void on_door(uv_poll_t *poll, int status, int events)
 
 /* ---- what berth-node hands over ---- */
 
-static int take_door(struct egress *g, size_t at, int fd, struct err *e)
+static int take_listener(struct egress *g, size_t at, int fd, struct err *e)
 {
 	int type = 0, one = 1;
 	socklen_t len = sizeof(type);
-	struct door *d;
+	struct listener *d;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
 	    fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ||
@@ -178,8 +178,8 @@ static int take_door(struct egress *g, size_t at, int fd, struct err *e)
 	d->datagrams = type == SOCK_DGRAM;
 	uv_poll_init(&g->loop, &d->poll, fd);
 	d->poll.data = d;
-	uv_poll_start(&d->poll, UV_READABLE, on_door);
-	g->doors[at] = d;
+	uv_poll_start(&d->poll, UV_READABLE, on_event);
+	g->listeners[at] = d;
 	return 0;
 }
 
@@ -190,7 +190,7 @@ static void on_node_closed(uv_handle_t *handle)
 
 static void on_retry(uv_timer_t *timer);
 
-/* The doors stay open: berth-node may be back with the same, or not at all. */
+/* The listeners stay open: berth-node may be back with the same, or not at all. */
 static void lost(struct egress *g)
 {
 	uv_poll_stop(g->node_poll);
@@ -217,18 +217,18 @@ static void on_node(uv_poll_t *poll, int status, int events)
 		return lost(g);
 	if (fd < 0)
 		return;
-	if (g->door_count == EGRESS_DOORS_MAX) {
+	if (g->listener_count == EGRESS_LISTENERS_MAX) {
 		close(fd);
 		return;
 	}
-	door_close(g->doors[g->door_count]);
-	g->doors[g->door_count] = NULL;
-	if (take_door(g, g->door_count, fd, &e) < 0) {
+	listener_close(g->listeners[g->listener_count]);
+	g->listeners[g->listener_count] = NULL;
+	if (take_listener(g, g->listener_count, fd, &e) < 0) {
 		log_event(LOG_ERROR, "egress listener cannot be used", "why", e.msg, NULL);
 		close(fd);
 		return;
 	}
-	g->door_count++;
+	g->listener_count++;
 	log_event(LOG_INFO, "egress listener is open", NULL);
 }
 
@@ -257,7 +257,7 @@ static void on_retry(uv_timer_t *timer)
 		uv_timer_start(timer, on_retry, RETRY_MS, 0);
 		return;
 	}
-	g->door_count = 0; /* what comes now takes their places */
+	g->listener_count = 0; /* what comes now takes their places */
 	g->node_poll = xcalloc(1, sizeof(*g->node_poll));
 	uv_poll_init(&g->loop, g->node_poll, g->node_fd);
 	g->node_poll->data = g;
@@ -277,6 +277,6 @@ void listeners_close(struct egress *g)
 	if (g->node_poll)
 		lost(g);
 	uv_close((uv_handle_t *)&g->node_retry, NULL);
-	for (size_t i = 0; i < EGRESS_DOORS_MAX; i++)
-		door_close(take_ptr(g->doors[i]));
+	for (size_t i = 0; i < EGRESS_LISTENERS_MAX; i++)
+		listener_close(take_ptr(g->listeners[i]));
 }

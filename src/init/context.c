@@ -21,7 +21,7 @@ static void say_ended(struct frame_conn *p)
 		return; /* it left first */
 }
 
-static int become_holder(struct frame_conn *p, const struct context_request *q,
+static int serve_context(struct frame_conn *p, const struct context_request *q,
 			 struct broker *broker, struct err *e)
 {
 	struct context_server h;
@@ -46,7 +46,7 @@ static int take_name(const char *name, struct broker *broker, bool *taken, struc
 	return 0;
 }
 
-/* 1: a holder answers for it now; 0: try again; -1: it is refused. */
+/* 1: a server answers for it now; 0: try again; -1: it is refused. */
 static int try_once(struct frame_conn *p, const struct context_request *q, struct broker *broker,
 		    struct err *e)
 {
@@ -60,7 +60,7 @@ static int try_once(struct frame_conn *p, const struct context_request *q, struc
 	    (q->verb == CONTEXT_RUN && take_name(name, broker, &taken, e) < 0))
 		return -1;
 	if (taken)
-		return become_holder(p, q, broker, e) < 0 ? -1 : 1;
+		return serve_context(p, q, broker, e) < 0 ? -1 : 1;
 	answer = handover_reach(broker, name, q->verb, &to);
 	if (answer == BROKER_NO && q->verb == CONTEXT_END) {
 		say_ended(p);

@@ -460,13 +460,13 @@ static void on_signals(struct server *s)
 enum slot {
 	SLOT_SIGNALS,
 	SLOT_LISTENER,
-	SLOT_HUBS,
+	SLOT_BROKERS,
 };
 
 /* Returns whether to go on. */
 static bool turn(struct server *s)
 {
-	struct pollfd fds[SLOT_HUBS + SERVER_OPERATIONS_MAX];
+	struct pollfd fds[SLOT_BROKERS + SERVER_OPERATIONS_MAX];
 	size_t count = s->count;
 	uint64_t now = now_ms();
 	int wait = -1;
@@ -474,15 +474,15 @@ static bool turn(struct server *s)
 	fds[SLOT_SIGNALS] = (struct pollfd){ s->sigfd, POLLIN, 0 };
 	fds[SLOT_LISTENER] = (struct pollfd){ s->stopping ? -1 : s->listener, POLLIN, 0 };
 	for (size_t i = 0; i < count; i++)
-		fds[SLOT_HUBS + i] = (struct pollfd){ s->operations[i].broker, POLLIN, 0 };
+		fds[SLOT_BROKERS + i] = (struct pollfd){ s->operations[i].broker, POLLIN, 0 };
 	if (s->server_killed)
 		wait = KILL_AGAIN_MS;
 	if (s->stopping)
 		wait = s->stop_by_ms > now ? (int)(s->stop_by_ms - now) : 0;
-	if (poll(fds, SLOT_HUBS + count, wait) == 0 && s->stopping)
+	if (poll(fds, SLOT_BROKERS + count, wait) == 0 && s->stopping)
 		return false;
 	for (size_t i = 0; i < count; i++) /* before any is forgotten */
-		if (fds[SLOT_HUBS + i].revents)
+		if (fds[SLOT_BROKERS + i].revents)
 			on_broker(s, &s->operations[i]);
 	if (fds[SLOT_SIGNALS].revents)
 		on_signals(s);

@@ -290,7 +290,7 @@ int node_open(struct node *n, struct err *e)
 	int r;
 
 	n->lock_fd = n->run_fd = n->alloc_fd = n->engine_fd = n->listen_fd = n->engine.fd = -1;
-	n->egress_sockets->door = -1;
+	n->egress_sockets->listener = -1;
 	kernel_log_init(&n->kernel_log);
 	router_init(&n->router);
 	n->fence->alarm_fd = n->fence->guard.fd = n->fence->guard.home = -1;

@@ -63,10 +63,10 @@ static int hand_over(const struct router *r, int fd)
 	return done;
 }
 
-static void on_knock(uv_poll_t *poll, int status, int events)
+static void on_connection(uv_poll_t *poll, int status, int events)
 {
 	struct node *n = poll->data;
-	int fd = listen_socket_accept(n->egress_sockets->door, n->egress_sockets->user);
+	int fd = listen_socket_accept(n->egress_sockets->listener, n->egress_sockets->user);
 	struct egress_client *t;
 
 	(void)status, (void)events;
@@ -91,11 +91,11 @@ int egress_sockets_open(struct node *n, struct err *e)
 {
 	struct egress_sockets *h = n->egress_sockets;
 
-	if (listen_socket_open(n->settings.egress_socket, h->user, &h->door, e) < 0)
+	if (listen_socket_open(n->settings.egress_socket, h->user, &h->listener, e) < 0)
 		return -1;
-	uv_poll_init(&n->loop, &h->poll, h->door);
+	uv_poll_init(&n->loop, &h->poll, h->listener);
 	h->poll.data = n;
-	uv_poll_start(&h->poll, UV_READABLE, on_knock);
+	uv_poll_start(&h->poll, UV_READABLE, on_connection);
 	return 0;
 }
 
@@ -105,10 +105,10 @@ void egress_sockets_close(struct node *n)
 
 	while (h->clients)
 		client_close(h->clients);
-	if (h->door < 0)
+	if (h->listener < 0)
 		return;
 	uv_close((uv_handle_t *)&h->poll, NULL);
-	close_fd(&h->door);
-	h->door = -1;
+	close_fd(&h->listener);
+	h->listener = -1;
 	(void)unlink(n->settings.egress_socket);
 }

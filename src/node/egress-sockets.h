@@ -9,7 +9,7 @@ struct node;
 struct egress_client;
 
 struct egress_sockets {
-	int door; /* -1: closed */
+	int listener; /* -1: closed */
 	uv_poll_t poll;
 	uid_t user;
 	struct egress_client *clients; /* berth-egress, which has them and sees our end */

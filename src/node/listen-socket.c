@@ -24,16 +24,16 @@ int listen_socket_open(const char *path, uid_t user, int *ret, struct err *e)
 	(void)unlink(at.sun_path);
 	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, BACKLOG) < 0)
 		return err_sys(e, errno, "listen on %s", at.sun_path);
-	/* SO_PEERCRED decides as well; this keeps others from knocking, and from our log. */
+	/* SO_PEERCRED decides as well; this keeps others out, and out of our log. */
 	if (chmod(at.sun_path, 0600) < 0 || chown(at.sun_path, user, (gid_t)-1) < 0)
 		return err_sys(e, errno, "open %s to its user", at.sun_path);
 	*ret = take_fd(fd);
 	return 0;
 }
 
-int listen_socket_accept(int door, uid_t user)
+int listen_socket_accept(int listener, uid_t user)
 {
-	cleanup(close_fd) int fd = accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	cleanup(close_fd) int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 

@@ -9,4 +9,4 @@
 must_check int listen_socket_open(const char *path, uid_t user, int *ret, struct err *e);
 
 /* The next connection of a user that may come in; -1: none. */
-int listen_socket_accept(int door, uid_t user);
+int listen_socket_accept(int listener, uid_t user);

@@ -248,9 +248,9 @@ static long try_tcp(struct attempt *a)
 {
 	long limit = a->target->memory, got = 0, idle = 0;
 	struct sockaddr_in to;
-	int door = bound(SOCK_STREAM, &to);
+	int listener = bound(SOCK_STREAM, &to);
 
-	if (door < 0 || listen(door, 16) < 0)
+	if (listener < 0 || listen(listener, 16) < 0)
 		return -1;
 	while (got / MEGABYTE <= limit * 2 && idle < IDLE_MOST) {
 		int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -259,7 +259,7 @@ static long try_tcp(struct attempt *a)
 
 		ask_large_buffers(s);
 		if (s < 0 || connect(s, (struct sockaddr *)&to, sizeof(to)) < 0 ||
-		    accept4(door, NULL, NULL, SOCK_CLOEXEC) < 0)
+		    accept4(listener, NULL, NULL, SOCK_CLOEXEC) < 0)
 			break;
 		while ((n = send(s, block, sizeof(block), MSG_DONTWAIT)) > 0)
 			got += n;

@@ -90,7 +90,8 @@ int store_key_list_revoked(struct store *s, uint64_t since_ms, uint64_t within_m
 			   void (*on_key)(const struct key *k, void *arg), void *arg,
 			   struct err *e)
 {
-	return list_keys(s, &list_revoked, ARGS(NUMBER(since_ms), NUMBER(within_ms)), on_key, arg, e);
+	return list_keys(s, &list_revoked, ARGS(NUMBER(since_ms), NUMBER(within_ms)), on_key, arg,
+			 e);
 }
 
 int store_key_revoke(struct store *s, const char *id, struct key *ret, struct err *e)

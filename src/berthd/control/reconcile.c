@@ -204,8 +204,8 @@ static void end_rest(struct pending *p)
 	node_call(&p->rc->reactor->node, NODE_STOP, &stop, -1, &ended_events, p);
 }
 
-static void on_ghost_destroyed(void *data, const union node_any *record, int *fd,
-			       const struct err *why)
+static void on_deleted_destroyed(void *data, const union node_any *record, int *fd,
+				 const struct err *why)
 {
 	struct pending *p = data;
 
@@ -215,19 +215,21 @@ static void on_ghost_destroyed(void *data, const union node_any *record, int *fd
 		p->rc->skipped++;
 	else
 		p->rc->cleaned++;
-	log_event(LOG_WARN, why ? "a ghost could not be destroyed" : "a ghost was destroyed",
+	log_event(LOG_WARN,
+		  why ? "a deleted sandbox's rest was not destroyed"
+		      : "a deleted sandbox's rest was destroyed",
 		  "sandbox", p->sb.id, "why", why ? why->msg : NULL, NULL);
 	finished(p);
 }
 
-static const struct node_call_events ghost_events = { .on_done = on_ghost_destroyed };
+static const struct node_call_events deleted_events = { .on_done = on_deleted_destroyed };
 
 static void destroy(struct pending *p)
 {
 	struct node_target t = { .request = "reconcile", .generation = p->sb.generation };
 
 	memcpy(t.sandbox, p->sb.id, sizeof(t.sandbox));
-	node_call(&p->rc->reactor->node, NODE_DESTROY, &t, -1, &ghost_events, p);
+	node_call(&p->rc->reactor->node, NODE_DESTROY, &t, -1, &deleted_events, p);
 }
 
 /* Not even its disk is there, and the record still promises it. */
