@@ -16,10 +16,40 @@
 
 char init_dir[] = "init-test-XXXXXX";
 static char path[64];
-static pid_t init_pid;
+static pid_t init_pid, test_pid;
+
+static void kill_children(void)
+{
+	FILE *f = fopen("/proc/thread-self/children", "re");
+	int pid;
+
+	while (f && fscanf(f, "%d", &pid) == 1)
+		kill(pid, SIGKILL);
+	if (f)
+		fclose(f);
+}
+
+/*
+ * At the end of the test, also by a CHECK that failed: all that was started. What init or a
+ * command of it leaves behind, in whatever session, has become a child of this process.
+ */
+static void end_all(void)
+{
+	if (getpid() != test_pid)
+		return;
+	do
+		kill_children();
+	while (waitpid(-1, NULL, 0) > 0);
+	unlink(path);
+	rmdir(init_dir);
+}
 
 void init_start_as(void (*before)(void))
 {
+	if (test_pid != getpid()) {
+		test_pid = getpid();
+		CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0 && atexit(end_all) == 0);
+	}
 	CHECK(mkdtemp(init_dir));
 	snprintf(path, sizeof(path), "%s/sock", init_dir);
 	init_pid = fork();
