@@ -61,3 +61,9 @@ bool wrapper_exec_read(const char *exec, const char *name, struct instance *ret)
 	*ret = got;
 	return true;
 }
+
+bool wrapper_boot_is_over(const struct wrapper_boot *began, const struct wrapper_boot *now)
+{
+	return began->boot_id[0] && now->boot_id[0] && strcmp(began->host, now->host) == 0 &&
+	       strcmp(began->boot_id, now->boot_id) != 0;
+}

@@ -6,9 +6,20 @@
 #pragma once
 
 #include "core/lease.h"
+#include "lib/time.h"
 
 #define WRAPPER_NAME_SIZE 17 /* with the NUL */
 #define WRAPPER_EXEC_SIZE 64
+#define WRAPPER_HOST_SIZE 64
+
+/* A run of a machine. Empty: not known. */
+struct wrapper_boot {
+	char host[WRAPPER_HOST_SIZE];
+	char boot_id[BOOT_ID_SIZE];
+};
+
+/* Was the machine started again between the two? Then nothing of before runs. Unknown is no. */
+bool wrapper_boot_is_over(const struct wrapper_boot *began, const struct wrapper_boot *now);
 
 must_check int wrapper_name_check(const char *name, struct err *e);
 

@@ -17,7 +17,8 @@
 	"coalesce(" SQL_MS("w.requested_at") ", 0) AS \"lease.stop.requested_ms\", " \
 	"w.stop_attempt AS \"lease.stop.attempt\", w.stop_attempts AS \"lease.stop.attempts\", " \
 	"w.stop_rechecks AS \"lease.stop.rechecks\", w.last_error AS \"lease.stop.last_error\", " \
-	"w.what, w.receipt, " SQL_MS("w.created_at") " AS created_ms, " \
+	"w.what, w.receipt, w.host AS \"boot.host\", w.boot_id AS \"boot.boot_id\", " \
+	SQL_MS("w.created_at") " AS created_ms, " \
 	SQL_MS("now()") " AS read_ms"
 #define SQL_AT(n) \
 	"CASE WHEN " n "::bigint > 0 THEN to_timestamp(" n "::bigint / 1000.0) END"
@@ -65,6 +66,8 @@ static const struct column columns[] = {
 	COLUMN(COLUMN_STR, wrapper, lease.stop.last_error),
 	COLUMN(COLUMN_STR, wrapper, what),
 	COLUMN(COLUMN_STR, wrapper, receipt),
+	COLUMN(COLUMN_STR, wrapper, boot.host),
+	COLUMN(COLUMN_STR, wrapper, boot.boot_id),
 	COLUMN(COLUMN_U64, wrapper, created_ms),
 	COLUMN(COLUMN_U64, wrapper, read_ms),
 	COLUMNS_END
@@ -81,7 +84,8 @@ static const struct statement move_it = { "wrapper-move",
 	"instance = $6, generation = $7, deadline_at = " SQL_AT("$8") ", "
 	"keep_warm_at = " SQL_AT("$9") ", session_wide = $10::boolean, reason = $11, "
 	"requested_at = " SQL_AT("$12") ", stop_attempt = $13, stop_attempts = $14, "
-	"stop_rechecks = $15, last_error = $16, what = $17, receipt = $18 "
+	"stop_rechecks = $15, last_error = $16, what = $17, receipt = $18, "
+	"host = $19, boot_id = $20 "
 	"WHERE w.sandbox_id = $1 AND w.name = $2 AND w.version = $3::bigint "
 	"RETURNING " WRAPPER_COLUMNS };
 static const struct statement list = { "wrapper-list",
@@ -89,7 +93,8 @@ static const struct statement list = { "wrapper-list",
 static const struct statement due_now = { "wrappers-due",
 	"SELECT " WRAPPER_COLUMNS " FROM wrapper w JOIN sandbox s ON s.id = w.sandbox_id "
 	"WHERE w.deadline_at IS NOT NULL AND s.host = $1 AND s.state <> 'deleting' AND "
-	"(w.deadline_at <= now() OR ($3::boolean AND w.state = 'stopping')) "
+	"(w.deadline_at <= now() OR ($3::boolean AND (w.state = 'stopping' OR "
+	"(w.host = $1 AND w.boot_id <> '' AND $4 <> '' AND w.boot_id <> $4)))) "
 	"ORDER BY w.deadline_at LIMIT $2::bigint" };
 /* clang-format on */
 
@@ -203,7 +208,8 @@ int store_wrapper_move(struct store *s, const struct wrapper *w, struct wrapper 
 		     TEXT(l->session_wide ? "t" : "f"), TEXT(lease_reason_name(l->reason)),
 		     NUMBER(l->stop.requested_ms), NUMBER(l->stop.attempt),
 		     NUMBER(l->stop.attempts), NUMBER(l->stop.rechecks),
-		     TEXT(l->stop.last_error), TEXT(w->what), TEXT(w->receipt)),
+		     TEXT(l->stop.last_error), TEXT(w->what), TEXT(w->receipt),
+		     TEXT(w->boot.host), TEXT(w->boot.boot_id)),
 		columns, &got, e);
 
 	if (n < 0)
@@ -226,6 +232,7 @@ int store_wrappers_due(struct store *s, const struct wrapper_due *due, wrapper_f
 		       void *arg, struct err *e)
 {
 	return each(s, &due_now,
-		    ARGS(TEXT(due->host), NUMBER(due->limit), TEXT(due->stopping ? "t" : "f")),
+		    ARGS(TEXT(due->boot->host), NUMBER(due->limit),
+			 TEXT(due->stopping ? "t" : "f"), TEXT(due->boot->boot_id)),
 		    on_row, arg, e);
 }

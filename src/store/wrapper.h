@@ -20,6 +20,7 @@ struct wrapper {
 	struct lease lease;
 	char what[WRAPPER_WHAT_SIZE]; /* the hash of what its instance was asked to run */
 	char receipt[WRAPPER_RECEIPT_SIZE];
+	struct wrapper_boot boot; /* in which its instance was begun */
 	uint64_t created_ms;
 	uint64_t read_ms; /* the database's clock when it was read */
 	bool unreadable;  /* something of it could not be read, so it is quarantined */
@@ -31,7 +32,7 @@ must_check int store_wrapper_open(struct store *s, const char *sandbox, const ch
 must_check int store_wrapper_get(struct store *s, const char *sandbox, const char *name,
 				 struct wrapper *ret, struct err *e);
 
-/* Store w's lease, what and receipt over the version that w was read as; else ERR_CONFLICT. */
+/* Store w's lease, what, receipt, boot over the version that w was read as; else ERR_CONFLICT. */
 must_check int store_wrapper_move(struct store *s, const struct wrapper *w, struct wrapper *ret,
 				  struct err *e);
 
@@ -41,11 +42,11 @@ must_check int store_wrapper_list(struct store *s, const char *sandbox, wrapper_
 
 /*
  * Those of this host's sandboxes whose deadline has passed, the oldest first; with
- * `stopping` also those whose stop attempt is in flight. Their deadline is the lease's
- * own: only what is then written moves it.
+ * `stopping` also those whose stop attempt is in flight, and those that were begun on this host
+ * in another boot. Their deadline is the lease's own: only what is then written moves it.
  */
 struct wrapper_due {
-	const char *host;
+	const struct wrapper_boot *boot;
 	uint32_t limit;
 	bool stopping;
 };

@@ -214,6 +214,25 @@ def test_a_command_that_cannot_start_leaves_no_lease(s):
     s.api.delete(box)
 
 
+def test_a_lease_of_another_boot_is_void_at_once(s):
+    """The machine is not started again here: the lease is made one of another boot."""
+    box = make(s)
+    w = put(s, box)
+    say(s, box, "accepted", w)
+    assert sql(s, "SELECT host <> '' AND length(boot_id) > 30 FROM wrapper").strip() == "t"
+    sql(s, f"UPDATE wrapper SET boot_id = repeat('0', 32) WHERE sandbox_id = '{box}'")
+    s.kill("berthd")
+    s.wait_healthy()
+    gone = becomes(s, box, state="none")
+    assert gone["receipt"]["seen"] == "its host was started again since", gone
+    assert (gone["receipt"]["instance"], gone["receipt"]["evidence"]) == (w["instance"], "host"), gone
+    s.api.exec(box, f"kill -9 {exec_of(s, box, w)['pid']}")
+    exec_ended(s, box, w)
+    assert put(s, box)["generation"] == 2
+    assert sql(s, "SELECT count(*) FROM wrapper WHERE boot_id <> repeat('0', 32)").strip() == "1"
+    s.api.delete(box)
+
+
 def test_a_sandbox_that_sleeps_proves_absence_and_sleeps_on(s):
     box = make(s)
     w = put(s, box)

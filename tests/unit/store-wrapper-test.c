@@ -39,6 +39,8 @@ static void same(const struct lease *a, const struct lease *b)
 	CHECK_STR(a->stop.last_error, b->stop.last_error);
 }
 
+static const struct wrapper_boot this_boot = { "h1", "11111111111111111111111111111111" };
+
 TEST(a_lease_is_read_as_it_was_written_in_every_state)
 {
 	/* clang-format off */
@@ -105,10 +107,48 @@ static void count(const struct wrapper *w, void *arg)
 	memcpy(last->name, w->name, sizeof(last->name));
 }
 
+TEST(a_lease_of_another_boot_of_this_host_is_due_at_the_start)
+{
+	/* clang-format off */
+	static const struct {
+		struct wrapper_boot began;
+		int due;
+	} rows[] = {
+		{ { "h1", "22222222222222222222222222222222" }, 1 },
+		{ { "h1", "11111111111111111111111111111111" }, 0 },
+		{ { "h2", "22222222222222222222222222222222" }, 0 }, /* elsewhere */
+		{ { "", "" }, 0 },
+	};
+	/* clang-format on */
+	cleanup(world_done) struct world w = world_make();
+	struct wrapper_due due = { .boot = &this_boot, .limit = 10, .stopping = true };
+	struct wrapper now;
+	struct err e;
+
+	add(w.s, ID("1"), "ann");
+	CHECK_OK(store_wrapper_open(w.s, ID("1"), "main", &now, &e), &e);
+	for (size_t i = 0; i < array_len(rows); i++) {
+		struct lease_input proven = { .event = LEASE_PROVEN };
+		struct wrapper got = { 0 }, read;
+
+		now.boot = rows[i].began;
+		CHECK_OK(step(w.s, &now, (struct lease_input){ LEASE_ALLOCATE, { 0, "wi_a" } }, &e),
+			 &e);
+		CHECK_OK(store_wrapper_get(w.s, ID("1"), "main", &read, &e), &e);
+		CHECK_STR(read.boot.host, rows[i].began.host);
+		CHECK_STR(read.boot.boot_id, rows[i].began.boot_id);
+		CHECK_INT(wrapper_boot_is_over(&read.boot, &this_boot), rows[i].due);
+		CHECK_OK(store_wrappers_due(w.s, &due, count, &got, &e), &e);
+		CHECK_INT((long long)got.version, rows[i].due);
+		CHECK_OK(step(w.s, &now, proven, &e), &e);
+		CHECK_INT(now.lease.state, LEASE_NONE);
+	}
+}
+
 TEST(what_is_due_is_of_this_host_and_keeps_its_deadline)
 {
 	cleanup(world_done) struct world w = world_make();
-	struct wrapper_due due = { .host = "h1", .limit = 10 };
+	struct wrapper_due due = { .boot = &this_boot, .limit = 10 };
 	struct wrapper now, got = { 0 };
 	struct err e;
 
@@ -125,10 +165,10 @@ TEST(what_is_due_is_of_this_host_and_keeps_its_deadline)
 		CHECK_INT((long long)got.version, i);
 		CHECK_STR(got.name, "main");
 	}
-	due.host = "h2";
+	due.boot = &(struct wrapper_boot){ .host = "h2" };
 	CHECK_OK(store_wrappers_due(w.s, &due, count, &got, &e), &e);
 	CHECK_INT((long long)got.version, 2);
-	due = (struct wrapper_due){ .host = "h1", .limit = 10, .stopping = true };
+	due = (struct wrapper_due){ .boot = &this_boot, .limit = 10, .stopping = true };
 	CHECK_OK(store_wrapper_get(w.s, ID("1"), "main", &now, &e), &e);
 	CHECK_OK(step(w.s, &now, (struct lease_input){ .event = LEASE_STOP }, &e), &e);
 	CHECK_OK(step(w.s, &now, (struct lease_input){ .event = LEASE_BEGIN, .attempt = 3 }, &e),

@@ -100,9 +100,8 @@ static void add_due(const struct wrapper *w, void *arg)
 static int read_due(struct job *job, struct store *s, struct err *e)
 {
 	struct wrapper_alarm *a = container_of(job, struct wrapper_alarm, job);
-	struct wrapper_due due = { .host = a->reactor->berthd->settings.host,
-				   .limit = AT_ONCE,
-				   .stopping = !a->asked };
+	struct wrapper_boot now = lease_op_boot(a->reactor->berthd);
+	struct wrapper_due due = { .boot = &now, .limit = AT_ONCE, .stopping = !a->asked };
 
 	a->count = 0;
 	return store_wrappers_due(s, &due, add_due, a, e);
@@ -116,8 +115,8 @@ static void on_due(struct job *job)
 	crash_point("wrapper.due-read");
 	a->asking = false;
 	if (job->failed)
-		return; /* the next tick asks again */
-	a->asked = true;
+		return;                            /* the next tick asks again */
+	a->asked = a->asked || a->count < AT_ONCE; /* of a full page the rest comes next */
 	for (size_t i = 0; i < a->count; i++)
 		tend_due(a, &a->due[i], first);
 }

@@ -47,6 +47,15 @@ void lease_op_free(struct lease_operation *t)
 
 /* ---- deciding ---- */
 
+struct wrapper_boot lease_op_boot(const struct berthd *b)
+{
+	struct wrapper_boot now = { 0 };
+
+	(void)!str_copy(now.host, sizeof(now.host), b->settings.host);
+	(void)!str_copy(now.boot_id, sizeof(now.boot_id), b->journals->boot_id);
+	return now;
+}
+
 /* The database's clock, carried on from when the record was read. */
 static struct moment moment_now(const struct lease_operation *t)
 {
@@ -64,6 +73,10 @@ int lease_op_apply(struct lease_operation *t, const struct lease_input *in,
 	if (lease_apply(&t->w.lease, in, now, &t->action, e) < 0)
 		return -1;
 	t->event = lease_event_name(in->event);
+	if (in->event == LEASE_ALLOCATE)
+		t->w.boot = lease_op_boot(t->reactor->berthd);
+	else if (t->w.lease.state == LEASE_NONE)
+		t->w.boot = (struct wrapper_boot){ 0 };
 	if (in->event == LEASE_ACCEPTED)
 		t->work = JOURNAL_WORK_ACCEPTED;
 	if (in->event == LEASE_SETTLED)
@@ -113,6 +126,27 @@ static bool is_foreign(const struct lease_operation *t)
 	return has_other(&t->look.running, own) || has_other(&t->look.groups, own);
 }
 
+/* Of one whose record cannot be read nothing is believed, its boot neither. */
+static bool is_rebooted(const struct lease_operation *t)
+{
+	struct wrapper_boot now = lease_op_boot(t->reactor->berthd);
+
+	return t->in_turn && !t->w.unreadable && t->w.lease.state != LEASE_NONE &&
+	       wrapper_boot_is_over(&t->w.boot, &now);
+}
+
+/* Whatever is to be done with it, first it is none: the next decision is that of a free name. */
+static int decide_rebooted(struct lease_operation *t, const struct moment *now, struct err *e)
+{
+	struct lease_input in = { .event = LEASE_PROVEN };
+
+	if (lease_op_apply(t, &in, now, e) < 0)
+		return -1;
+	t->event = "host_rebooted";
+	t->rebooted = true;
+	return 1;
+}
+
 /* What an attempt or a look saw, told under its id. */
 static int decide_seen(struct lease_operation *t, const struct moment *now, struct err *e)
 {
@@ -159,12 +193,15 @@ static void write_receipt(struct lease_operation *t)
 	json_str(&out, "instance", i->id);
 	json_int(&out, "generation", (int64_t)i->generation);
 	json_str(&out, "exec", exec);
-	if (t->sb.state != SANDBOX_READY)
+	if (t->rebooted)
+		seen = "its host was started again since";
+	else if (t->sb.state != SANDBOX_READY)
 		seen = "its sandbox has no processes";
 	else if (t->look.evidence == EVIDENCE_HOST)
 		seen = "no cgroup of its name has a process";
 	json_str(&out, "seen", seen);
-	json_str(&out, "evidence", look_evidence_name(t->look.evidence));
+	json_str(&out, "evidence",
+		 look_evidence_name(t->rebooted ? EVIDENCE_HOST : t->look.evidence));
 	if (t->before.reason != LEASE_REASON_NONE)
 		json_str(&out, "reason", lease_reason_name(t->before.reason));
 	if (t->before.stop.last_error[0])
@@ -261,6 +298,7 @@ static int read_all(struct job *job, struct store *s, struct err *e)
 		return -1;
 	t->read_mono_ms = time_mono_ms();
 	t->before = t->w.lease;
+	t->rebooted = false;
 	if (t->w.unreadable) {
 		struct alert a = alert_of(t);
 
@@ -461,6 +499,10 @@ static void on_written(struct job *job)
 	log_event(LOG_INFO, "wrapper moved", "sandbox", t->w.sandbox, "wrapper", t->w.name, "state",
 		  lease_state_name(t->w.lease.state), "event", t->event, "instance",
 		  t->w.lease.instance.id, "request_id", t->request, NULL);
+	if (t->rebooted) {
+		t->rebooted = false;
+		return lease_op_again(t, t->decide);
+	}
 	actions[t->action](t);
 }
 
@@ -468,7 +510,7 @@ static void judge(struct lease_operation *t)
 {
 	struct moment now = moment_now(t);
 	struct err e;
-	int n = t->decide(t, &now, &e);
+	int n = is_rebooted(t) ? decide_rebooted(t, &now, &e) : t->decide(t, &now, &e);
 
 	if (n < 0)
 		return over(t, &e);

@@ -39,6 +39,7 @@ struct lease_operation {
 	const char *event;      /* for the log */
 	enum journal_work work; /* to be noted before the lease is written */
 	uint64_t attempt;       /* to stop it, that this carries out */
+	bool rebooted;          /* what is written: the host was started again, and it is gone */
 	unsigned tries;
 	size_t ending;                     /* execs whose end is waited for */
 	size_t killed;                     /* of look.groups */
@@ -49,6 +50,9 @@ struct lease_operation {
 	lease_op_fn *done; /* the caller's; then it is the caller's to free */
 	void *data;
 };
+
+/* This host as it runs now. */
+struct wrapper_boot lease_op_boot(const struct berthd *b);
 
 /* `owner` NULL: anybody's. */
 struct lease_operation *lease_op_new(struct reactor *r, const char *request, const char *owner);
