@@ -34,12 +34,27 @@ static void add_row(struct table *t, const struct json *s)
 	table_add(t, json_get_str(s, "reason"));
 }
 
+/* clang-format off */
+static const struct word_colour state_colours[] = {
+	{ "ready",		COLOUR_GREEN },
+	{ "asleep",		COLOUR_BLUE },
+	{ "creating",		COLOUR_YELLOW },
+	{ "waking",		COLOUR_YELLOW },
+	{ "falling_asleep",	COLOUR_YELLOW },
+	{ "deleting",		COLOUR_YELLOW },
+	{ "failed",		COLOUR_RED },
+	{ NULL }
+};
+/* clang-format on */
+
 static const struct list sandboxes = {
 	.member = "sandboxes",
 	.titles = { "ID", "NAME", "STATE", "IMAGE", "RUNTIME", "AGE", "ENDS", "NOTE" },
 	.add = add_row,
 	.time = "created_at",
 	.fit = LINE_COLUMNS,
+	.coloured = "STATE",
+	.colours = state_colours,
 };
 
 struct ps_options {

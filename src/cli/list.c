@@ -1,5 +1,6 @@
 #include "cli/list.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -66,19 +67,29 @@ static int show_page(void *arg, const struct client_reply *page, struct err *e)
 	return 0;
 }
 
+static void for_terminal(struct table *t, const struct list *l)
+{
+	const char *no = getenv("NO_COLOR"); /* https://no-color.org: empty is as if unset */
+
+	t->fit = l->fit;
+	t->coloured = l->coloured;
+	t->colours = no && no[0] ? NULL : l->colours;
+}
+
 int list_show(const struct context *c, const char *path, const struct list *l, struct err *e)
 {
 	cleanup(table_done) struct table t = table_make(l->titles);
 	cleanup(buf_done) struct buf out = buf_make(TABLE_TEXT_MAX);
 	cleanup(show_done) struct show s = { c, l, &t, { 0 } };
 
-	t.fit = isatty(STDOUT_FILENO) ? l->fit : 0; /* a program wants whole names */
+	if (isatty(STDOUT_FILENO)) /* a program wants whole names, and nothing but them */
+		for_terminal(&t, l);
 	if (list_pages(c, path, show_page, &s, e) < 0)
 		return -1;
 	if (c->json)
 		return 0;
 	if (l->time) /* the pages are in the order of ids, which are random */
 		table_sort(&t, &s.times);
-	table_print(&t, &out);
-	return say_out(buf_str(&out), out.len, e);
+	table_print(&t, &out); /* what drives a terminal is only its own: see table.h */
+	return say_bytes(buf_str(&out), out.len, e);
 }

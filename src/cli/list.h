@@ -11,7 +11,10 @@ struct list {
 	void (*add)(struct table *t, const struct json *item);
 
 	const char *time; /* rows stand in the order of this member; NULL: as they come */
-	size_t fit;       /* see struct table; on a terminal only */
+	/* See struct table; on a terminal only, and colours only without NO_COLOR. */
+	size_t fit;
+	const char *coloured;
+	const struct word_colour *colours;
 };
 
 /* With --json the server's own words instead, in its order, a page a line. */

@@ -23,4 +23,4 @@ must_check int say_out(const char *data, size_t len, struct err *e);
 /* The same to standard error, beside what a command wrote: there is no other way to tell it. */
 void say_beside(const char *data, size_t len);
 
-must_check int say_bytes(const char *data, size_t len, struct err *e); /* as they are: a file's */
+must_check int say_bytes(const char *data, size_t len, struct err *e); /* as they are */

@@ -118,6 +118,29 @@ static void end_line(struct buf *out)
 	buf_adds(out, "\n");
 }
 
+/* NULL: as any other text is. */
+static const struct word_colour *colour_of(const struct table *t, size_t cell)
+{
+	const struct word_colour *c = t->colours;
+
+	if (!c || cell < t->columns || strcmp(t->cells.items[cell % t->columns], t->coloured) != 0)
+		return NULL;
+	while (c->word && strcmp(c->word, t->cells.items[cell]) != 0)
+		c++;
+	return c->word ? c : NULL;
+}
+
+static void add_cell(const struct table *t, size_t cell, size_t room, struct buf *out)
+{
+	const struct word_colour *c = colour_of(t, cell);
+
+	if (c)
+		buf_addf(out, "\033[%dm", (int)c->colour);
+	add_clean(out, t->cells.items[cell], room);
+	if (c)
+		buf_adds(out, "\033[0m");
+}
+
 void table_print(const struct table *t, struct buf *out)
 {
 	size_t widest[TABLE_COLUMNS_MAX] = { 0 };
@@ -130,7 +153,7 @@ void table_print(const struct table *t, struct buf *out)
 		size_t column = i % t->columns, has = width(t->cells.items[i]);
 		size_t room = has < widest[column] ? widest[column] - has : 0;
 
-		add_clean(out, t->cells.items[i], widest[column]);
+		add_cell(t, i, widest[column], out);
 		if (column == t->columns - 1)
 			end_line(out);
 		else

@@ -11,10 +11,26 @@
 #define TABLE_COLUMNS_MAX 16
 #define TABLE_TEXT_MAX    (16UL * 1024 * 1024)
 
+/* By the numbers a terminal knows them by. */
+enum colour {
+	COLOUR_RED = 31,
+	COLOUR_GREEN,
+	COLOUR_YELLOW,
+	COLOUR_BLUE
+};
+
+struct word_colour {
+	const char *word; /* NULL ends a list */
+	enum colour colour;
+};
+
 struct table {
 	size_t columns;
 	struct strv cells; /* row by row, the titles first */
-	size_t fit;        /* widest line: last cells are cut first, first ones never; 0: any */
+	/* The widest line: last cells are cut first, first ones never; 0: any. */
+	size_t fit;
+	const char *coloured;              /* title of the column with the words of `colours` */
+	const struct word_colour *colours; /* NULL: none, as for a program */
 };
 
 struct table table_make(const char *const titles[]); /* ended by NULL */

@@ -230,10 +230,10 @@ def test_run_deletes_its_sandbox_although_berthd_was_killed_at_work(s):
     wait_until(lambda: no_box(s), 60, "deleted")
 
 
-def on_terminal(s, *args):
+def on_terminal(s, *args, **env):
     pid, fd = pty.fork()
     if pid == 0:
-        os.execve(s.cli, [s.cli, *args], {**os.environ, **s.env})
+        os.execve(s.cli, [s.cli, *args], {**os.environ, "NO_COLOR": "", **s.env, **env})
     said = b""
     while select.select([fd], [], [], 60)[0]:
         try:
@@ -322,7 +322,13 @@ def test_ps_is_narrow_tells_age_and_end_and_takes_filters(s):
 
     title, *rows = ps()
     assert name in rows[0], "a program is given whole names"
-    title, *rows = on_terminal(s, "ps")[1].decode().splitlines()
+    coloured = on_terminal(s, "ps")[1].decode()
+    assert "  \x1b[32mready\x1b[0m " in coloured and "  \x1b[34masleep\x1b[0m " in coloured, coloured
+    assert "\x1b" not in "".join(ps()), "a program is given no colours"
+    assert "\x1b" not in on_terminal(s, "execs", one)[1].decode(), "words of no state"
+    plain = on_terminal(s, "ps", NO_COLOR="1")[1].decode()
+    assert "\x1b" not in plain, plain
+    title, *rows = plain.splitlines()
     assert title.split() == ["ID", "NAME", "STATE", "IMAGE", "RUNTIME", "AGE", "ENDS", "NOTE"], title
     assert all(len(line) <= 90 for line in [title, *rows]), rows
     ends = [row[title.index("ENDS"):].split()[0] for row in rows]

@@ -63,6 +63,34 @@ TEST(a_cell_has_no_control_of_any_set)
 				 "x???y  z\n");
 }
 
+TEST(a_word_has_its_colour_in_its_column_alone_and_also_when_it_is_cut)
+{
+	static const struct word_colour colours[] = { { "ready", COLOUR_GREEN },
+						      { "failed", COLOUR_RED },
+						      { NULL } };
+	cleanup(table_done) struct table t =
+		table_make((const char *[]){ "NAME", "STATE", "NOTE", NULL });
+	cleanup(buf_done) struct buf out = buf_make(4096);
+
+	t.coloured = "STATE";
+	t.colours = colours;
+	for (int i = 0; i < 2; i++) {
+		table_add(&t, i ? "STATE" : "failed");
+		table_add(&t, i ? "other" : "ready");
+		table_add(&t, i ? "" : "ready");
+	}
+	table_print(&t, &out);
+	CHECK_STR(buf_str(&out), "NAME    STATE  NOTE\n"
+				 "failed  \033[32mready\033[0m  ready\n"
+				 "STATE   other\n");
+	buf_clear(&out);
+	t.fit = 18; /* colours take no room */
+	table_print(&t, &out);
+	CHECK_STR(buf_str(&out), "NAME    ST..  NOTE\n"
+				 "failed  \033[32mre..\033[0m  re..\n"
+				 "STATE   ot..\n");
+}
+
 TEST(rows_stand_in_the_order_of_their_keys)
 {
 	static const char *const rows[][2] = {
