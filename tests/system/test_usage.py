@@ -94,12 +94,15 @@ def test_what_is_on_a_disk_is_counted_when_somebody_asks_for_it(s):
     with s.box() as b:
         before = s.api.get(f"/v1/sandboxes/{b.id}/usage")
         assert "disk_at" not in before and before["disk_bytes"] < 4 << 20, before
+        assert b.exec("true")["usage"]["disk_at"] is None, "a command's: not known as of when"
         written = []
         for _ in range(3):  # each is in the figure that was asked for after it, however soon
             b.sh("head -c 20971520 /dev/urandom >> /root/x")
             u = s.api.get(f"/v1/sandboxes/{b.id}/usage?fresh=1")
             written.append(u["disk_bytes"])
             assert u["disk_at"] > before["seen_at"] and u["disk_peak_bytes"] >= u["disk_bytes"], u
+            ran = b.exec("true")["usage"]
+            assert ran["disk_at"] == u["disk_at"] and ran["disk_bytes"] >= u["disk_bytes"], (ran, u)
         assert [n >> 20 >= 20 * (i + 1) for i, n in enumerate(written)] == [True] * 3, written
         code, out, err = s.berth("usage", "--fresh", b.id)
         assert code == 0 and b"disk now 60" in out and b"counted at 20" in out, (out, err)

@@ -75,6 +75,7 @@ TEST(what_was_appended_is_there_after_a_restart)
 	struct exec_usage use = {
 		.known = true,
 		.cpu_us = 7,
+		.disk_at_ms = 8,
 		.hit = true,
 		.limit = LIMIT_CPU_MS,
 		.peak = 6,
@@ -104,6 +105,7 @@ TEST(what_was_appended_is_there_after_a_restart)
 	CHECK_INT(j->slot.state, JOURNAL_ENDED);
 	CHECK_INT(j->slot.exit.code, 3);
 	CHECK_INT(j->slot.use.cpu_us, 7);
+	CHECK_INT(j->slot.use.disk_at_ms, 8);
 	CHECK_INT(j->slot.use.limit, LIMIT_CPU_MS);
 	CHECK_INT(j->slot.use.peak, 6);
 	journal_remove(j);

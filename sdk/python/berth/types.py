@@ -252,6 +252,7 @@ ExecUsage = TypedDict('ExecUsage', {
     'memory_bytes': int,
     'memory_peak_bytes': int,
     'disk_bytes': int,
+    'disk_at': Optional[str],
     'pids_peak': int,
     'requests': Optional[int],
     'alone': bool,

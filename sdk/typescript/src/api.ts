@@ -313,6 +313,7 @@ export interface ExecUsage {
   memory_bytes: number;
   memory_peak_bytes: number;
   disk_bytes: number;
+  disk_at: string | null;
   pids_peak: number;
   requests: number | null;
   alone: boolean;

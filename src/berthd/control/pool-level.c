@@ -1,14 +1,17 @@
 #include "berthd/control/pool-level.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "berthd/control/capacity.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/log.h"
 #include "lib/str.h"
+#include "lib/time.h"
 
-#define MARGIN_MB 256 /* so much more than is kept ends the alert: it does not flicker */
+#define SYNC_KNOWN_MS 60000
+#define MARGIN_MB     256 /* so much more than is kept ends the alert: it does not flicker */
 
 static const char kind[] = "pool_low";
 
@@ -55,12 +58,29 @@ static void begin_write(struct pool_level *p, struct reactor *r, const struct pl
 	job_submit_background(r, &p->job, write_alert, on_written);
 }
 
+void pool_level_synced(struct berthd *b, uint64_t at_ms)
+{
+	uint64_t last = b->disk_synced_ms;
+
+	while (last < at_ms && !atomic_compare_exchange_weak(&b->disk_synced_ms, &last, at_ms))
+		;
+}
+
+uint64_t pool_level_synced_at(const struct berthd *b)
+{
+	uint64_t at = b->disk_synced_ms;
+
+	return time_wall_ms() - at < SYNC_KNOWN_MS ? at : 0;
+}
+
 static void on_synced(void *data, const union node_any *record, int *fd, const struct err *why)
 {
-	struct pool_level *p = data;
+	struct reactor *r = data;
 
-	(void)record, (void)fd, (void)why; /* what came of it is measured */
-	p->syncing = false;
+	(void)fd; /* what came of it is measured */
+	if (!why)
+		pool_level_synced(r->berthd, record->synced.at_ms);
+	r->berthd->pool_level->syncing = false;
 }
 
 static const struct node_call_events sync_events = { .on_done = on_synced };
@@ -84,6 +104,6 @@ void pool_level_tick(struct reactor *r)
 		begin_write(p, r, &h, low);
 	if (!p->syncing && capacity_is_freeing(r->berthd)) {
 		p->syncing = true;
-		node_call(&r->node, NODE_SYNC, &ask, -1, &sync_events, p);
+		node_call(&r->node, NODE_SYNC, &ask, -1, &sync_events, r);
 	}
 }

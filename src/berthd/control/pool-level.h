@@ -11,6 +11,7 @@
 #include "berthd/runtime/worker.h"
 #include "store/alert.h"
 
+struct berthd;
 struct reactor;
 
 struct pool_level {
@@ -24,3 +25,11 @@ struct pool_level {
 };
 
 void pool_level_tick(struct reactor *r); /* compare: control/tick.h */
+
+/* berth-node wrote the pool out, and began it then (NODE_SYNC). */
+void pool_level_synced(struct berthd *b, uint64_t at_ms);
+/*
+ * What was written before then is counted in what berth-node is asked from now on; 0: the last
+ * time is over a minute ago, and btrfs itself has written out since.
+ */
+uint64_t pool_level_synced_at(const struct berthd *b);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/control/pool-level.h"
 #include "berthd/control/sandbox-cache.h"
 #include "berthd/exec/hold.h"
 #include "berthd/exec/init-dial.h"
@@ -256,6 +257,7 @@ void exec_ask_usage(struct exec *x, const struct node_call_events *events)
 	struct node_target t = { .generation = x->generation };
 
 	x->pending++;
+	x->disk_at_ms = pool_level_synced_at(x->reactor->berthd); /* before it counts */
 	memcpy(t.request, x->request, sizeof(t.request));
 	memcpy(t.sandbox, x->sandbox, sizeof(t.sandbox));
 	node_call(&x->reactor->node, NODE_USAGE, &t, -1, events, x);

@@ -61,6 +61,7 @@ struct exec {
 	struct exec_exit exit;
 	bool unwritten; /* its end could not be recorded at first */
 	struct exec_usage use;
+	uint64_t disk_at_ms;  /* of the usage asked for last: see pool_level_synced_at() */
 	struct limits limits; /* as they were last */
 	uint64_t oom_told;    /* see sandbox_cache_oom(); as it began */
 	enum oom_look oom;    /* see oom.h */

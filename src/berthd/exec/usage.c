@@ -7,10 +7,24 @@
 #include "berthd/exec/exec.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/json.h"
+#include "lib/time.h"
 
 #define LOOK_LEAST_MS 20
 #define LOOK_MOST_MS  5000      /* a limit may be changed while it runs */
 #define DISK_ROOM     (1 << 20) /* so little left is none */
+
+static void disk_at_json(struct buf *out, uint64_t at_ms)
+{
+	char when[TIME_TEXT_SIZE];
+
+	if (at_ms == 0) {
+		json_key(out, "disk_at");
+		buf_adds(out, "null");
+	} else {
+		time_text(at_ms, when);
+		json_str(out, "disk_at", when);
+	}
+}
 
 void exec_usage_json(struct buf *out, const struct exec_usage *u)
 {
@@ -21,6 +35,7 @@ void exec_usage_json(struct buf *out, const struct exec_usage *u)
 		json_int(out, "memory_bytes", (int64_t)u->memory_bytes);
 		json_int(out, "memory_peak_bytes", (int64_t)u->memory_peak_bytes);
 		json_int(out, "disk_bytes", (int64_t)u->disk_bytes);
+		disk_at_json(out, u->disk_at_ms);
 		json_int(out, "pids_peak", (int64_t)u->pids_peak);
 		json_key(out, "requests");
 		if (u->counted)
@@ -204,6 +219,7 @@ void exec_usage_end(struct exec *x, const struct node_usage *after)
 		.memory_bytes = after->memory_bytes,
 		.memory_peak_bytes = after->memory_peak_bytes,
 		.disk_bytes = after->disk_bytes,
+		.disk_at_ms = x->disk_at_ms,
 		.pids_peak = after->pids_peak,
 	};
 

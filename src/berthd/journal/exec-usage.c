@@ -46,3 +46,13 @@ void exec_requests_read(struct reader *r, struct exec_usage *u)
 	u->counted = reader_u8(r) == 1;
 	u->requests = reader_u64(r);
 }
+
+void exec_disk_at_encode(struct buf *out, const struct exec_usage *u)
+{
+	writer_u64(out, u->disk_at_ms);
+}
+
+void exec_disk_at_read(struct reader *r, struct exec_usage *u)
+{
+	u->disk_at_ms = reader_u64(r);
+}

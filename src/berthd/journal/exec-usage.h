@@ -15,7 +15,8 @@ struct exec_usage {
 	bool alone; /* no other command and no code ran in the sandbox meanwhile */
 	uint64_t cpu_us;
 	uint64_t memory_bytes, memory_peak_bytes, disk_bytes, pids_peak;
-	bool counted; /* berth-egress was asked for `requests` before it and after it */
+	uint64_t disk_at_ms; /* what was written before is in disk_bytes; 0: not known when */
+	bool counted;        /* berth-egress was asked for `requests` before it and after it */
 	uint64_t requests;
 	bool hit; /* a limit was, this one: */
 	enum limit limit;
@@ -25,6 +26,8 @@ struct exec_usage {
 void exec_usage_encode(struct buf *out, const struct exec_usage *u);
 struct exec_usage exec_usage_read(struct reader *r);
 
-/* The requests: apart, because they came later. Nothing there is zeros, and not known. */
+/* Apart, because they came later. Nothing there is zeros, and not known. */
 void exec_requests_encode(struct buf *out, const struct exec_usage *u);
 void exec_requests_read(struct reader *r, struct exec_usage *u);
+void exec_disk_at_encode(struct buf *out, const struct exec_usage *u);
+void exec_disk_at_read(struct reader *r, struct exec_usage *u);

@@ -38,6 +38,7 @@ void journal_slot_encode(struct buf *out, const struct journal_slot *s)
 	exec_requests_encode(out, &s->use);
 	writer_str(out, s->boot_id);
 	writer_u8(out, (uint8_t)s->reboot);
+	exec_disk_at_encode(out, &s->use);
 }
 
 void journal_begin_encode(struct buf *out, const struct journal_head *h,
@@ -107,6 +108,7 @@ int journal_slot_decode(struct bytes wire, struct journal_slot *ret, struct err 
 	exec_requests_read(&r, &s.use);
 	reader_str(&r, s.boot_id, sizeof(s.boot_id));
 	s.reboot = (enum journal_reboot)reader_u8(&r);
+	exec_disk_at_read(&r, &s.use);
 	if (r.bad || wire.len != JOURNAL_SLOT || s.state >= JOURNAL_STATE_COUNT ||
 	    s.work >= JOURNAL_WORK_COUNT || s.reboot >= JOURNAL_REBOOT_COUNT)
 		return err_set(e, ERR_INTERNAL, "a journal's state cannot be read");

@@ -86,7 +86,8 @@ struct berthd {
 	struct name_cache *names;
 	struct incidents *incidents;
 	struct key_watch *key_watch;
-	_Atomic uint64_t disk_freed_ms; /* when a sandbox was last seen gone; 0: never */
+	_Atomic uint64_t disk_freed_ms;  /* when a sandbox was last seen gone; 0: never */
+	_Atomic uint64_t disk_synced_ms; /* see pool_level_synced_at() */
 	/* Bytes of output kept for JSON answers: all, and of each share of owners. */
 	_Atomic size_t kept, kept_shares[WORKER_SHARES];
 	_Atomic int image_works;    /* pulls and imports under way */

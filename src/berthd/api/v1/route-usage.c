@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "berthd/api/v1/unreadable.h"
+#include "berthd/control/pool-level.h"
 #include "berthd/control/sandbox-cache.h"
 #include "berthd/control/usage-sampler.h"
 #include "berthd/runtime/berthd.h"
@@ -198,6 +199,7 @@ static void on_synced(void *data, const union node_any *record, int *fd, const s
 		return request_fail(rq, why);
 	}
 	a->synced_ms = record->synced.at_ms;
+	pool_level_synced(rq->reactor->berthd, a->synced_ms);
 	if (sandbox_cache_get(rq->reactor->berthd->sandboxes, rq->param, &place))
 		ask_host(a, &place);
 	else
