@@ -39,7 +39,7 @@ export interface CheckFinding {
 
 export interface Error {
   code: 'invalid' | 'unauthenticated' | 'denied' | 'not_found' | 'conflict' | 'too_large' | 'limit' | 'busy' | 'timeout' | 'unsupported' | 'internal';
-  reason?: 'no_such_file' | 'exists' | 'is_a_directory' | 'not_a_directory' | 'permission_denied' | 'no_space' | 'too_many_links' | 'too_many_files' | 'not_empty' | 'read_only' | 'in_use' | 'not_a_file' | 'name_too_long' | 'auth_failed' | 'no_such_repository' | 'no_such_ref' | 'target_exists' | 'network' | 'no_git' | 'timed_out' | 'cleanup_pending' | 'another_command' | 'another_instance' | 'node_unanswered' | 'options_differ' | 'another_identity' | 'input_not_taken' | 'not_reached' | 'not_ready' | 'under_way' | 'host_draining' | 'engine_missing' | 'leftovers_unknown' | 'store_unwritable' | 'too_many_idempotency_keys';
+  reason?: 'no_such_file' | 'exists' | 'is_a_directory' | 'not_a_directory' | 'permission_denied' | 'no_space' | 'too_many_links' | 'too_many_files' | 'not_empty' | 'read_only' | 'in_use' | 'not_a_file' | 'name_too_long' | 'auth_failed' | 'no_such_repository' | 'no_such_ref' | 'target_exists' | 'network' | 'no_git' | 'timed_out' | 'cleanup_pending' | 'another_command' | 'another_instance' | 'node_unanswered' | 'options_differ' | 'another_identity' | 'input_not_taken' | 'not_reached' | 'not_ready' | 'under_way' | 'host_draining' | 'engine_missing' | 'leftovers_unknown' | 'store_unwritable' | 'too_many_idempotency_keys' | 'no_such_command' | 'cannot_run' | 'method_not_allowed' | 'bad_key' | 'role_denied' | 'forged_pass' | 'replayed_pass' | 'path_escape' | 'invalid_port';
   /** What was wrong. */
   message: string;
   /** What to do about it. */
