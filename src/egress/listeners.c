@@ -17,6 +17,7 @@
 #include "lib/loop.h"
 #include "lib/str.h"
 #include "lib/time.h"
+#include "proto/router.h"
 
 #define RETRY_MS     200
 #define TURN_MAX     64 /* of one socket, then the others have their turn */
@@ -161,21 +162,20 @@ static void on_event(uv_poll_t *poll, int status, int events)
 
 /* ---- what berth-node hands over ---- */
 
-static int take_listener(struct egress *g, size_t at, int fd, struct err *e)
+static int take_listener(struct egress *g, size_t at, enum router_socket_kind kind, int fd,
+			 struct err *e)
 {
-	int type = 0, one = 1;
-	socklen_t len = sizeof(type);
+	int one = 1;
 	struct listener *d;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
-	    fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ||
-	    (type == SOCK_DGRAM &&
+	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ||
+	    (kind == ROUTER_UDP &&
 	     setsockopt(fd, SOL_IP, IP_RECVORIGDSTADDR, &one, sizeof(one)) < 0))
 		return err_sys(e, errno, "a socket of berth-node's");
 	d = xcalloc(1, sizeof(*d));
 	d->egress = g;
 	d->fd = fd;
-	d->datagrams = type == SOCK_DGRAM;
+	d->datagrams = kind == ROUTER_UDP;
 	uv_poll_init(&g->loop, &d->poll, fd);
 	d->poll.data = d;
 	uv_poll_start(&d->poll, UV_READABLE, on_event);
@@ -204,7 +204,8 @@ static void lost(struct egress *g)
 static void on_node(uv_poll_t *poll, int status, int events)
 {
 	struct egress *g = poll->data;
-	uint8_t word[64];
+	uint8_t word[ROUTER_PACKET_MAX];
+	enum router_socket_kind kind;
 	struct err e;
 	ssize_t n;
 	int fd;
@@ -223,7 +224,8 @@ static void on_node(uv_poll_t *poll, int status, int events)
 	}
 	listener_close(g->listeners[g->listener_count]);
 	g->listeners[g->listener_count] = NULL;
-	if (take_listener(g, g->listener_count, fd, &e) < 0) {
+	if (router_socket_decode((struct bytes){ word, (size_t)n }, &kind, &e) < 0 ||
+	    take_listener(g, g->listener_count, kind, fd, &e) < 0) {
 		log_event(LOG_ERROR, "egress listener cannot be used", "why", e.msg, NULL);
 		close(fd);
 		return;

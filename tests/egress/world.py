@@ -203,7 +203,8 @@ class World:
              "--no-new-privs", build / "src/egress/berth-egress", "--config", self.work / "egress.conf"], stderr=self.log))
         peer, _ = node.accept()
         for s in doors:
-            socket.send_fds(peer, [b"x"], [s.fileno()])
+            kind = 2 if s.type == socket.SOCK_DGRAM else 1  # src/proto/router.h
+            socket.send_fds(peer, [struct.pack(">II", 1, kind)], [s.fileno()])
             s.close()
         self.node = (node, peer)
         self.control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
