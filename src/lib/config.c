@@ -175,15 +175,3 @@ int config_load(const char *path, const struct setting *settings, void *record, 
 		return err_wrap(e, "settings");
 	return config_parse(path, buf_str(&text), text.len, settings, record, e);
 }
-
-void config_man(struct buf *out, const struct setting *settings)
-{
-	for (const struct setting *s = settings; s->type != CONFIG_END; s++) {
-		buf_addf(out, ".TP\n.BR %s \" = \\fI%s\\fR\"\n%s\n", s->name, types[s->type].name,
-			 s->help);
-		if (!s->initial)
-			buf_adds(out, "Must be set.\n");
-		else if (s->initial[0])
-			buf_addf(out, "Default: %s.\n", s->initial);
-	}
-}

@@ -48,6 +48,3 @@ must_check int config_load(const char *path, const struct setting *settings, voi
 /* The same from text; `name` stands for the file in messages. */
 must_check int config_parse(const char *name, const char *text, size_t len,
 			    const struct setting *settings, void *record, struct err *e);
-
-/* The whole table as rows of a manual page. */
-void config_man(struct buf *out, const struct setting *settings);

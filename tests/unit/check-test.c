@@ -202,29 +202,29 @@ TEST(every_kind_is_of_an_invariant_and_has_its_repair)
 	static const struct {
 		const char *name;
 		unsigned invariant;
-		const char *repair;
+		enum check_repair repair;
 	} want[CHECK_KIND_COUNT] = {
-		[CHECK_NONE] = { "none", 0, "" },
-		[CHECK_NOT_RUNNING] = { "not_running", 2, "look" },
-		[CHECK_NOT_ANSWERING] = { "not_answering", 2, "look" },
-		[CHECK_NO_DISK] = { "no_disk", 2, "" },
-		[CHECK_NO_LINK] = { "no_link", 2, "" },
-		[CHECK_STILL_RUNNING] = { "still_running", 2, "look" },
-		[CHECK_DELETING] = { "deleting", 3, "delete" },
-		[CHECK_QUARANTINED] = { "quarantined", 3, "delete" },
-		[CHECK_GHOST] = { "ghost", 3, "look" },
-		[CHECK_ORPHAN] = { "orphan", 2, "" },
-		[CHECK_STRAY] = { "stray", 2, "" },
-		[CHECK_GENERATION] = { "generation", 5, "" },
-		[CHECK_UNKNOWN] = { "unknown", 2, "" },
-		[CHECK_OVERDUE] = { "overdue", 4, "look" },
-		[CHECK_NO_DEADLINE] = { "no_deadline", 4, "" },
-		[CHECK_UNPROVEN] = { "unproven", 3, "" },
-		[CHECK_TWICE] = { "twice", 3, "" },
-		[CHECK_FORGOTTEN] = { "forgotten", 3, "" },
-		[CHECK_NO_IMAGE] = { "no_image", 2, "" },
-		[CHECK_UNNAMED_IMAGE] = { "unnamed_image", 2, "forget" },
-		[CHECK_UNLEASED] = { "unleased", 1, "" },
+		[CHECK_NONE] = { "none", 0, REPAIR_NOTHING },
+		[CHECK_NOT_RUNNING] = { "not_running", 2, REPAIR_LOOK },
+		[CHECK_NOT_ANSWERING] = { "not_answering", 2, REPAIR_LOOK },
+		[CHECK_NO_DISK] = { "no_disk", 2, REPAIR_NOTHING },
+		[CHECK_NO_LINK] = { "no_link", 2, REPAIR_NOTHING },
+		[CHECK_STILL_RUNNING] = { "still_running", 2, REPAIR_LOOK },
+		[CHECK_DELETING] = { "deleting", 3, REPAIR_DELETE },
+		[CHECK_QUARANTINED] = { "quarantined", 3, REPAIR_DELETE },
+		[CHECK_GHOST] = { "ghost", 3, REPAIR_LOOK },
+		[CHECK_ORPHAN] = { "orphan", 2, REPAIR_NOTHING },
+		[CHECK_STRAY] = { "stray", 2, REPAIR_NOTHING },
+		[CHECK_GENERATION] = { "generation", 5, REPAIR_NOTHING },
+		[CHECK_UNKNOWN] = { "unknown", 2, REPAIR_NOTHING },
+		[CHECK_OVERDUE] = { "overdue", 4, REPAIR_LOOK },
+		[CHECK_NO_DEADLINE] = { "no_deadline", 4, REPAIR_NOTHING },
+		[CHECK_UNPROVEN] = { "unproven", 3, REPAIR_NOTHING },
+		[CHECK_TWICE] = { "twice", 3, REPAIR_NOTHING },
+		[CHECK_FORGOTTEN] = { "forgotten", 3, REPAIR_NOTHING },
+		[CHECK_NO_IMAGE] = { "no_image", 2, REPAIR_NOTHING },
+		[CHECK_UNNAMED_IMAGE] = { "unnamed_image", 2, REPAIR_FORGET },
+		[CHECK_UNLEASED] = { "unleased", 1, REPAIR_NOTHING },
 	};
 
 	for (int k = 0; k < CHECK_KIND_COUNT; k++) {
@@ -233,7 +233,7 @@ TEST(every_kind_is_of_an_invariant_and_has_its_repair)
 		CHECK(want[k].name);
 		CHECK_STR(row->name, want[k].name);
 		CHECK_INT(row->invariant, want[k].invariant);
-		CHECK_STR(check_repair_name(row->repair), want[k].repair);
+		CHECK_INT(row->repair, want[k].repair);
 		CHECK(strlen(row->sentence) > 15);
 		CHECK(strchr(".?", row->sentence[strlen(row->sentence) - 1]));
 	}

@@ -87,15 +87,6 @@ TEST(a_file_that_is_not_there)
 	CHECK_ERR(config_load("/no/such.conf", settings, &s, &e), &e, ERR_NOT_FOUND);
 }
 
-TEST(the_manual_has_every_row)
-{
-	cleanup(buf_done) struct buf out = buf_make(4096);
-
-	config_man(&out, settings);
-	for (const struct setting *s = settings; s->type != CONFIG_END; s++)
-		CHECK(strstr(out.data, s->help));
-}
-
 TEST(words_of_yes_and_no)
 {
 	static const struct {
@@ -197,24 +188,4 @@ TEST(mistakes_say_what_to_do)
 	CHECK(strstr(e.fix, "the manual lists all settings"));
 	CHECK_ERR(parse("", &s, &e), &e, ERR_INVALID);
 	CHECK_STR(e.fix, "Add a line `database = ...`: Where the database is.");
-}
-
-TEST(the_manual_is_written_so)
-{
-	cleanup(buf_done) struct buf out = buf_make(4096);
-	static const struct setting few[] = {
-		SETTING(CONFIG_STR, sample, listen, "", "Where."),
-		SETTING(CONFIG_BOOL, sample, quiet, "no", "Less."),
-		SETTING(CONFIG_SIZE, sample, pool, NULL, "Pool."),
-		SETTING(CONFIG_DURATION, sample, wait, "1s", "Wait."),
-		SETTING(CONFIG_INT, sample, loops, "1", "Loops."),
-		SETTING_END,
-	};
-
-	config_man(&out, few);
-	CHECK_STR(buf_str(&out), ".TP\n.BR listen \" = \\fItext\\fR\"\nWhere.\n"
-				 ".TP\n.BR quiet \" = \\fIyes|no\\fR\"\nLess.\nDefault: no.\n"
-				 ".TP\n.BR pool \" = \\fIsize\\fR\"\nPool.\nMust be set.\n"
-				 ".TP\n.BR wait \" = \\fIduration\\fR\"\nWait.\nDefault: 1s.\n"
-				 ".TP\n.BR loops \" = \\fInumber\\fR\"\nLoops.\nDefault: 1.\n");
 }

@@ -104,11 +104,6 @@ const struct check_kind_row *check_kind_row(enum check_kind kind)
 	return &kinds[kind];
 }
 
-const char *check_repair_name(enum check_repair r)
-{
-	return repairs[r];
-}
-
 const char *check_invariant_name(unsigned number)
 {
 	return invariants[number].name;

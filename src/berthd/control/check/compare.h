@@ -62,7 +62,6 @@ struct check_kind_row {
 	const char *sentence; /* "WHAT " and this */
 };
 const struct check_kind_row *check_kind_row(enum check_kind kind);
-const char *check_repair_name(enum check_repair r);
 const char *check_invariant_name(unsigned number);
 const char *check_invariant_unchecked(unsigned number); /* why nothing looks at it; NULL: it is */
 
