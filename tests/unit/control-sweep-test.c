@@ -7,8 +7,9 @@
 #include "proto/frame.h"
 #include "test.h"
 
-#define WAIT_MS 20000
-#define SOON_MS 50
+#define WAIT_MS      20000
+#define SOON_MS      50
+#define DUE_EVERY_MS 500 /* between two looks of reconcile's timer */
 
 /* One sandbox that runs, and a look at it that has asked berth-node for its list. */
 static struct asked begin_look(struct control_world *w)
@@ -131,4 +132,19 @@ TEST(an_init_that_was_current_is_told_when_its_host_is_not_the_same_any_more)
 	sb = look_at_init(w, FRAME_VERSION + (1 << 16));
 	CHECK_INT(sb.guest.host, FRAME_VERSION);
 	CHECK(strstr(history_of(w, ID("1")), "guest_differs guest_differs "));
+}
+
+/* What berth-node lists is compared with records that stay as they are until its list is whole. */
+TEST(a_look_that_is_wished_for_during_a_list_begins_after_it)
+{
+	cleanup(control_world_done) struct control_world *w = control_world_make();
+	struct asked list = begin_look(w);
+	uint64_t end = time_mono_ms() + 3 * DUE_EVERY_MS;
+
+	node_does(w, NODE_OBSERVE);
+	reconcile_look(w->b->reconcile);
+	while (time_mono_ms() < end)
+		node_is_left_alone(w);
+	node_answer(w, &list, &(union node_any){ 0 });
+	(void)node_expect(w, NODE_INVENTORY);
 }
