@@ -53,6 +53,7 @@ struct allocation {
 	struct call *call;    /* the verb being carried out */
 	struct call *waiting; /* a destroy that came meanwhile, or a later generation's create */
 	struct task *task;    /* what it is doing, to be killed by that destroy */
+	bool listed;          /* a child looks at its processes */
 
 	pid_t pid; /* of init (crun) or of the engine's sandbox (runsc); 0: none known */
 	int pidfd;

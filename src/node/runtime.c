@@ -49,12 +49,21 @@ static void runsc_run(struct strv *argv, const struct runtime_paths *p)
 	strv_add(argv, p->name);
 }
 
+static void runsc_list(struct strv *argv, const struct runtime_paths *p)
+{
+	strv_add(argv, "runsc");
+	strv_addf(argv, "--root=%s", p->root);
+	strv_add(argv, "ps");
+	strv_add(argv, "-format=table");
+	strv_add(argv, p->name);
+}
+
 /* clang-format off */
 static const struct runtime runtimes[] = {
 	{ "crun",  init_with_socket, true,  true,  true,  true,  true,  false, true,  0,   1,
-	  crun_records,  crun_run },
+	  crun_records,  crun_run,  NULL },
 	{ "runsc", init_that_binds,  false, false, false, false, false, true,  false, 512, 4,
-	  runsc_records, runsc_run },
+	  runsc_records, runsc_run, runsc_list },
 };
 /* clang-format on */
 

@@ -45,6 +45,9 @@ struct runtime {
 	void (*records)(struct strv *names, const char *name);
 
 	void (*run)(struct strv *argv, const struct runtime_paths *p);
+
+	/* What tells the processes of a guest; NULL: the host sees them. */
+	void (*list)(struct strv *argv, const struct runtime_paths *p);
 };
 
 uint32_t runtime_pids(const struct runtime *r, uint32_t pids); /* of the cgroup */

@@ -321,6 +321,7 @@ static void (*const verbs[NODE_VERB_COUNT])(struct call *c) = {
 	[NODE_SYNC]	 = verb_sync,
 	[NODE_GROUP]	 = verb_group,
 	[NODE_KILLED]	 = verb_killed,
+	[NODE_PROCESSES] = verb_processes,
 };
 /* clang-format on */
 

@@ -17,6 +17,7 @@ void verb_inventory(struct call *c);
 void verb_limit(struct call *c);
 void verb_sync(struct call *c);
 void verb_group(struct call *c);
+void verb_processes(struct call *c);
 
 /* The allocation's call is over; a destroy that waited for it begins. */
 struct call *allocation_release(struct allocation *a);

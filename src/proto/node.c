@@ -181,6 +181,30 @@ static const struct field killer_fields[] = {
 	{ 0 }
 };
 
+static const struct field process_ask_fields[] = {
+	FIELD(FIELD_STR, node_process_ask, request),
+	FIELD(FIELD_STR, node_process_ask, sandbox),
+	FIELD(FIELD_U64, node_process_ask, generation),
+	FIELD(FIELD_U64, node_process_ask, epoch),
+	FIELD(FIELD_STR, node_process_ask, group),
+	{ 0 }
+};
+
+static const struct field process_fields[] = {
+	FIELD(FIELD_U32, node_process, pid),
+	FIELD(FIELD_U32, node_process, parent),
+	FIELD(FIELD_U32, node_process, state),
+	FIELD(FIELD_U64, node_process, memory_bytes),
+	FIELD(FIELD_STR, node_process, command),
+	{ 0 }
+};
+
+static const struct field processes_fields[] = {
+	FIELD(FIELD_U32, node_processes, total),
+	FIELD(FIELD_U32, node_processes, engine),
+	{ 0 }
+};
+
 static const struct field nothing_fields[] = {
 	FIELD(FIELD_U32, node_nothing, zero),
 	{ 0 }
@@ -210,6 +234,7 @@ static const struct node_verb_row rows[NODE_VERB_COUNT] = {
 	[NODE_SYNC]	 = ROW("sync", cursor, synced),
 	[NODE_GROUP]	 = ROW_LIST("group", group, group_seen, group_seen),
 	[NODE_KILLED]	 = ROW("killed", killed, killer),
+	[NODE_PROCESSES] = ROW_LIST("processes", process_ask, process, processes),
 };
 #undef HAS
 #undef SIZE

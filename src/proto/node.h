@@ -37,6 +37,7 @@ enum node_verb {
 	NODE_SYNC,
 	NODE_GROUP,
 	NODE_KILLED,
+	NODE_PROCESSES,
 	NODE_VERB_COUNT
 };
 
@@ -282,6 +283,34 @@ struct node_killer {
 	uint32_t memory; /* enum presence */
 };
 
+/*
+ * processes: what runs in a wrapper's cgroup, a part for each. With an engine that hides its guest
+ * from the host (gVisor): what that says of the whole sandbox. What a guest has written in it is
+ * cut, and otherwise as it was.
+ */
+#define NODE_PROCESSES_MAX 256
+#define NODE_COMMAND_SIZE  512
+
+struct node_process_ask {
+	char request[NODE_REQUEST_SIZE];
+	char sandbox[NODE_NAME_SIZE];
+	uint64_t generation, epoch;
+	char group[NODE_GROUP_SIZE];
+};
+
+struct node_process {
+	uint32_t pid;    /* as the guest counts, as the next */
+	uint32_t parent; /* 0: none of those that are told */
+	uint32_t state;  /* the kernel's letter; 0: not known */
+	uint64_t memory_bytes;
+	char command[NODE_COMMAND_SIZE]; /* its words, or in brackets its name */
+};
+
+struct node_processes {
+	uint32_t total;  /* also those that were left out */
+	uint32_t engine; /* 1: on its word, and of the whole sandbox */
+};
+
 struct node_nothing {
 	uint32_t zero;
 };
@@ -330,5 +359,8 @@ union node_any {
 	struct node_group_seen group_seen;
 	struct node_killed killed;
 	struct node_killer killer;
+	struct node_process_ask process_ask;
+	struct node_process process;
+	struct node_processes processes;
 	struct node_nothing nothing;
 };

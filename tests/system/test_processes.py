@@ -381,3 +381,64 @@ def test_a_hung_wrapper_is_read_and_its_processes_are_seen(s):
         assert s.api.request("POST", f"{url}/{verb}", {"instance": w["instance"], **more})[0] == 404
     assert s.api.request("PUT", url, {"command": "true"})[0] == 404
     assert s.api.get("/v1/sandboxes/" + box)["state"] == "gone"
+
+
+def wrapper_processes(s, url):
+    """Told within seconds, whatever hangs."""
+    began = time.monotonic()
+    got = s.api.get(url + "/processes")
+    assert time.monotonic() - began < 10 and not got["truncated"], got
+    assert got["evidence"] == ("host" if s.runtime == "crun" else "engine"), got
+    return got, {p["pid"]: p for p in got["processes"]}
+
+
+@limit(120)
+def test_lg5_a_wrapper_that_hangs_is_listed_with_its_tools(s):
+    """It is stopped, and so is the process of berth-init that serves it: neither is asked."""
+    with s.box() as box:
+        url = f"/v1/sandboxes/{box.id}/wrappers/main"
+        begin(s, box.id, "sleep 7103")  # beside it
+        w = s.api.call("PUT", url, {"command": "sleep 7101 & (sleep 7102; true) & echo up; kill -STOP $PPID; kill -STOP $$"})
+        said(s, box.id, w["exec"], "up")
+        wait_until(lambda: len(wrapper_processes(s, url)[1]) == 4, 30, "the shell, its subshell and two tools")
+        got, by_pid = wrapper_processes(s, url)
+        assert got["exec"] == w["exec"]
+        first = by_pid[s.api.get(f"/v1/sandboxes/{box.id}/execs/{w['exec']}")["pid"]]
+        tools = [p for p in by_pid.values() if "sleep" in p["command"] and p is not first and "kill" not in p["command"]]
+        assert len(tools) == 2 and first["pid"] in {p["parent"] for p in tools}, got
+        if s.runtime == "crun":
+            wait_until(lambda: wrapper_processes(s, url)[1][first["pid"]]["state"] == "stopped", 30, "stopped")
+            assert first["command"].startswith("/bin/sh -c sleep 7101") and first["memory_bytes"] > 0, first
+            assert sorted(p["command"] for p in tools) == ["sleep 7101", "sleep 7102"], tools
+            signal_all(s.cgroup_pids(box.id), signal.SIGSTOP)  # init, too
+            assert len(wrapper_processes(s, url)[1]) == 4
+            signal_all(s.cgroup_pids(box.id), signal.SIGCONT)
+        else:
+            assert {p["command"] for p in tools} == {"[sleep]"} and first["state"] == "unknown", got
+
+
+@limit(120)
+def test_lg5_one_that_does_not_run_has_no_processes_and_is_not_woken(s):
+    with s.box() as box:
+        url = f"/v1/sandboxes/{box.id}/wrappers/main"
+        assert s.api.request("GET", url + "/processes")[0] == 404
+        s.api.call("PUT", url, {"command": "sleep 1000"})
+        assert wrapper_processes(s, url)[1]
+        s.api.call("POST", f"/v1/sandboxes/{box.id}/sleep")
+        assert s.api.get(url + "/processes")["processes"] == []
+        assert s.api.get(f"/v1/sandboxes/{box.id}")["state"] == "asleep"
+
+
+@limit(120)
+@only("crun")  # gVisor tells names alone
+def test_lg5_what_processes_call_themselves_is_cut_and_escaped(s):
+    bad = '"\\\n\x1b[2J' + "x" * 100_000
+    with s.box(pids=1000) as box:
+        url = f"/v1/sandboxes/{box.id}/wrappers/main"
+        script = 'sh -c "sleep 1000; true" "$(printf "\\377")" & i=0; while [ $i -lt 300 ]; do sleep 1000 & i=$((i+1)); done; echo up; wait'
+        w = s.api.call("PUT", url, {"argv": ["sh", "-c", script, bad]})
+        said(s, box.id, w["exec"], "up", 60)
+        got = s.api.get(url + "/processes")
+        assert got["truncated"] and len(got["processes"]) == 256, len(got["processes"])
+        assert all(len(p["command"]) <= 511 for p in got["processes"])
+        assert any(p["command"].endswith("\ufffd") for p in got["processes"]), got["processes"][:4]

@@ -604,6 +604,21 @@ WrapperStop = TypedDict('WrapperStop', {
     'reason': Literal['readiness-failed', 'startup-failed', 'unhealthy-wrapper', 'terminal-failed', 'terminal-completed', 'terminal-ended', 'terminal-interrupted', 'idle-timeout', 'keep-warm-expired', 'user-interrupt', 'session-delete', 'unexpected-wrapper', 'observation-failed'],
 }, total=False)
 
+WrapperProcesses = TypedDict('WrapperProcesses', {
+    'exec': str,
+    'evidence': Literal['host', 'engine'],
+    'truncated': bool,
+    'processes': List['WrapperProcess'],
+}, total=False)
+
+WrapperProcess = TypedDict('WrapperProcess', {
+    'pid': int,
+    'parent': int,
+    'state': Literal['running', 'sleeping', 'waiting', 'stopped', 'traced', 'ended', 'unknown'],
+    'memory_bytes': int,
+    'command': str,
+}, total=False)
+
 Wrapper = TypedDict('Wrapper', {
     'sandbox': str,
     'name': str,

@@ -759,6 +759,28 @@ export interface WrapperStop {
   reason?: 'readiness-failed' | 'startup-failed' | 'unhealthy-wrapper' | 'terminal-failed' | 'terminal-completed' | 'terminal-ended' | 'terminal-interrupted' | 'idle-timeout' | 'keep-warm-expired' | 'user-interrupt' | 'session-delete' | 'unexpected-wrapper' | 'observation-failed';
 }
 
+export interface WrapperProcesses {
+  /** The exec of the instance; empty: there is none. */
+  exec: string;
+  /** Who saw them. */
+  evidence: 'host' | 'engine';
+  /** There are more, or more than the engine told. */
+  truncated: boolean;
+  processes: WrapperProcess[];
+}
+
+export interface WrapperProcess {
+  /** As the sandbox counts. */
+  pid: number;
+  /** 0: none of this list, with crun. */
+  parent: number;
+  /** The kernel's; `waiting`: for a disk, and cannot be killed; `unknown` with gVisor. */
+  state: 'running' | 'sleeping' | 'waiting' | 'stopped' | 'traced' | 'ended' | 'unknown';
+  /** That it holds now; 0 with gVisor. */
+  memory_bytes: number;
+  command: string;
+}
+
 export interface Wrapper {
   sandbox: string;
   name: string;

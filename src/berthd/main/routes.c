@@ -106,6 +106,8 @@ static const struct route routes[] = {
 	  "fresh" },
 	{ "GET",    "/v1/sandboxes/{}/wrappers", ROLE_USER,   HOST, false, wrappers_list, NULL },
 	{ "GET",    "/v1/sandboxes/{}/wrappers/{}", ROLE_USER,   HOST, false, NULL, wrappers_get },
+	{ "GET",    "/v1/sandboxes/{}/wrappers/{}/processes", ROLE_USER, HOST, false, NULL,
+	  wrappers_processes },
 	{ "PUT",    "/v1/sandboxes/{}/wrappers/{}", ROLE_USER, HOST, true, NULL, wrappers_launch },
 	{ "DELETE", "/v1/sandboxes/{}/wrappers/{}", ROLE_USER, HOST, false, NULL, wrappers_delete,
 	  "instance" },

@@ -35,6 +35,7 @@ static const uint32_t usual_deadlines[NODE_VERB_COUNT] = {
 	[NODE_SYNC]		= 2 * MINUTE, /* all that is not on the disk yet */
 	[NODE_GROUP]		= 30 * SECOND,
 	[NODE_KILLED]		= 20 * SECOND,
+	[NODE_PROCESSES]	= 20 * SECOND,
 };
 /* clang-format on */
 

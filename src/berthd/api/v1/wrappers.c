@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/agent/processes.h"
 #include "berthd/agent/wrapper.h"
 #include "berthd/api/v1/execs.h"
 #include "http/target.h"
@@ -285,4 +286,67 @@ void wrappers_delete(struct request *rq)
 	if (http_query(rq->query, "instance", a.instance, sizeof(a.instance), &found, &e) < 0)
 		return request_fail(rq, &e);
 	wrapper_stop(&a, LEASE_SESSION_DELETE, on_answer, rq);
+}
+
+/* ---- its processes ---- */
+
+/* clang-format off */
+static const struct {
+	uint32_t letter; /* the kernel's */
+	const char *name;
+} process_states[] = {
+	{ 'R',	"running" },
+	{ 'S',	"sleeping" },
+	{ 'D',	"waiting" },
+	{ 'I',	"sleeping" },
+	{ 'T',	"stopped" },
+	{ 't',	"traced" },
+	{ 'Z',	"ended" },
+	{ 'X',	"ended" },
+};
+/* clang-format on */
+
+static const char *process_state_name(uint32_t letter)
+{
+	for (size_t i = 0; i < array_len(process_states); i++)
+		if (process_states[i].letter == letter)
+			return process_states[i].name;
+	return "unknown";
+}
+
+static void add_process(struct buf *out, const struct node_process *p)
+{
+	json_open(out, '{');
+	json_int(out, "pid", p->pid);
+	json_int(out, "parent", p->parent);
+	json_str(out, "state", process_state_name(p->state));
+	json_int(out, "memory_bytes", (int64_t)p->memory_bytes);
+	json_str(out, "command", p->command);
+	buf_adds(out, "}");
+}
+
+static void on_processes(void *data, const struct wrapper_processes *list, const struct err *why)
+{
+	cleanup(buf_done) struct buf body = buf_make(REPLY_MAX);
+	struct request *rq = data;
+
+	if (why)
+		return request_fail(rq, why);
+	json_open(&body, '{');
+	json_str(&body, "exec", list->exec);
+	json_str(&body, "evidence", list->by_engine ? "engine" : "host");
+	json_bool(&body, "truncated", list->truncated);
+	json_key(&body, "processes");
+	json_open(&body, '[');
+	for (size_t i = 0; i < list->count; i++)
+		add_process(&body, &list->items[i]);
+	buf_adds(&body, "]}");
+	request_reply(rq, 200, &body);
+}
+
+void wrappers_processes(struct request *rq)
+{
+	struct caller by = request_caller(rq);
+
+	wrapper_processes_look(&by, rq->param, rq->sub, on_processes, rq);
 }
