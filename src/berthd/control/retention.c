@@ -6,7 +6,6 @@
 
 #include "berthd/runtime/berthd.h"
 #include "lib/log.h"
-#include "store/retention.h"
 
 #define EVERY_MS (60 * 60 * 1000) /* or as often as the shortest time, if that is less */
 #define AGAIN_MS 1000             /* a batch was full; also the least */
@@ -68,19 +67,25 @@ static void on_time(uv_timer_t *timer)
 	job_submit_background(k->reactor, &k->job, run, on_done);
 }
 
+struct retention_ages retention_ages(const struct berthd_settings *set)
+{
+	struct retention_ages ages;
+
+	for (int i = 0; i < RETENTION_COUNT; i++)
+		ages.ms[i] = *(const uint64_t *)(const void *)((const char *)set + settings[i]);
+	return ages;
+}
+
 struct retention_keeper *retention_begin(struct reactor *r)
 {
 	struct retention_keeper *k = xcalloc(1, sizeof(*k));
 
 	k->reactor = r;
+	k->ages = retention_ages(&r->berthd->settings);
 	k->every_ms = EVERY_MS;
-	for (int i = 0; i < RETENTION_COUNT; i++) {
-		const char *at = (const char *)&r->berthd->settings + settings[i];
-
-		k->ages.ms[i] = *(const uint64_t *)(const void *)at;
+	for (int i = 0; i < RETENTION_COUNT; i++)
 		if (k->ages.ms[i] > 0 && k->ages.ms[i] < k->every_ms)
 			k->every_ms = k->ages.ms[i];
-	}
 	if (k->every_ms < AGAIN_MS)
 		k->every_ms = AGAIN_MS;
 	uv_timer_init(&r->loop, &k->timer);
