@@ -13,6 +13,7 @@
 	"h.cpus AS \"capacity.cpus\", h.memory_mb AS \"capacity.memory_mb\", " \
 	"h.memory_free_mb AS \"capacity.memory_free_mb\", h.disk_mb AS \"capacity.disk_mb\", " \
 	"h.disk_free_mb AS \"capacity.disk_free_mb\", h.runtimes AS \"capacity.runtimes\", " \
+	"h.open_files AS \"capacity.open_files\", " \
 	"coalesce(p.sandboxes, 0) AS sandboxes, " \
 	"coalesce(p.memory_mb, 0) AS promised_memory_mb, " \
 	"coalesce(p.disk_mb, 0) AS promised_disk_mb, " \
@@ -47,6 +48,7 @@ static const struct column columns[] = {
 	COLUMN(COLUMN_U64, host, capacity.disk_mb),
 	COLUMN(COLUMN_U64, host, capacity.disk_free_mb),
 	COLUMN(COLUMN_STR, host, capacity.runtimes),
+	COLUMN(COLUMN_U64, host, capacity.open_files),
 	COLUMN(COLUMN_U64, host, sandboxes),
 	COLUMN(COLUMN_U64, host, promised_memory_mb),
 	COLUMN(COLUMN_U64, host, promised_disk_mb),
@@ -82,12 +84,13 @@ static const struct statement put = { "host-put",
 	"version = $2, address = coalesce($3, host.address), boot_id = $4, " \
 	"lease_until = " SQL_AFTER("$5") ", " \
 	"seen_at = now(), cpus = $6, memory_mb = $7, memory_free_mb = $8, disk_mb = $9, " \
-	"disk_free_mb = $10, runtimes = $11"
+	"disk_free_mb = $10, runtimes = $11, open_files = $13"
 /* Another machine's lease under this name must be over, as for anybody who takes it. */
 static const struct statement enlist = { "host-register",
 	"WITH h AS (INSERT INTO host (id, version, address, boot_id, epoch, lease_until, cpus, "
-	"memory_mb, memory_free_mb, disk_mb, disk_free_mb, runtimes) "
-	"VALUES ($1, $2, coalesce($3, ''), $4, 1, " SQL_AFTER("$5") ", $6, $7, $8, $9, $10, $11) "
+	"memory_mb, memory_free_mb, disk_mb, disk_free_mb, runtimes, open_files) "
+	"VALUES ($1, $2, coalesce($3, ''), $4, 1, " SQL_AFTER("$5") ", $6, $7, $8, $9, $10, $11, "
+	"$13) "
 	"ON CONFLICT (id) DO UPDATE SET " SAYS ", epoch = host.epoch + 1, lost_at = NULL, "
 	"lost_to = '', removed_at = NULL, draining = host.draining AND host.removed_at IS NULL "
 	"WHERE host.lease_until IS NULL OR host.epoch = 0 OR host.boot_id = $4 "
@@ -167,6 +170,16 @@ enum host_lease_state host_state(const struct host *h, unsigned divisor)
 	return host_lease_seen(&sight, divisor);
 }
 
+struct limits host_most(const struct host_capacity *c)
+{
+	return (struct limits){ .of = {
+					[LIMIT_MEMORY_MB] = (int64_t)c->memory_mb,
+					[LIMIT_DISK_MB] = (int64_t)c->disk_mb,
+					[LIMIT_CPU_MILLI] = (int64_t)c->cpus * 1000,
+					[LIMIT_OPEN_FILES] = (int64_t)c->open_files,
+				} };
+}
+
 bool host_has_engine(const struct host_capacity *c, const char *runtime)
 {
 	const char *words = c->runtimes; /* "crun runsc" */
@@ -194,7 +207,7 @@ int store_host_put(struct store *s, const char *id, const char *version, bool le
 			  "again.");
 }
 
-/* Both end with a number of their own: the margin, or the epoch. */
+/* Each has a number of its own: the margin, or the epoch. */
 static int claim_run(struct store *s, const struct statement *st, const struct host_claim *c,
 		     uint64_t last, struct host *ret, struct err *e)
 {
@@ -207,7 +220,8 @@ static int claim_run(struct store *s, const struct statement *st, const struct h
 				   NUMBER(constant_ms(CONSTANT_HOST_LEASE, c->divisor)),
 				   NUMBER(has->cpus), NUMBER(has->memory_mb),
 				   NUMBER(has->memory_free_mb), NUMBER(has->disk_mb),
-				   NUMBER(has->disk_free_mb), TEXT(has->runtimes), NUMBER(last)),
+				   NUMBER(has->disk_free_mb), TEXT(has->runtimes), NUMBER(last),
+				   NUMBER(has->open_files)),
 			      columns, &got, e);
 
 	if (n > 0)

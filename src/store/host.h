@@ -25,6 +25,7 @@ struct host_capacity {
 	uint64_t memory_mb, memory_free_mb;
 	uint64_t disk_mb, disk_free_mb;
 	char runtimes[HOST_RUNTIMES_SIZE];
+	uint64_t open_files; /* of one process */
 };
 
 struct host {
@@ -47,6 +48,9 @@ struct host {
 
 /* Whether it can run this; one that has not said yet what it has may. */
 bool host_has_engine(const struct host_capacity *c, const char *runtime);
+
+/* The most that one sandbox could have there, were it empty; for limits_fit(). */
+struct limits host_most(const struct host_capacity *c);
 
 /* How others see it. */
 enum host_lease_state host_state(const struct host *h, unsigned divisor);

@@ -49,6 +49,26 @@ def test_a_full_host_is_passed_over(c):
             h.restart("berthd")
 
 
+def test_a_host_where_fewer_files_may_be_open_is_passed_over(c):
+    """Its own word for it is a trigger's here: berth-node runs as root, and may raise its limit."""
+    sql = c.postgres[0].sql
+    sql("CREATE FUNCTION few_files() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN NEW.open_files = 1000; RETURN NEW; END $$")
+    sql("CREATE TRIGGER few_files BEFORE UPDATE ON host FOR EACH ROW WHEN (NEW.id <> 'h3') "
+        "EXECUTE FUNCTION few_files()")
+    try:
+        wait_until(lambda: sql("SELECT count(*) FROM host WHERE open_files = 1000") == [["2"]], 30, "two hosts with few files")
+        made = [c.hosts[0].api.create(open_files=2000) for _ in range(6)]
+        assert hosts_of(c) == ["h3"] * 6, hosts_of(c)
+        status, code, message = error_of(c.hosts[0].api.request(
+            "POST", "/v1/sandboxes", {"image": "base", "open_files": 2000, "host": "h1"}))
+        assert (status, code) == (400, "invalid") and "open_files" in message, message
+        for ident in made:
+            c.hosts[0].api.delete(ident)
+    finally:
+        sql("DROP FUNCTION few_files() CASCADE")
+
+
 def test_a_wish_for_a_host_is_kept(c):
     for h in c.hosts:
         ident = c.hosts[0].api.create(host=h.name)

@@ -135,6 +135,30 @@ TEST(a_host_has_the_engines_it_names_and_one_that_is_silent_may_have_any)
 	CHECK(host_has_engine(&silent, "crun"));
 }
 
+TEST(a_host_says_how_many_files_may_be_open_there_and_is_passed_over_by_what_needs_more)
+{
+	cleanup(world_done) struct world w = world_make();
+	struct host_capacity few = { .cpus = 2, .runtimes = "crun", .open_files = 1024 };
+	struct host_claim claim = { .id = "h1",
+				    .version = "1",
+				    .boot_id = "b",
+				    .capacity = &few,
+				    .divisor = LONG };
+	struct limits asked = limits_usual(), most;
+	struct host h = { 0 };
+	struct err e;
+
+	CHECK_OK(store_host_register(w.s, &claim, &h, &e), &e);
+	CHECK_INT(look(w.s, "h1").capacity.open_files, 1024);
+	most = host_most(&h.capacity);
+	asked.of[LIMIT_OPEN_FILES] = 1024;
+	CHECK_OK(limits_fit(&asked, &most, &e), &e);
+	asked.of[LIMIT_OPEN_FILES] = 1025;
+	CHECK_ERR(limits_fit(&asked, &most, &e), &e, ERR_INVALID);
+	most = host_most(&(struct host_capacity){ 0 }); /* it has not said, so it is asked */
+	CHECK_OK(limits_fit(&asked, &most, &e), &e);
+}
+
 TEST(a_lease_is_renewed_under_its_epoch)
 {
 	cleanup(world_done) struct world w = world_make();

@@ -40,11 +40,7 @@ struct placing {
 /* It could never take it, however empty it is. */
 static bool is_too_small(struct placing *p, const struct host *h)
 {
-	struct limits has = { .of = {
-				      [LIMIT_MEMORY_MB] = (int64_t)h->capacity.memory_mb,
-				      [LIMIT_DISK_MB] = (int64_t)h->capacity.disk_mb,
-				      [LIMIT_CPU_MILLI] = (int64_t)h->capacity.cpus * 1000,
-			      } };
+	struct limits has = host_most(&h->capacity);
 	struct err ignored;
 
 	for (int i = 0; i < LIMIT_COUNT; i++)

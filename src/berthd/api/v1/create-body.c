@@ -130,6 +130,7 @@ bool create_body_where(const struct request *rq, struct placing_ask *ret)
 	ret->limits.of[LIMIT_DISK_MB] = json_get_int(body, "disk_mb");
 	ret->limits.of[LIMIT_CPU_MILLI] = json_get_int(body, "cpu_milli");
 	ret->limits.of[LIMIT_PIDS] = json_get_int(body, "pids");
+	ret->limits.of[LIMIT_OPEN_FILES] = json_get_int(body, "open_files");
 	ret->may_exist = json_get(body, "name") || json_get(body, "identity");
 	if (!json_get_str(body, "image")[0] ||
 	    !str_copy(ret->image, sizeof(ret->image), json_get_str(body, "image")) ||

@@ -48,6 +48,7 @@ static void capacity_json(struct buf *out, const struct host_capacity *c)
 	json_int(out, "disk_mb", (int64_t)c->disk_mb);
 	json_int(out, "disk_free_mb", (int64_t)c->disk_free_mb);
 	json_str(out, "runtimes", c->runtimes);
+	json_int(out, "open_files", (int64_t)c->open_files);
 	buf_adds(out, "}");
 }
 
