@@ -33,7 +33,10 @@
 #include "node/verbs.h"
 #include "proto/frame.h"
 
-#define INIT_MAX (16 * 1024 * 1024)
+#define ROUTER_LATE_MS   10000
+#define ROUTER_AGAIN_MS  UINT64_C(500)
+#define ROUTER_DOUBLINGS 7 /* of the wait: about a minute */
+#define INIT_MAX         (16 * 1024 * 1024)
 
 /* clang-format off */
 const struct setting node_settings_table[] = {
@@ -236,45 +239,73 @@ static int watch_router(struct node *n, int fd, uv_poll_cb then, struct err *e)
 }
 
 static void on_router_end(uv_poll_t *poll, int status, int events);
+static void on_router_time(uv_timer_t *timer);
 
-static void tell_of_router(const struct err *why)
+/* Nothing is lost while we live; but the next berth-node would not find the namespace. */
+static void router_failed(struct node *n, const struct err *why)
 {
-	if (why)
-		log_event(LOG_ERROR,
-			  "berth-router ended: sandboxes lose the network when berth-node ends",
-			  "why", why->msg, NULL);
-	else
-		log_event(LOG_WARN, "berth-router ended; another one took over", NULL);
+	uint64_t wait = ROUTER_AGAIN_MS << n->router_tries;
+
+	unwatch_router(n);
+	if (n->router_tries < ROUTER_DOUBLINGS)
+		n->router_tries++;
+	log_event(LOG_ERROR,
+		  "berth-router is not there, and is started again: until then sandboxes lose "
+		  "the network when berth-node ends",
+		  "why", why->msg, NULL);
+	uv_timer_start(&n->router_timer, on_router_time, wait, 0);
 }
 
 static void on_router_again(uv_poll_t *poll, int status, int events)
 {
 	struct node *n = poll->data;
-	bool failed;
 	struct err e;
 
 	(void)status, (void)events;
 	unwatch_router(n);
-	failed = router_hold_end(&n->router, n->run_fd, &e) < 0 ||
-		 watch_router(n, n->router.pidfd, on_router_end, &e) < 0;
-	tell_of_router(failed ? &e : NULL);
+	if (router_hold_end(&n->router, n->run_fd, &e) < 0 ||
+	    watch_router(n, n->router.pidfd, on_router_end, &e) < 0)
+		return router_failed(n, &e);
+	uv_timer_stop(&n->router_timer);
+	n->router_tries = 0;
+	log_event(LOG_WARN, "berth-router ended; another one took over", NULL);
 }
 
-/* Nothing is lost while we live; but we are to be replaceable at any time. */
+static void start_router(struct node *n)
+{
+	struct err e;
+
+	if (router_hold_begin(&n->router, n->run_fd, &e) < 0 ||
+	    watch_router(n, n->router.starting, on_router_again, &e) < 0)
+		return router_failed(n, &e);
+	uv_timer_start(&n->router_timer, on_router_time, ROUTER_LATE_MS, 0);
+}
+
+/* One that hangs may still come up: the first that has the lock is it, all others end. */
+static void on_router_time(uv_timer_t *timer)
+{
+	struct node *n = timer->data;
+	struct err e;
+
+	if (!n->router_end)
+		return start_router(n);
+	err_set(&e, ERR_TIMEOUT, "it did not come up within %d ms", ROUTER_LATE_MS);
+	router_failed(n, &e);
+}
+
 static void on_router_end(uv_poll_t *poll, int status, int events)
 {
 	struct node *n = poll->data;
-	struct err e;
 
 	(void)status, (void)events;
 	unwatch_router(n);
-	if (router_hold_begin(&n->router, n->run_fd, &e) < 0 ||
-	    watch_router(n, n->router.starting, on_router_again, &e) < 0)
-		tell_of_router(&e);
+	start_router(n);
 }
 
 static int open_network(struct node *n, struct err *e)
 {
+	uv_timer_init(&n->loop, &n->router_timer);
+	n->router_timer.data = n;
 	if (router_open(&n->router, n->run_fd, e) < 0 ||
 	    watch_router(n, n->router.pidfd, on_router_end, e) < 0)
 		return -1;
@@ -386,6 +417,8 @@ void node_close(struct node *n)
 		uv_close((uv_handle_t *)&n->on_int, NULL);
 	}
 	unwatch_router(n);
+	if (n->router_timer.data)
+		uv_close((uv_handle_t *)&n->router_timer, NULL);
 	uv_run(&n->loop, UV_RUN_NOWAIT);
 	router_close(&n->router, n->run_fd, idle);
 	pool_close(&n->pool);

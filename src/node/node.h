@@ -57,7 +57,9 @@ struct node {
 	struct cgroup_host cgroups;
 	struct kernel_log kernel_log;
 	struct router router;
-	uv_poll_t *router_end; /* berth-router's, or the start of one; NULL: it is not watched */
+	uv_poll_t *router_end;   /* berth-router's, or the start of one; NULL: it is not watched */
+	uv_timer_t router_timer; /* until a start is late, or the next is tried */
+	unsigned router_tries;   /* starts that failed, one after the other */
 	struct slots slots;
 	struct egress_sockets *egress_sockets;
 	struct allocations *all;

@@ -4,6 +4,7 @@ import collections
 import contextlib
 import json
 import os
+import pathlib
 import re
 import select
 import signal
@@ -352,6 +353,24 @@ def test_the_router_is_held_again(s):
         c, to = e.accept([mine])
         assert to[1] == 82 and c.recv(100) == b"still\n"
         c.close()
+
+
+@limit(120)
+@only("crun")
+def test_a_router_that_cannot_start_is_tried_again(s):
+    """Its lock cannot be opened for a while: that is logged, and another one comes up by itself afterwards."""
+    lock, log = pathlib.Path(s.dir, "node/router"), pathlib.Path(s.dir, "log/berth-node.log")
+    first, said = router.holder(s.dir), b"berth-router is not there, and is started again"
+    before = log.read_bytes().count(said)
+    lock.rename(lock.with_name("away"))
+    lock.mkdir()
+    try:
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: log.read_bytes().count(said) >= before + 2, 30, "two starts that failed")
+    finally:
+        lock.rmdir()
+        lock.with_name("away").rename(lock)
+    wait_until(lambda: router.holder(s.dir) not in (0, first), 30, "another berth-router")
 
 
 @limit(120)
