@@ -95,26 +95,12 @@ static void check_refused(enum node_verb step)
 {
 	cleanup(control_world_done) struct control_world *w = control_world_make();
 	struct outcome o = { 0 };
-	struct asked a;
 
 	control_create(new_one(w, &o), on_outcome);
 	measured(w);
-	if (step == NODE_START)
-		node_does(w, NODE_CREATE);
-	a = node_expect(w, step);
-	node_refuse(w, &a, ERR_INTERNAL);
-	a = node_expect(w, NODE_DESTROY);
-	CHECK_INT(record_of(w, ID("1")).state, SANDBOX_FAILED);
-	CHECK_STR(a.record.target.sandbox, ID("1"));
-	CHECK_INT(a.record.target.generation, 1);
-	CHECK_INT(o.times, 0); /* not before it is destroyed */
-	node_answer(w, &a, &(union node_any){ 0 });
-	wait_outcome(w, &o);
-	CHECK(o.failed);
-	CHECK_INT(o.why.code, ERR_INTERNAL);
+	check_step_refused(w, &o, step, NODE_DESTROY);
 	CHECK(strstr(o.why.msg, "could not be started"));
 	CHECK_STR(history_of(w, ID("1")), "create broken ");
-	node_is_left_alone(w);
 }
 
 TEST(a_build_that_is_refused_fails_and_is_destroyed)
@@ -173,25 +159,13 @@ TEST(an_unanswered_start_with_a_key_stays_creating_and_its_late_answer_counts_fo
 	cleanup(control_world_done) struct control_world *w = control_world_make();
 	struct transition *c;
 	struct outcome o = { 0 };
-	struct asked a;
-	uint64_t version;
 
 	w->deadlines[NODE_START] = 50;
 	c = new_one(w, &o);
 	give_key(c);
 	control_create(c, on_outcome);
 	measured(w);
-	node_does(w, NODE_CREATE);
-	a = node_expect(w, NODE_START);
-	wait_outcome(w, &o);
-	CHECK(o.failed);
-	CHECK(node_unanswered(&o.why));
-	version = record_of(w, ID("1")).version;
-	CHECK_INT(record_of(w, ID("1")).state, SANDBOX_CREATING);
-	node_answer(w, &a, &(union node_any){ 0 });
-	node_is_left_alone(w);
-	CHECK_INT(record_of(w, ID("1")).version, version);
-	CHECK_INT(o.times, 1);
+	check_start_unanswered(w, &o, SANDBOX_CREATING);
 }
 
 TEST(an_unanswered_start_without_a_key_is_broken_and_destroyed)
@@ -250,19 +224,11 @@ TEST(one_that_is_deleted_meanwhile_is_left_to_its_deletion)
 {
 	cleanup(control_world_done) struct control_world *w = control_world_make();
 	struct outcome o = { 0 };
-	struct asked a;
-	struct err e;
 
 	control_create(new_one(w, &o), on_outcome);
 	measured(w);
-	node_does(w, NODE_CREATE);
-	a = node_expect(w, NODE_START);
-	CHECK_OK(try_move(w->db.s, ID("1"), SANDBOX_CREATING, SANDBOX_DELETING, &e), &e);
-	node_answer(w, &a, &(union node_any){ 0 });
-	wait_outcome(w, &o);
+	check_start_deleted(w, &o, SANDBOX_CREATING);
 	CHECK_INT(o.sb.state, SANDBOX_DELETING);
-	CHECK_INT(record_of(w, ID("1")).state, SANDBOX_DELETING);
-	node_is_left_alone(w);
 }
 
 TEST(a_key_that_was_used_makes_nothing)

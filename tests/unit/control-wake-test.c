@@ -109,23 +109,10 @@ static void check_refused(enum node_verb step)
 {
 	cleanup(control_world_done) struct control_world *w = control_world_make();
 	struct outcome o = { 0 };
-	struct asked a;
 
 	put_to_sleep(w);
 	wake(w, &o);
-	if (step == NODE_START)
-		node_does(w, NODE_CREATE);
-	a = node_expect(w, step);
-	node_refuse(w, &a, ERR_INTERNAL);
-	a = node_expect(w, NODE_STOP);
-	CHECK_INT(record_of(w, ID("1")).state, SANDBOX_FAILED);
-	CHECK_STR(a.record.stop.sandbox, ID("1"));
-	CHECK_INT(a.record.stop.generation, 1);
-	node_answer(w, &a, &(union node_any){ 0 });
-	wait_outcome(w, &o);
-	CHECK(o.failed);
-	CHECK_INT(o.why.code, ERR_INTERNAL);
-	node_is_left_alone(w);
+	check_step_refused(w, &o, step, NODE_STOP);
 }
 
 TEST(a_build_that_is_refused_fails_and_keeps_its_files)
@@ -190,20 +177,12 @@ TEST(one_that_is_deleted_meanwhile_is_left_to_its_deletion)
 {
 	cleanup(control_world_done) struct control_world *w = control_world_make();
 	struct outcome o = { 0 };
-	struct asked a;
-	struct err e;
 
 	put_to_sleep(w);
 	wake(w, &o);
-	node_does(w, NODE_CREATE);
-	a = node_expect(w, NODE_START);
-	CHECK_OK(try_move(w->db.s, ID("1"), SANDBOX_WAKING, SANDBOX_DELETING, &e), &e);
-	node_answer(w, &a, &(union node_any){ 0 });
-	wait_outcome(w, &o);
+	check_start_deleted(w, &o, SANDBOX_WAKING);
 	CHECK(o.failed);
 	CHECK_INT(o.why.code, ERR_CONFLICT);
-	CHECK_INT(record_of(w, ID("1")).state, SANDBOX_DELETING);
-	node_is_left_alone(w);
 }
 
 /* It is not known what runs: the record stays, and a later look or its deadline goes on. */
@@ -212,21 +191,10 @@ TEST(an_unanswered_start_stays_waking_and_its_late_answer_counts_for_nothing)
 	cleanup(control_world_done) struct control_world *w = control_world_make();
 	struct transition *c;
 	struct outcome o = { 0 };
-	struct asked a;
-	uint64_t version;
 
 	put_to_sleep(w);
 	w->deadlines[NODE_START] = 50;
 	c = transition_for(w, ID("1"), &o);
 	transition_event(c, EV_USE, NULL, on_outcome);
-	node_does(w, NODE_CREATE);
-	a = node_expect(w, NODE_START);
-	wait_outcome(w, &o);
-	CHECK(node_unanswered(&o.why));
-	version = record_of(w, ID("1")).version;
-	CHECK_INT(record_of(w, ID("1")).state, SANDBOX_WAKING);
-	node_answer(w, &a, &(union node_any){ 0 });
-	node_is_left_alone(w);
-	CHECK_INT(record_of(w, ID("1")).version, version);
-	CHECK_INT(o.times, 1);
+	check_start_unanswered(w, &o, SANDBOX_WAKING);
 }

@@ -314,3 +314,59 @@ void refuse_state(struct control_world *w, const char *state, const char *sqlsta
 		 state, sqlstate);
 	raw(w->db.sql, sql);
 }
+
+/* ---- how a build fails ---- */
+
+void check_step_refused(struct control_world *w, struct outcome *o, enum node_verb step,
+			enum node_verb undo)
+{
+	struct asked a;
+	bool stops = undo == NODE_STOP;
+
+	if (step == NODE_START)
+		node_does(w, NODE_CREATE);
+	a = node_expect(w, step);
+	node_refuse(w, &a, ERR_INTERNAL);
+	a = node_expect(w, undo);
+	CHECK_INT(record_of(w, ID("1")).state, SANDBOX_FAILED);
+	CHECK_STR(stops ? a.record.stop.sandbox : a.record.target.sandbox, ID("1"));
+	CHECK_INT(stops ? a.record.stop.generation : a.record.target.generation, 1);
+	CHECK_INT(o->times, 0);
+	node_answer(w, &a, &(union node_any){ 0 });
+	wait_outcome(w, o);
+	CHECK(o->failed);
+	CHECK_INT(o->why.code, ERR_INTERNAL);
+	node_is_left_alone(w);
+}
+
+void check_start_unanswered(struct control_world *w, struct outcome *o, enum sandbox_state state)
+{
+	struct asked a;
+	uint64_t version;
+
+	node_does(w, NODE_CREATE);
+	a = node_expect(w, NODE_START);
+	wait_outcome(w, o);
+	CHECK(o->failed);
+	CHECK(node_unanswered(&o->why));
+	version = record_of(w, ID("1")).version;
+	CHECK_INT(record_of(w, ID("1")).state, state);
+	node_answer(w, &a, &(union node_any){ 0 });
+	node_is_left_alone(w);
+	CHECK_INT(record_of(w, ID("1")).version, version);
+	CHECK_INT(o->times, 1);
+}
+
+void check_start_deleted(struct control_world *w, struct outcome *o, enum sandbox_state state)
+{
+	struct asked a;
+	struct err e;
+
+	node_does(w, NODE_CREATE);
+	a = node_expect(w, NODE_START);
+	CHECK_OK(try_move(w->db.s, ID("1"), state, SANDBOX_DELETING, &e), &e);
+	node_answer(w, &a, &(union node_any){ 0 });
+	wait_outcome(w, o);
+	CHECK_INT(record_of(w, ID("1")).state, SANDBOX_DELETING);
+	node_is_left_alone(w);
+}

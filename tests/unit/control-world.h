@@ -67,3 +67,19 @@ const char *history_of(struct control_world *w, const char *id);
 
 /* From now on the database refuses to write this state of a sandbox, with this SQLSTATE. */
 void refuse_state(struct control_world *w, const char *state, const char *sqlstate);
+
+/*
+ * ---- how a build fails ----
+ *
+ * Of ID("1"), which a create or a wake has begun: NODE_CREATE is asked for next.
+ */
+
+/* This step is refused: the record says so before `undo` is asked for, and the end comes then. */
+void check_step_refused(struct control_world *w, struct outcome *o, enum node_verb step,
+			enum node_verb undo);
+
+/* Its start is not answered in time: the record stays so, also when the answer comes late. */
+void check_start_unanswered(struct control_world *w, struct outcome *o, enum sandbox_state state);
+
+/* Its deletion is written while it starts: nothing more is asked for, and the record stays so. */
+void check_start_deleted(struct control_world *w, struct outcome *o, enum sandbox_state state);
