@@ -387,13 +387,13 @@ def test_a_lease_that_cannot_be_read_starts_nothing(s):
 
 def test_work_whose_acceptance_was_not_written_is_not_killed(s):
     box = make(s)
-    w = put(s, box)
-    say(s, box, "ready", w)
     sql(s, "CREATE FUNCTION no_busy() RETURNS trigger LANGUAGE plpgsql AS "
            "$$ BEGIN RAISE EXCEPTION 'lost'; END $$")
     sql(s, "CREATE TRIGGER no_busy BEFORE UPDATE ON wrapper FOR EACH ROW WHEN (NEW.state = 'busy') "
            "EXECUTE FUNCTION no_busy()")
     try:
+        w = put(s, box)
+        say(s, box, "ready", w)  # and now it is ended soon, if it gets no work
         refused(lambda: say(s, box, "accepted", w), 500, None)
     finally:
         sql(s, "DROP FUNCTION no_busy() CASCADE")
