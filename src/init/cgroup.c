@@ -17,6 +17,7 @@
 #define CGROUP_ROOT   CGROUPS "/cpu"
 #define PREFIX        "berth-exec-"
 #define PROCS_MAX     (1UL << 20)
+#define ROUNDS_MAX    32
 #define CAP_SYS_ADMIN 21 /* to mount; the number is the kernel's */
 
 /* Where gVisor shows what pid 1 has open. */
@@ -156,6 +157,38 @@ int cgroup_signal(struct cgroup_id id, int signum, uint32_t *ret)
 	if (n == 0)
 		*ret = count;
 	return n;
+}
+
+/* One more than were seen, if not all could be. */
+static size_t signal_ownerless(bool (*has_owner)(const void *data, struct cgroup_id id),
+			       const void *data, int signum)
+{
+	cleanup(dir_closep) DIR *d = opendir(".");
+	const struct dirent *ent;
+	struct cgroup_id id;
+	size_t seen = d ? 0 : 1;
+
+	while (d && (ent = readdir(d))) {
+		uint32_t count = 0;
+
+		if (!id_of(ent->d_name, &id) || has_owner(data, id))
+			continue;
+		if (signal_one(id, signum, &count) < 0)
+			count++;
+		seen += count;
+	}
+	return seen;
+}
+
+size_t cgroups_kill(bool (*has_owner)(const void *data, struct cgroup_id id), const void *data)
+{
+	size_t before = 0, seen = signal_ownerless(has_owner, data, SIGSTOP);
+
+	for (int round = 0; seen > before && round < ROUNDS_MAX; round++) {
+		before = seen;
+		seen = signal_ownerless(has_owner, data, SIGSTOP);
+	}
+	return seen ? signal_ownerless(has_owner, data, SIGKILL) : 0;
 }
 
 void cgroups_sweep(bool (*in_use)(const void *data, struct cgroup_id id), const void *data)

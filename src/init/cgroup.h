@@ -30,5 +30,13 @@ must_check int cgroup_add(struct cgroup_id id, pid_t pid);
 /* To each member, how many there are into *ret. -1: that could not be seen. */
 must_check int cgroup_signal(struct cgroup_id id, int signum, uint32_t *ret);
 
+/*
+ * Kill the members of all that belong to no operation any more; they are stopped first, so that
+ * none outruns it. Returns how many were seen, and one more if not all could be: reap and call
+ * again until none are.
+ */
+must_check size_t cgroups_kill(bool (*has_owner)(const void *data, struct cgroup_id id),
+			       const void *data);
+
 /* Those that are not in use and have no members any more. */
 void cgroups_sweep(bool (*in_use)(const void *data, struct cgroup_id id), const void *data);

@@ -40,7 +40,7 @@ static int take_name(const char *name, struct broker *broker, bool *taken, struc
 
 	memcpy(p.attach.id, name, strlen(name) + 1);
 	answer = broker_ask(broker, &p, -1);
-	if (answer != BROKER_YES && answer != BROKER_NO)
+	if (answer != BROKER_YES && answer != BROKER_NO && answer != BROKER_BUSY)
 		return err_set(e, ERR_BUSY, "the sandbox's init does not answer");
 	*taken = answer == BROKER_YES;
 	return 0;
@@ -66,6 +66,8 @@ static int try_once(struct frame_conn *p, const struct context_request *q, struc
 		say_ended(p);
 		return 1;
 	}
+	if (answer == BROKER_UNSEEN && q->verb == CONTEXT_END)
+		return broker_unseen(e);
 	if (answer != BROKER_YES)
 		return 0;
 	switch (handover_give(to, &h, p->fd)) {

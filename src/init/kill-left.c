@@ -49,10 +49,9 @@ static int kill_left_once(const char *id, struct broker *broker, uint32_t *total
 	close_fd(&pair[1]);
 	if (add_killed(from, total, &answers) < 0)
 		return err_set(e, ERR_TIMEOUT, "what was left was not seen to end");
-	if (word != BROKER_UNSEEN)
-		return word == BROKER_YES && answers == ask.asked;
-	err_set(e, ERR_CONFLICT, "a process that kept account of what was left was killed");
-	return err_reason(e, REASON_LEFT_UNKNOWN, 0);
+	if (word == BROKER_UNSEEN)
+		return broker_unseen(e);
+	return word == BROKER_YES && answers == ask.asked;
 }
 
 static int kill_left_of(const char *id, struct broker *broker, uint32_t *total, struct err *e)

@@ -6,8 +6,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define ASK_MS   30000
-#define LEAVE_MS 5000
+#include "lib/errno-map.h"
+
+#define ASK_MS         30000
+#define LEAVE_MS       5000
+#define BUSY_TRIES_MAX 300 /* for what a killed one started to end */
+#define BUSY_WAIT_MS   10
 
 int broker_pair(int ret[2])
 {
@@ -132,6 +136,23 @@ enum broker_word broker_ask(struct broker *h, struct broker_packet *p, int fd)
 		if (n < 0 || (n == 0 && poll(&wait, 1, ASK_MS) == 0))
 			return BROKER_NONE;
 	}
+}
+
+enum broker_word broker_ask_on(struct broker *h, struct broker_packet *p, int fd)
+{
+	enum broker_word answer = broker_ask(h, p, fd);
+
+	for (int i = 0; answer == BROKER_BUSY && i < BUSY_TRIES_MAX; i++) {
+		(void)poll(NULL, 0, BUSY_WAIT_MS);
+		answer = broker_ask(h, p, fd);
+	}
+	return answer;
+}
+
+int broker_unseen(struct err *e)
+{
+	err_set(e, ERR_CONFLICT, "a process that kept account of what was left was killed");
+	return err_reason(e, REASON_LEFT_UNKNOWN, 0);
 }
 
 void broker_leave(struct broker *h, void (*late)(void *data, int fd), void *data)

@@ -6,7 +6,8 @@
  *   operation -> pid 1   TAKE id            I run this exec from now on
  *   operation -> pid 1   GIVE id, offsets   this connection is for the one that runs it
  *   operation -> pid 1   KILL_LEFT id       kill what it left running; without an id, what all
- *                                           execs that have ended left
+ *                                           execs that have ended left. Also with the id of none,
+ *                                           it is YES only if what killed ones left is gone
  *   operation -> pid 1   TREE               a cgroup for what I start, instead of the one before
  *   operation -> pid 1   TREE_ADD value     this process is a member of it
  *   operation -> pid 1   TREE_SIGNAL value  to its members, and say how many there are
@@ -43,7 +44,7 @@ enum broker_word {
 	BROKER_SUBREAPER,
 	BROKER_NO_SUBREAPER,
 	BROKER_YES,
-	BROKER_BESIDE, /* yes; and what an exec left that has ended runs beside it */
+	BROKER_BESIDE, /* yes; and what one left that has ended or was killed runs beside it */
 	BROKER_NO,
 	/* none runs it; but a process that ran some exec was killed, with its record */
 	BROKER_TORN,
@@ -98,3 +99,9 @@ void broker_leave(struct broker *h, void (*late)(void *data, int fd), void *data
  * BROKER_NONE: it is gone.
  */
 enum broker_word broker_ask(struct broker *h, struct broker_packet *p, int fd);
+
+/* The same, again and again for some seconds while it is BUSY. */
+enum broker_word broker_ask_on(struct broker *h, struct broker_packet *p, int fd);
+
+/* Returns -1: what BROKER_UNSEEN means to the one that asked. */
+int broker_unseen(struct err *e);

@@ -202,6 +202,18 @@ static bool is_exec(const char *id)
 	return id[0] && id[0] != '.' && !is_context(id); /* a dot is a shell's */
 }
 
+/* One that ends by itself has waited until nothing of it was left; with cgroups we look, too. */
+static void note_end(struct server *s, const struct server_operation *op, bool killed)
+{
+	s->orphans |= killed || op->tree > 0;
+	if (!killed)
+		return;
+	if (op->id[0] || op->tree > 0 || op->unaccounted)
+		unseen_add(&s->unseen, op->id);
+	s->unaccounted |= op->unaccounted;
+	s->torn |= is_exec(op->id) && !op->ended;
+}
+
 static void forget(struct server *s, pid_t pid, int status)
 {
 	if (pid == s->spare) {
@@ -211,12 +223,7 @@ static void forget(struct server *s, pid_t pid, int status)
 	}
 	for (size_t i = 0; i < s->count; i++)
 		if (s->operations[i].pid == pid) {
-			bool torn = WIFSIGNALED(status) && is_exec(s->operations[i].id);
-
-			if (torn)
-				unseen_add(&s->unseen, s->operations[i].id);
-			s->torn |= torn && !s->operations[i].ended;
-			s->server_killed |= WIFSIGNALED(status);
+			note_end(s, &s->operations[i], WIFSIGNALED(status));
 			close_fd(&s->operations[i].broker);
 			s->operations[i] = s->operations[--s->count];
 			return;
@@ -257,6 +264,18 @@ static int pass_on(const struct server_operation *to, const struct broker_packet
 	return to->broker < 0 ? -1 : broker_send(to->broker, &copy, fd);
 }
 
+/* What killed ones started is found, and its end seen. */
+static bool finds_orphans(const struct server *s)
+{
+	return !s->no_subreaper || (s->has_cgroups && !s->unaccounted);
+}
+
+/* The answer about one that was killed, before what it started was seen to be gone. */
+static enum broker_word not_seen(const struct server *s)
+{
+	return finds_orphans(s) ? BROKER_BUSY : BROKER_UNSEEN;
+}
+
 static enum broker_word give(struct server *s, const struct broker_packet *p, int fd)
 {
 	const struct server_operation *to = find(s, p->attach.id);
@@ -265,9 +284,8 @@ static enum broker_word give(struct server *s, const struct broker_packet *p, in
 		return BROKER_YES;
 	if (to)
 		return BROKER_BUSY; /* or it has just ended, and will be reaped */
-	if (is_context(p->attach.id) && s->server_killed)
-		/* it may be its holder, and what that started is not gone yet */
-		return BROKER_BUSY;
+	if (!is_exec(p->attach.id) && unseen_has(&s->unseen, p->attach.id))
+		return not_seen(s);
 	if (!is_exec(p->attach.id))
 		return BROKER_NO; /* a shell's or context's name may be used again */
 	memcpy(s->spent[s->spent_next], p->attach.id, EXEC_ID_SIZE);
@@ -279,9 +297,10 @@ static enum broker_word give(struct server *s, const struct broker_packet *p, in
 static struct broker_packet kill_left(struct server *s, const struct broker_packet *p, int fd)
 {
 	struct broker_packet answer = { .word = BROKER_YES };
+	bool any = !p->attach.id[0] || strcmp(p->attach.id, EXEC_ID_NONE) == 0;
 
-	if (unseen_has(&s->unseen, p->attach.id))
-		answer.word = s->no_subreaper ? BROKER_UNSEEN : BROKER_BUSY;
+	if (unseen_has(&s->unseen, any ? "" : p->attach.id) || (any && s->orphans))
+		answer.word = not_seen(s);
 	for (size_t i = 0; i < s->count; i++) {
 		const struct server_operation *op = &s->operations[i];
 		bool meant = p->attach.id[0] ? strcmp(op->id, p->attach.id) == 0 : is_exec(op->id);
@@ -298,15 +317,16 @@ static struct broker_packet kill_left(struct server *s, const struct broker_pack
 
 static enum broker_word take_id(struct server *s, struct server_operation *op, const char *id)
 {
-	enum broker_word answer = BROKER_YES;
+	bool beside = s->orphans || unseen_has(&s->unseen, "");
 
 	if (find(s, id) || is_spent(s, id))
 		return BROKER_NO;
+	if (!is_exec(id) && unseen_has(&s->unseen, id) && finds_orphans(s))
+		return BROKER_BUSY; /* the one before is not gone yet */
 	memcpy(op->id, id, sizeof(op->id));
 	for (size_t i = 0; i < s->count; i++)
-		if (s->operations[i].ended && is_exec(id))
-			answer = BROKER_BESIDE;
-	return answer;
+		beside |= s->operations[i].ended;
+	return beside && is_exec(id) ? BROKER_BESIDE : BROKER_YES;
 }
 
 static enum broker_word leave(struct server_operation *op)
@@ -325,10 +345,23 @@ static bool in_use(const void *data, struct cgroup_id id)
 	return false;
 }
 
+static bool has_owner(const void *data, struct cgroup_id id)
+{
+	const struct server *s = data;
+
+	for (size_t i = 0; i < s->count; i++)
+		if (s->operations[i].serial == id.owner)
+			return true;
+	return false;
+}
+
 static int make_tree(const struct server *s, struct server_operation *op)
 {
 	cgroups_sweep(in_use, s);
-	return cgroup_make((struct cgroup_id){ op->serial, ++op->tree });
+	if (cgroup_make((struct cgroup_id){ op->serial, ++op->tree }) == 0)
+		return 0;
+	op->unaccounted = true;
+	return -1;
 }
 
 static struct broker_packet on_tree(const struct server *s, struct server_operation *op,
@@ -338,8 +371,10 @@ static struct broker_packet on_tree(const struct server *s, struct server_operat
 	struct cgroup_id own = { op->serial, op->tree }, all = { op->serial, 0 };
 	int n = -1;
 
-	if (!s->has_cgroups)
+	if (!s->has_cgroups) {
+		op->unaccounted = true;
 		return answer;
+	}
 	if (p->word == BROKER_TREE)
 		n = make_tree(s, op);
 	else if (p->word == BROKER_TREE_ADD && op->tree)
@@ -417,16 +452,24 @@ static size_t ours(const struct server *s, pid_t ret[SERVER_OPERATIONS_MAX])
 	return s->count;
 }
 
-/* What a killed one of ours has started does not outlive it for long. */
-static void kill_orphans(struct server *s)
+/* How many were seen; more than none: again. */
+static size_t kill_found(const struct server *s)
 {
 	pid_t pids[SERVER_OPERATIONS_MAX];
 	struct tree_ours all = { pids, ours(s, pids) };
 
-	if (!s->server_killed || !s->kernel_known || (!s->no_subreaper && orphans_kill(&all) > 0))
-		return;
-	s->server_killed = false;
 	if (!s->no_subreaper)
+		return orphans_kill(&all);
+	return s->has_cgroups ? cgroups_kill(has_owner, s) : 0;
+}
+
+/* What a killed one of ours has started does not outlive it for long. */
+static void kill_orphans(struct server *s)
+{
+	if (!s->orphans || !s->kernel_known || kill_found(s) > 0)
+		return;
+	s->orphans = false;
+	if (finds_orphans(s))
 		unseen_clear(&s->unseen);
 }
 
@@ -475,7 +518,7 @@ static bool turn(struct server *s)
 	fds[SLOT_LISTENER] = (struct pollfd){ s->stopping ? -1 : s->listener, POLLIN, 0 };
 	for (size_t i = 0; i < count; i++)
 		fds[SLOT_BROKERS + i] = (struct pollfd){ s->operations[i].broker, POLLIN, 0 };
-	if (s->server_killed)
+	if (s->orphans)
 		wait = KILL_AGAIN_MS;
 	if (s->stopping)
 		wait = s->stop_by_ms > now ? (int)(s->stop_by_ms - now) : 0;

@@ -4,7 +4,8 @@
  * processes ask of it (pid1-broker.h).
  *
  * A guest's root can stop and kill those processes, but not us: one that is stopped
- * is told to go on, and what a killed one had started is ended.
+ * is told to go on, and what a killed one had started is ended: on Linux all that
+ * descends from us and from none of them, on gVisor what is in its cgroups.
  *
  * One of them is started ahead of need. When a guest has taken every process it may
  * have, that one serves what needs no process of its own: above all, to end others.
@@ -27,6 +28,7 @@ struct server_operation {
 	pid_t pid;
 	uint32_t serial;       /* no other ever has it */
 	uint32_t tree;         /* which of its cgroups it has now; 0: none yet */
+	bool unaccounted;      /* it wanted one in vain: what it starts is in none */
 	int broker;            /* -1: it hung up */
 	unsigned stops;        /* how often a guest has stopped it */
 	char id[EXEC_ID_SIZE]; /* of the exec it runs */
@@ -44,7 +46,8 @@ struct server {
 	pid_t spare; /* one of them; 0: none could be started yet */
 	int spare_queue;
 
-	bool server_killed; /* one of them was, and what it started may live */
+	bool orphans;       /* one of them is gone, and what it started may live */
+	bool unaccounted;   /* so is one that was killed, and pid 1 cannot find that */
 	bool no_subreaper;  /* see tree.h, */
 	bool kernel_known;  /* once the first spare has told */
 	bool has_cgroups;   /* see cgroup.h: they are our working directory, */

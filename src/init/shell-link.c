@@ -166,11 +166,11 @@ static int find_shell(struct shell_link *l, const char *name, struct broker *bro
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return err_sys(e, errno, "make a socket");
 	frame_conn_open(&l->peer, pair[0]);
-	answer = broker_ask(broker, &p, pair[1]);
+	answer = broker_ask_on(broker, &p, pair[1]);
 	close_fd(&pair[1]);
 	if (answer == BROKER_YES)
 		return 0;
-	if (answer == BROKER_NO)
+	if (answer == BROKER_NO || answer == BROKER_UNSEEN)
 		return err_set(e, ERR_NOT_FOUND, "there is no shell %s", name);
 	return err_set(e, ERR_BUSY, "the shell %s takes no more commands now", name);
 }

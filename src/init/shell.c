@@ -679,7 +679,7 @@ static int take_name(struct shell *s, struct err *e)
 	struct broker_packet p = { .word = BROKER_TAKE };
 
 	snprintf(p.attach.id, sizeof(p.attach.id), ".%s", s->q.name);
-	switch (broker_ask(s->broker, &p, -1)) {
+	switch (broker_ask_on(s->broker, &p, -1)) {
 	case BROKER_YES:
 		return 0;
 	case BROKER_NO:
@@ -759,10 +759,12 @@ static void pass_on(struct frame_conn *p, const struct frame *request, struct br
 		return;
 	}
 	snprintf(packet.attach.id, sizeof(packet.attach.id), ".%s", name);
-	answer = broker_ask(broker, &packet, p->fd);
+	answer = broker_ask_on(broker, &packet, p->fd);
 	if (answer == BROKER_YES)
 		return; /* our end of it closes, the other process has its own */
-	if (answer == BROKER_NO)
+	if (answer == BROKER_UNSEEN && verb == SHELL_END)
+		(void)broker_unseen(&e);
+	else if (answer == BROKER_NO || answer == BROKER_UNSEEN)
 		err_set(&e, ERR_NOT_FOUND, "there is no shell %s", name);
 	else
 		err_set(&e, ERR_BUSY, "the shell %s takes no connection now", name);

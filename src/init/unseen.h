@@ -1,7 +1,7 @@
 /*
- * Execs whose process was killed before it saw the end of all they had started: that
- * nothing is left of them is not known. It becomes known when pid 1 has seen it, and
- * where pid 1 cannot see it (gVisor tells no orphan's origin), never.
+ * Execs, shells and contexts whose process was killed before it saw the end of all they had
+ * started: that nothing is left of them is not known. It becomes known when pid 1 has seen it,
+ * and where pid 1 cannot see it (neither a subreaper nor cgroups), never.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 
 struct unseen {
 	size_t count;
-	bool more; /* than there is room for: any other exec may be one of them */
+	bool more; /* than there is room for: any other may be one of them */
 	char ids[UNSEEN_MAX][EXEC_ID_SIZE];
 };
 

@@ -11,7 +11,8 @@
 #include "lib/strv.h"
 #include "proto/reader.h"
 
-#define EXEC_ID_SIZE    64 /* with its NUL */
+#define EXEC_ID_SIZE    64  /* with its NUL */
+#define EXEC_ID_NONE    "?" /* in KILL_LEFT: no exec's; see FRAME_KILL_LEFT */
 #define EXEC_ARGS_MAX   4096
 #define EXEC_ENV_MAX    1024
 #define EXEC_CWD_SIZE   4096

@@ -80,11 +80,15 @@ enum frame_type {
 	FRAME_CONTEXT,     /* struct context_request */
 	FRAME_NOTE,        /* bytes of a code context's notes: results and errors, a line each */
 	FRAME_RUN,         /* struct context_run: after STARTED, and before EXITED */
-	FRAME_KILL_LEFT,   /* str id, or empty: kill what ended execs left. Back: u32, how many */
-	FRAME_BESIDE,      /* nothing; what an ended exec left runs beside the one that starts */
-	FRAME_HELD,        /* u32 pid inside: it is there, and runs nothing before GO */
-	FRAME_GO,          /* nothing */
-	FRAME_KILLED,      /* nothing; its process is kept until GO, and not for long */
+	/*
+	 * str id, or empty: kill what ended execs left. Back: u32, how many. With EXEC_ID_NONE
+	 * nothing is killed; it comes back when nothing runs that init has lost sight of.
+	 */
+	FRAME_KILL_LEFT,
+	FRAME_BESIDE, /* nothing; what an ended exec left runs beside the one that starts */
+	FRAME_HELD,   /* u32 pid inside: it is there, and runs nothing before GO */
+	FRAME_GO,     /* nothing */
+	FRAME_KILLED, /* nothing; its process is kept until GO, and not for long */
 	FRAME_TYPE_END
 };
 

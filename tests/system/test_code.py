@@ -317,6 +317,19 @@ def test_an_interpreter_that_is_killed_is_told_as_killed(s):
         assert run(b, "1")["restarted"]
 
 
+@limit(120)
+def test_a_context_whose_process_of_inits_was_killed_is_gone_with_all_it_started(s):
+    with python(s) as b:
+        for _ in range(2):
+            r = run(b, "import os, subprocess, time\nfor new in (True, False):\n"
+                       "    subprocess.Popen(['sleep', '7777'], start_new_session=new)\nos.kill(os.getppid(), 9)\ntime.sleep(60)")
+            assert r["kind"] == "lost" and r["context_lost"], r
+            gone = b.api.call("DELETE", f"/v1/sandboxes/{b.id}/contexts/{r['context']}")
+            assert gone["state"] == "gone", gone
+            assert b.sh("ps -o args | grep -c '^[s]leep 7777'; true") == "0\n"
+        assert ok(run(b, "1 + 1"))["results"][0]["text"] == "2"
+
+
 @only("crun")
 @limit(90)
 def test_a_run_that_eats_all_memory_is_told_so(s):

@@ -126,7 +126,6 @@ def test_who_stops_what_serves_it_is_ended_all_the_same(s):
         assert end["kind"] == "killed" and sleepers(box) == 0, end
 
 
-@only("crun")
 def test_what_a_killed_server_has_started_is_ended(s):
     with s.box() as box:
         assert box.exec("sleep 8888 >/dev/null 2>&1 &")["exit_code"] == 0
@@ -164,20 +163,43 @@ def test_what_an_ended_command_left_is_killed_with_it_and_nothing_else_is(s):
 
 
 def test_what_was_left_is_said_to_be_gone_only_if_that_was_seen(s):
-    def ask(where):
-        return s.api.request("POST", path(box.id, where), {})[:2]
     with s.box() as box:
-        left = box.exec("sleep 7777 >/dev/null 2>&1 & echo $PPID")
-        box.exec(f"kill -KILL {left['stdout'].strip()}")  # of init's: it stayed for what was left
-        for where in (left["id"] + "/kill", "kill", left["id"] + "/kill"):
-            status, got = ask(where)
-            if s.runtime == "crun":  # there pid 1 finds and ends it
-                assert (status, sleepers(box)) == (200, 0), got
-            else:
-                assert (status, got.get("reason"), sleepers(box)) == (409, "leftovers_unknown", 1), got
+        for where in ("{}/kill", "kill"):
+            left = box.exec("sleep 7777 >/dev/null 2>&1 & echo $PPID")
+            box.exec(f"kill -KILL {left['stdout'].strip()}")  # of init's: it stayed for what was left
+            status, got, _ = s.api.request("POST", path(box.id, where.format(left["id"])), {})
+            assert (status, sleepers(box)) == (200, 0), got
         other = box.exec("sleep 8888 >/dev/null 2>&1 &")
-        assert ask(other["id"] + "/kill")[1]["leftovers"] == 1  # which is known
+        assert kill(s, box.id, other["id"])["leftovers"] == 1
         assert counted(box, "sleep 8888") == 0
+
+
+# The process of init's that runs the command, and a bomb that was started before.
+KILL_SERVER = "(setsid sleep 7777 &); (setsid sh -c 'while :; do sleep 7777 & sleep 0.02; done' &); sleep 0.2; kill -9 $PPID; "
+
+
+def test_a_command_that_kills_what_runs_it_outlives_no_kill_and_no_timeout(s):
+    with s.box() as box:
+        box.exec("sleep 8888 >/dev/null 2>&1 &")
+        end = box.exec(KILL_SERVER + "exec sleep 7777", timeout_ms=2000)
+        assert end["kind"] == "lost" and kill(s, box.id, end["id"])["leftovers"] == 0 and sleepers(box) == 0, end
+        for name in ("background", "group", "all"):
+            assert counted(box, "sleep 8888") == 1
+            ident = begin(s, box.id, KILL_SERVER + "exec sleep 7777")["id"]
+            assert wait_end(s, box.id, ident)["kind"] == "lost"
+            got = s.api.call("POST", path(box.id, "kill"), {"scope": name, **({"group": "g"} if name == "group" else {})})
+            assert got["killed"] == 0 and got["leftovers"] == (name == "all") and sleepers(box) == 0, (name, got)
+        assert counted(box, "sleep 8888") == 0
+
+
+def test_no_command_is_alone_beside_what_a_killed_server_left(s):
+    with s.box() as box:
+        for _ in range(3):
+            end = box.exec("kill -9 $PPID; exec sh -c 'while :; do :; done'", timeout_ms=1000)
+            assert end["kind"] == "lost", end
+            use = box.exec("sleep 1")["usage"]
+            assert not use["alone"] or use["cpu_ms"] < 400, use
+            assert counted(box, "sh -c while") == 0
 
 
 def test_a_kill_that_comes_again_tells_what_the_first_one_did(s):

@@ -268,6 +268,18 @@ def test_a_shell_killed_from_outside_is_begun_again(s):
         assert (r.out, r["restarted"]) == (b"1\n/var\n", True), r
 
 
+def test_a_shell_whose_process_of_inits_was_killed_is_gone_with_all_it_started(s):
+    alive = "ps -o args | grep -c '^[s]leep 7777'; true"
+    with Shell(s) as sh:
+        for _ in range(2):
+            r = sh.run("(setsid sleep 7777 &); sleep 7777 & kill -9 $PPID; sleep 7777")
+            assert r.kind == "lost", r
+            assert s.api.call("DELETE", f"{sh.path}/{sh.name}")["state"] == "gone"
+            assert sh.box.sh(alive) == "0\n"
+            assert s.api.call("POST", sh.path, {"name": sh.name})["state"] == "idle"
+        assert sh.out("echo on") == "on\n"
+
+
 @limit(90)
 def test_berthd_killed_in_the_middle_of_a_command_loses_nothing_of_it(s):
     with Shell(s) as sh:

@@ -4,14 +4,19 @@
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "init-world.h"
 #include "lib/errno-map.h"
+#include "proto/context.h"
 #include "proto/frame.h"
+#include "proto/shell.h"
+#include "proto/writer.h"
 #include "test.h"
 
 /* As on gVisor: there is no subreaper. */
@@ -101,6 +106,8 @@ TEST(what_cannot_be_seen_is_not_said_to_be_gone)
 	wait_count(mark(), 2);
 	kill_server(torn.server);
 	check_unknown("torn");
+	check_unknown(EXEC_ID_NONE);
+	CHECK(run_with_id("later", "true")); /* it may run beside it */
 	CHECK_INT(kill_left("never"), 0);
 	CHECK(kill_left("kept") >= 1); /* another one's process is there, and sees */
 	check_unknown("");
@@ -108,6 +115,103 @@ TEST(what_cannot_be_seen_is_not_said_to_be_gone)
 	CHECK(kill(torn.left, SIGKILL) == 0); /* init cannot find it */
 	wait_count(mark(), 0);
 	check_unknown("torn"); /* init has not seen that */
+	init_stop();
+}
+
+/* Its first answer; `wire` is what it points into. */
+static struct frame ask(enum frame_type type, const struct buf *payload, struct buf *wire)
+{
+	cleanup(buf_done) struct buf out = buf_make(FRAME_HEAD + FRAME_PAYLOAD_MAX);
+	struct frame f = { 0 };
+	struct err e;
+	char chunk[512];
+	int fd = dial(), n = 0;
+
+	frame_add(&out, type, payload->data, payload->len);
+	send_buf(fd, &out);
+	buf_clear(wire);
+	while (n == 0) {
+		ssize_t got = read(fd, chunk, sizeof(chunk));
+
+		CHECK(got > 0);
+		buf_add(wire, chunk, (size_t)got);
+		n = (int)frame_next((struct bytes){ (void *)wire->data, wire->len }, &f, &e);
+	}
+	CHECK(n > 0);
+	close(fd);
+	return f;
+}
+
+static pid_t parent_of(uint32_t pid)
+{
+	char path[64], line[256];
+	int parent = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	f = fopen(path, "re");
+	CHECK(f);
+	while (fgets(line, sizeof(line), f) && sscanf(line, "PPid: %d", &parent) != 1)
+		;
+	fclose(f);
+	CHECK(parent > 1);
+	return parent;
+}
+
+static void check_not_gone(const struct frame *f)
+{
+	struct err e = { 0 };
+
+	CHECK_INT(f->type, FRAME_ERROR);
+	frame_error(f, &e);
+	CHECK_INT(e.code, ERR_CONFLICT);
+	CHECK(e.reason && strcmp(e.reason, REASON_LEFT_UNKNOWN) == 0);
+}
+
+TEST(a_shell_whose_processes_cannot_be_seen_is_not_said_to_be_gone)
+{
+	cleanup(buf_done) struct buf out = buf_make(8192), wire = buf_make(65536);
+	struct shell_request q = { .name = "torn", .cwd = "/" };
+	struct shell_state state = { 0 };
+	struct frame f;
+	struct err e;
+
+	init_start_as(without_subreaper);
+	shell_request_encode(&out, &q);
+	f = ask(FRAME_SHELL, &out, &wire);
+	CHECK_INT(f.type, FRAME_SHELL_STATE);
+	CHECK_OK(shell_state_decode(f.payload, &state, &e), &e);
+	kill_server(parent_of(state.pid));
+	buf_clear(&out);
+	writer_str(&out, "torn");
+	f = ask(FRAME_SHELL_END, &out, &wire);
+	check_not_gone(&f);
+	f = ask(FRAME_SHELL_ASK, &out, &wire);
+	CHECK_INT(f.type, FRAME_ERROR);
+	frame_error(&f, &e);
+	CHECK_INT(e.code, ERR_NOT_FOUND);
+	init_stop();
+}
+
+TEST(a_context_whose_processes_cannot_be_seen_is_not_said_to_be_gone)
+{
+	cleanup(buf_done) struct buf out = buf_make(8192), wire = buf_make(65536);
+	struct context_request q = { CONTEXT_RUN, CONTEXT_PYTHON, "torn", 0, "", { 0 } };
+	struct frame f;
+	struct err e;
+	uint32_t pid;
+
+	init_start_as(without_subreaper);
+	context_request_encode(&out, &q);
+	f = ask(FRAME_CONTEXT, &out, &wire);
+	CHECK_INT(f.type, FRAME_STARTED);
+	CHECK_OK(frame_u32(&f, &pid, &e), &e);
+	kill_server(parent_of(pid));
+	q.verb = CONTEXT_END;
+	buf_clear(&out);
+	context_request_encode(&out, &q);
+	f = ask(FRAME_CONTEXT, &out, &wire);
+	check_not_gone(&f);
 	init_stop();
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "berthd/exec/context-run.h"
+#include "berthd/exec/leftovers.h"
 #include "lib/crash.h"
 #include "lib/id.h"
 #include "lib/json.h"
@@ -282,10 +283,11 @@ static int check_ended(const struct code_run *r, const struct err *why, struct e
 {
 	if (!why && r->exit.kind == EXEC_KILLED)
 		return 0;
-	if (why && (why->code == ERR_CONFLICT || why->code == ERR_NOT_FOUND))
-		return 0;
 	if (why) {
 		*e = *why;
+		if (!leftovers_unknown(e) &&
+		    (why->code == ERR_CONFLICT || why->code == ERR_NOT_FOUND))
+			return 0;
 		return -1;
 	}
 	err_set(e, ERR_TIMEOUT, "the end of the context %s was not seen", r->context.id);

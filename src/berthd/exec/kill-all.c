@@ -172,6 +172,17 @@ static void kill_in_scope(void *data, struct journal *j)
 		kill_one(k, j);
 }
 
+/*
+ * What ended ones left is killed with the scope `all`. With others it is only asked whether
+ * what init has lost sight of is gone: before that no number is true.
+ */
+static const char *left_by(const struct kill_all *a)
+{
+	if (a->one)
+		return a->one->head.ask.id;
+	return a->scope == KILL_SCOPE_ALL ? "" : EXEC_ID_NONE;
+}
+
 void kill_all_begin(const struct kill_all *a, kill_all_fn done, void *data)
 {
 	bool kill = a->spec.signum == SIGKILL, running = a->one && is_running(a->one);
@@ -185,7 +196,7 @@ void kill_all_begin(const struct kill_all *a, kill_all_fn done, void *data)
 		journals_running(a->by.reactor->berthd->journals, a->sandbox, kill_in_scope, k);
 	else if (running)
 		kill_one(k, a->one);
-	if (kill && (a->one ? !running : a->scope == KILL_SCOPE_ALL))
-		kill_leftovers(k, a->one ? a->one->head.ask.id : "");
+	if (kill && !(a->one && running))
+		kill_leftovers(k, left_by(a));
 	killing_end(k);
 }

@@ -1,6 +1,7 @@
 #include "berthd/exec/leftovers.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/errno-map.h"
 #include "lib/str.h"
@@ -13,6 +14,14 @@ struct leftovers {
 	leftovers_fn done;
 	void *data;
 };
+
+bool leftovers_unknown(struct err *why)
+{
+	if (!why->reason || strcmp(why->reason, REASON_LEFT_UNKNOWN) != 0)
+		return false;
+	err_fix(why, "This stays so. Putting the sandbox to sleep ends all in it.");
+	return true;
+}
 
 /* The link closes itself after it has failed. */
 static void finish(struct leftovers *l, uint64_t killed, const struct err *why)
@@ -51,8 +60,8 @@ static void on_frame(void *data, const struct frame *f)
 		err_reason(&e, REASON_LEFT_UNKNOWN, 0);
 	}
 	/* What to do is not the guest's to say. */
-	err_fix(&e, "%sPutting the sandbox to sleep ends all in it.",
-		e.reason ? "This stays so. " : "Try again. ");
+	if (!leftovers_unknown(&e))
+		err_fix(&e, "Try again. Putting the sandbox to sleep ends all in it.");
 	finish(l, 0, &e);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "berthd/exec/leftovers.h"
 #include "berthd/exec/shell-guest.h"
 #include "berthd/runtime/berthd.h"
 #include "lib/crash.h"
@@ -316,12 +317,14 @@ static void on_removed(struct job *job)
 static void on_ended(void *data, const struct shell_state *state, const struct err *why)
 {
 	struct shell_op *o = data;
+	struct err e = why ? *why : (struct err){ 0 };
 
 	if (state) /* where it was in the end; the record has where it began */
 		(void)!str_copy(o->row.cwd, sizeof(o->row.cwd), state->cwd);
 	/* Not there, or in a sandbox that does not run: then it is gone, too. */
-	if (why && why->code != ERR_NOT_FOUND && why->code != ERR_CONFLICT)
-		return fail(o, why);
+	if (why && (leftovers_unknown(&e) ||
+		    (why->code != ERR_NOT_FOUND && why->code != ERR_CONFLICT)))
+		return fail(o, &e);
 	crash_point("shell.ended");
 	submit(o, run_remove, on_removed);
 }
