@@ -157,6 +157,63 @@ TEST(an_end_whose_acknowledgement_cannot_be_sent_is_settled)
 	journal_unref(j);
 }
 
+/* ---- one whose client does not keep up ---- */
+
+static bool take_and_be_full(struct tail *t, enum frame_type type, uint8_t *data, size_t len)
+{
+	(void)type, (void)data;
+	*(size_t *)t->data += len;
+	return true;
+}
+
+static void on_slow_finished(struct tail *t, const struct exec_exit *exit, const struct err *why)
+{
+	(void)t, (void)exit, (void)why;
+	CHECK(false); /* both are closed before */
+}
+
+static const struct tail_events slow_events = { .output = take_and_be_full,
+						.finished = on_slow_finished };
+
+static void say_output(const char *text)
+{
+	cleanup(buf_done) struct buf frame = buf_make(64);
+
+	frame_add(&frame, FRAME_STDOUT, text, strlen(text));
+	say(&frame);
+}
+
+TEST(a_command_that_waits_for_its_client_goes_on_as_soon_as_another_one_reads)
+{
+	struct journal *j = begin_exec("ex_slow", 0);
+	size_t taken = 0, read = 0;
+	struct tail *client = tail_new(loop(), &slow_events, &taken);
+	struct tail *reader = tail_new(other(), &slow_events, &read);
+	struct exec *x = j->exec;
+
+	x->keep = false; /* as one that was begun for this client */
+	x->client = client;
+	tail_expect(client, j, x, exec_caught_up);
+	say_output("a");
+	while (!x->paused)
+		turn();
+	say_output("b");
+	for (int i = 0; i < 20; i++)
+		turn();
+	CHECK_INT(j->slot.offset[0], 1);
+	CHECK_INT(taken, 1);
+	tail_follow(reader, j, 0);
+	while (j->slot.offset[0] < 2)
+		turn();
+	CHECK(!x->paused && client->full);
+	tail_close(reader);
+	tails_run(other());
+	x->keep = true;
+	exec_abandon(client);
+	tail_close(client);
+	end(j, 3);
+}
+
 /* ---- one that is refused ---- */
 
 struct client {

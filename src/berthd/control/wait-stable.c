@@ -53,6 +53,10 @@ static void on_time_to_look(uv_timer_t *timer)
 	job_submit(w->reactor, w->sb.owner, &w->job, look, on_looked); /* known after one look */
 }
 
+/*
+ * By the clock: the change may be at work on another host, or was begun by a berthd that is gone,
+ * and then the row in the database is all that is heard of it. WAIT_MS ends it.
+ */
 static void wait_a_little(void *data)
 {
 	struct settling *w = data;

@@ -23,7 +23,6 @@
 #define USAGE_MS      10000 /* for berth-node to say what it used */
 #define RETRY_FIRST   20    /* ms until the next attempt to reach it again, doubling */
 #define RETRY_LAST    2000
-#define PAUSE_LOOK    100          /* ms, while we wait for a client: is there another one? */
 #define ACK_STEP      (128 * 1024) /* of output; init keeps several times as much */
 
 static void exec_free(struct exec *x)
@@ -168,7 +167,6 @@ static void finish_later(struct exec *x, const struct err *why)
 		log_event(LOG_ERROR, "an exec's end is not recorded yet", "exec",
 			  x->journal->head.ask.id, "sandbox", x->sandbox, "why", why->msg, NULL);
 	x->unwritten = true;
-	x->paused = false; /* that uses the timer, too */
 	uv_timer_start(&x->retry, on_finish_again, RETRY_LAST, 0);
 }
 
@@ -348,7 +346,6 @@ static void exec_resume(struct exec *x)
 	if (!x->paused)
 		return;
 	x->paused = false;
-	uv_timer_stop(&x->retry);
 	if (x->stream && !exec_is_over(x))
 		init_stream_resume(x->stream);
 }
@@ -358,11 +355,9 @@ void exec_caught_up(struct exec *x)
 	exec_resume(x);
 }
 
-static void on_pause_look(uv_timer_t *timer)
+static void on_others_read(struct exec *x)
 {
-	struct exec *x = timer->data;
-
-	if (atomic_load(&x->journal->readers) > 0 && !journal_is_full(x->journal))
+	if (x->paused && !journal_is_full(x->journal))
 		exec_resume(x);
 }
 
@@ -374,7 +369,7 @@ static void on_pause_look(uv_timer_t *timer)
 static void hold_back(struct exec *x)
 {
 	if (!x->keep && atomic_load(&x->journal->readers) == 0)
-		uv_timer_start(&x->retry, on_pause_look, PAUSE_LOOK, PAUSE_LOOK);
+		tail_watch_readers(x->client, on_others_read);
 	else if (!journal_is_full(x->journal))
 		return;
 	x->paused = true;

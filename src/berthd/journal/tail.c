@@ -38,6 +38,8 @@ static void list(struct tail *t)
 
 void tail_follow(struct tail *t, struct journal *j, uint64_t from)
 {
+	struct reactor *loop;
+
 	t->journal = journal_ref(j);
 	t->counted = true;
 	atomic_fetch_add(&j->readers, 1);
@@ -47,6 +49,9 @@ void tail_follow(struct tail *t, struct journal *j, uint64_t from)
 		t->blind = true;
 	list(t);
 	uv_async_send(&t->reactor->wake);
+	loop = journal_loop(j);
+	if (loop && loop != t->reactor) /* its exec may wait for a reader: tell_readers() */
+		uv_async_send(&loop->wake);
 }
 
 void tail_resume(struct tail *t)
@@ -238,6 +243,18 @@ void tail_expect(struct tail *t, struct journal *j, struct exec *x,
 	t->caught_up = caught_up;
 }
 
+void tail_watch_readers(struct tail *t, void (*others_read)(struct exec *x))
+{
+	t->others_read = others_read;
+	list(t);
+}
+
+static void tell_readers(const struct tail *t)
+{
+	if (t->exec && t->others_read && atomic_load(&t->journal->readers) > 0)
+		t->others_read(t->exec);
+}
+
 void tail_start(struct tail *t, uint32_t pid)
 {
 	if (t->told)
@@ -334,6 +351,7 @@ void tails_run(struct reactor *r)
 	bool more = false;
 
 	for (struct tail *t = r->tails; t; t = t->next) {
+		tell_readers(t);
 		if (t->closed || t->full || !has_changed(t, bit_of(r)))
 			continue;
 		more = look(t, bit_of(r), &budget) || more;

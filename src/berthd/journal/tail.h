@@ -47,9 +47,10 @@ struct tail {
 	struct reactor *reactor;
 	struct journal *journal; /* held; NULL until there is one */
 	const struct tail_events *events;
-	void *data;                        /* the owner's */
-	struct exec *exec;                 /* begun on its behalf, alive */
-	void (*caught_up)(struct exec *x); /* told that it waits for what comes next */
+	void *data;                          /* the owner's */
+	struct exec *exec;                   /* begun on its behalf, alive */
+	void (*caught_up)(struct exec *x);   /* told that it waits for what comes next */
+	void (*others_read)(struct exec *x); /* see tail_watch_readers() */
 
 	uint64_t from;      /* nothing before this position is passed on */
 	uint64_t position;  /* the next byte */
@@ -79,6 +80,8 @@ void tail_close(struct tail *t); /* no more callbacks */
  */
 void tail_expect(struct tail *t, struct journal *j, struct exec *x,
 		 void (*caught_up)(struct exec *x));
+/* From now on the exec is told that other tails follow its journal, at every run while they do. */
+void tail_watch_readers(struct tail *t, void (*others_read)(struct exec *x));
 void tail_start(struct tail *t, uint32_t pid);
 bool tail_is_at(const struct tail *t, uint64_t position);
 void tail_hand(struct tail *t, int stream, uint8_t *data, size_t len, bool recorded);

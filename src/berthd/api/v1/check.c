@@ -164,6 +164,10 @@ static void look_after(struct repair *r)
 	look_begin(r->after, on_looked_after);
 }
 
+/*
+ * By the clock: the look at everything is the first loop's, which keeps no list of requests that
+ * wait for its end. One atomic is read, for one request of an operator, and WAIT_MS ends it.
+ */
 static void on_wait(uv_timer_t *timer)
 {
 	struct repair *r = timer->data;
