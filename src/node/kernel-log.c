@@ -21,7 +21,9 @@
 #define START_FIELD   22           /* of /proc/PID/stat; in ticks since boot */
 #define SKEW_US       1000000      /* between the clocks, and a thousandth of the uptime */
 #define FACILITY_BITS 3
-#define TASK_NUMBERS  8 /* at least: newer kernels have more pages; the last may be negative */
+#define TASK_NUMBERS  8   /* at least: newer kernels have more pages; the last may be negative */
+#define FIRST_SIZE    3   /* of these; before them: pid, user, process */
+#define SIZE_DRIFT    256 /* pages between two lines of one memory: others of it go on running */
 #define LIST_HEAD     "Tasks state (memory values in pages):"
 
 /* All of them stand before anything that a guest chose. */
@@ -62,9 +64,9 @@ static bool take_start(struct bytes *text, const char *start)
 }
 
 /*
- * "[  13514] 2245184 13514    16201    15872    65536    0    0 probe": pid, user, process, pages,
- * and more of them. "NAME[7]: segfault" begins with what a guest chose, which is too short to
- * have so many.
+ * "[  13514] 2245184 13514    16201    15872    65536    0    0 probe": pid, user, process, pages
+ * that are mapped and resident, more of its memory, oom_score_adj. "NAME[7]: segfault" begins with
+ * what a guest chose, which is too short to have so many.
  */
 static bool take_task(struct bytes text, struct kernel_task *ret)
 {
@@ -81,7 +83,8 @@ static bool take_task(struct bytes text, struct kernel_task *ret)
 				 &n[i]))
 			return false;
 	}
-	*ret = (struct kernel_task){ (pid_t)n[0], (pid_t)n[2], n[3] };
+	*ret = (struct kernel_task){ .pid = (pid_t)n[0], .process = (pid_t)n[2] };
+	memcpy(ret->size, n + FIRST_SIZE, sizeof(ret->size));
 	return true;
 }
 
@@ -177,6 +180,20 @@ void kernel_log_gap(struct kernel_log *l)
 	forget_list(l);
 }
 
+/*
+ * Only those may share it. What is mapped does not change while the list is written; of the
+ * rest, a process that maps as much and uses less has a memory of its own.
+ */
+static bool may_share_memory(const struct kernel_task *a, const struct kernel_task *b)
+{
+	if (a->size[0] != b->size[0])
+		return false;
+	for (size_t i = 1; i < KERNEL_LOG_SIZES; i++)
+		if (a->size[i] > b->size[i] + SIZE_DRIFT || b->size[i] > a->size[i] + SIZE_DRIFT)
+			return false;
+	return true;
+}
+
 /* Did it end that process, and can it have ended no other? */
 static bool is_alone(const struct kernel_log *l, pid_t pid)
 {
@@ -189,7 +206,7 @@ static bool is_alone(const struct kernel_log *l, pid_t pid)
 		if (l->task[i].pid == pid && l->task[i].process == pid)
 			own = &l->task[i];
 	for (size_t i = 0; own && i < l->tasks; i++)
-		same += l->task[i].pages == own->pages;
+		same += may_share_memory(&l->task[i], own);
 	return same == 1;
 }
 
@@ -205,7 +222,8 @@ static void take_kill(struct kernel_log *l, const struct kernel_record *r)
 		forget_list(l);
 	if (l->count > KERNEL_LOG_KILLS)
 		l->forgot_us = k->at_us;
-	*k = (struct kernel_kill){ r->killed, r->at_us, is_alone(l, r->killed), "" };
+	*k = (struct kernel_kill){ r->killed, r->at_us, time_boot_ms(), is_alone(l, r->killed),
+				   "" };
 	memcpy(k->group, l->group, sizeof(k->group));
 	forget_list(l);
 }
@@ -338,8 +356,20 @@ enum presence kernel_log_killed(const struct kernel_log *l, const struct kernel_
 			continue;
 		if (is_that(k->pid, namespace, s->pid) && process_age_us(k->pid) >= age)
 			return PRESENCE_PRESENT;
-		if (!k->alone && (here || k->group[0] == '\0'))
+		if (!k->alone && (here || k->group[0] == '\0') && k->read_boot_ms >= s->boot_ms)
 			doubt = true;
 	}
 	return doubt && alone < s->kills ? PRESENCE_UNKNOWN : PRESENCE_ABSENT;
+}
+
+bool kernel_log_names(const struct kernel_log *l, pid_t host_pid)
+{
+	size_t known = l->count < KERNEL_LOG_KILLS ? l->count : KERNEL_LOG_KILLS;
+	uint64_t now_us = time_mono_us();
+
+	for (size_t i = 0; i < known; i++)
+		if (l->kills[i].pid == host_pid &&
+		    kernel_log_age(l, l->kills[i].at_us, now_us) < LOG_LEAST_US)
+			return true;
+	return false;
 }

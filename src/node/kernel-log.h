@@ -16,16 +16,18 @@
 
 #define KERNEL_LOG_TASKS 1024
 #define KERNEL_LOG_GROUP 192
+#define KERNEL_LOG_SIZES 4
 
 /* A line of the list that the kernel writes before it kills. */
 struct kernel_task {
-	pid_t pid, process; /* two numbers: a thread, whose process has another */
-	uint64_t pages;
+	pid_t pid, process;              /* two numbers: a thread, whose process has another */
+	uint64_t size[KERNEL_LOG_SIZES]; /* of its memory: mapped, resident, and two more */
 };
 
 struct kernel_kill {
 	pid_t pid; /* of the host; later it may be another's */
 	uint64_t at_us;
+	uint64_t read_boot_ms;        /* it was not later than this */
 	bool alone;                   /* it ended this process, and no other */
 	char group[KERNEL_LOG_GROUP]; /* the path of its cgroup; "": not known */
 };
@@ -79,6 +81,7 @@ struct kernel_suspect {
 	uint64_t kills;      /* that the kernel counted there, asked after the log was read */
 	pid_t init;          /* of the sandbox */
 	uint32_t pid;        /* as the namespace of `init` calls it */
+	uint64_t boot_ms;    /* it was not there before this */
 };
 
 /*
@@ -87,8 +90,11 @@ struct kernel_suspect {
  * Not every process that a kill ends is named: one that shares the memory of the named one is
  * not, and a process whose first thread has ended is named by another thread. A kill is known to
  * have ended one process alone if the list before it has that as a process, and no second one of
- * its size; the kernel writes few lists per second. So it was another one only if all kills that
+ * its sizes; the kernel writes few lists per second. So it was another one only if all kills that
  * are counted for the sandbox ended others alone, or if those of the last 30 s did, each of them,
- * or were in another sandbox. Otherwise that is unknown.
+ * or were read before it began, or were in another sandbox. Otherwise that is unknown.
  */
 enum presence kernel_log_killed(const struct kernel_log *l, const struct kernel_suspect *s);
+
+/* Does it name this process of the host, as one that was killed in the last 30 s? */
+bool kernel_log_names(const struct kernel_log *l, pid_t host_pid);

@@ -284,23 +284,36 @@ static void verb_usage(struct call *c)
 	call_reply(c, &u, -1);
 }
 
+static enum presence killed_for_memory(struct allocation *a, const struct node_killed *ask,
+				       struct kernel_log *log)
+{
+	struct kernel_suspect one = { .sandbox = a->name,
+				      .init = a->pid,
+				      .pid = ask->pid,
+				      .boot_ms = ask->boot_ms };
+	struct node_usage u;
+
+	if (!a->runtime->shows_guest || kernel_log_read(log) < 0)
+		return PRESENCE_UNKNOWN;
+	if (ask->pid == 0)
+		return a->pid > 0 && kernel_log_names(log, a->pid) ? PRESENCE_PRESENT
+								   : PRESENCE_ABSENT;
+	if (a->pid <= 0)
+		return PRESENCE_UNKNOWN;
+	meter_read_some(a, &u);
+	one.kills = u.oom_kills;
+	return kernel_log_killed(log, &one);
+}
+
 static void verb_killed(struct call *c)
 {
 	struct node_killer r = { .memory = PRESENCE_UNKNOWN };
-	struct kernel_log *log = &c->node->kernel_log;
 	struct allocation *a;
-	struct node_usage u;
 	struct err e;
 
 	if (allocation_target(c->node->all, &c->ask.target, &a, &e) < 0)
 		return call_fail(c, &e);
-	if (a->runtime->shows_guest && a->pid > 0 && kernel_log_read(log) == 0) {
-		struct kernel_suspect one = { a->name, 0, a->pid, c->ask.killed.pid };
-
-		meter_read_some(a, &u);
-		one.kills = u.oom_kills;
-		r.memory = kernel_log_killed(log, &one);
-	}
+	r.memory = killed_for_memory(a, &c->ask.killed, &c->node->kernel_log);
 	call_reply(c, &r, -1);
 }
 

@@ -173,6 +173,7 @@ static const struct field killed_fields[] = {
 	FIELD(FIELD_U64, node_killed, generation),
 	FIELD(FIELD_U64, node_killed, epoch),
 	FIELD(FIELD_U32, node_killed, pid),
+	FIELD(FIELD_U64, node_killed, boot_ms),
 	{ 0 }
 };
 

@@ -269,14 +269,15 @@ struct node_group_seen {
 
 /*
  * killed: a process of the guest was ended by a SIGKILL, and its init keeps it until this is
- * answered. Was it the host's kernel, for memory? Unknown where its log cannot be read, or the
- * host does not see the guest's processes.
+ * answered; or init is gone. Was it the host's kernel, for memory? Unknown where its log cannot
+ * be read, or the host does not see the guest's processes.
  */
 struct node_killed {
 	char request[NODE_REQUEST_SIZE];
 	char sandbox[NODE_NAME_SIZE];
 	uint64_t generation, epoch;
-	uint32_t pid; /* as its init counts pids */
+	uint32_t pid;     /* as its init counts pids; 0: init itself */
+	uint64_t boot_ms; /* by this clock it was not there before */
 };
 
 struct node_killer {

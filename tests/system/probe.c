@@ -1,6 +1,7 @@
 /*
  * Runs inside a sandbox. `probe eat MB` takes memory until somebody stops it; `eat-shared`
- * in a process that shares its own, `eat-thread` when its first thread has ended. `probe liar HEX`
+ * in a process that shares its own, `eat-thread` when its first thread has ended; `eat-forked` has
+ * a child use what it mapped itself, and then kills itself. `probe liar HEX`
  * (runsc) takes init's place on its socket, and says HEX to everybody. `probe terminals SECONDS`
  * opens as many as it gets. `probe trace` holds a child. As berth-init or as an engine it is up,
  * and says nothing; as an init with a file /dead it ends. What must not work is src/probe's.
@@ -55,6 +56,25 @@ static int eat_beside(long megabytes, int flags)
 			pause();
 	syscall(SYS_exit, 0); /* this thread alone: its stack stays */
 	return 0;
+}
+
+static int eat_forked(long megabytes)
+{
+	size_t len = (size_t)megabytes << 20;
+	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	pid_t pid = p == MAP_FAILED ? -1 : fork();
+	int status;
+
+	if (pid < 0)
+		return 1;
+	if (pid == 0) {
+		memset(p, 'x', len);
+		_exit(0);
+	}
+	if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status))
+		return 1;
+	return kill(getpid(), SIGKILL);
 }
 
 /* A child that is stopped because we trace it, and stays so. */
@@ -136,6 +156,8 @@ int main(int argc, char **argv)
 		return liar(argv[2]);
 	if (argc == 3 && strcmp(argv[1], "eat") == 0)
 		return eat(atol(argv[2]));
+	if (argc == 3 && strcmp(argv[1], "eat-forked") == 0)
+		return eat_forked(atol(argv[2]));
 	if (argc == 3 && strcmp(argv[1], "eat-shared") == 0)
 		return eat_beside(atol(argv[2]), SIGCHLD);
 	if (argc == 3 && strcmp(argv[1], "eat-thread") == 0)

@@ -328,6 +328,25 @@ def test_a_kill_9_beside_an_oom_kill_is_told_as_what_it_was(s):
     raise AssertionError("a kill -9 was told as oom each time")
 
 
+@limit(240)
+@only("crun")
+def test_a_child_killed_for_memory_makes_no_oom_of_what_a_command_does_itself(s):
+    """It kills itself, or the process of init that watches it, after a child of its own size was OOM-killed."""
+    if not kernel_log_can_be_read():
+        raise Skip("the kernel's log cannot be read here")
+    cases = (("exec probe eat-forked 200", "signalled"), ("probe eat 400; kill -9 $$", "signalled"),
+             ("probe eat 400; kill -9 $PPID; sleep 5", "lost"))
+    for command, want in cases:
+        for _ in range(6):  # as above: more than ten kills in 5 s leave it open
+            with s.box(memory_mb=128) as b:
+                r = b.exec(command, timeout_ms=40000)
+                assert s.api.get(f"/v1/sandboxes/{b.id}/usage")["oom_kills"] == 1, r
+            if r.kind == want:
+                break
+            time.sleep(6)
+        assert r.kind == want and r.exit_code is None, (command, r)
+
+
 @limit(120)
 @only("crun")
 def test_a_process_that_the_kernels_log_does_not_name_is_told_as_oom(s):

@@ -105,13 +105,20 @@ static void add_kill(struct kernel_log *l, uint64_t at_us, pid_t pid)
 	add(l, at_us, text);
 }
 
-static void add_task(struct kernel_log *l, uint64_t at_us, pid_t pid, pid_t process, int pages)
+static void add_line(struct kernel_log *l, uint64_t at_us, const struct kernel_task *t)
 {
 	char text[128];
 
-	snprintf(text, sizeof(text), "[%7d] 2245184 %5d %8d     72  36864   0   0 a] 1 1 1 x", pid,
-		 process, pages);
+	snprintf(text, sizeof(text), "[%7d] 2245184 %5d %8d %6d  36864   0   0 a] 1 1 1 x", t->pid,
+		 t->process, (int)t->size[0], (int)t->size[1]);
 	add(l, at_us, text);
+}
+
+static void add_task(struct kernel_log *l, uint64_t at_us, pid_t pid, pid_t process, uint64_t pages)
+{
+	struct kernel_task t = { pid, process, { pages, 72 } };
+
+	add_line(l, at_us, &t);
 }
 
 static void add_group(struct kernel_log *l, uint64_t at_us, const char *path, pid_t pid)
@@ -140,7 +147,7 @@ static pid_t ended_child(void)
 
 static enum presence says(const struct kernel_log *l, pid_t pid, uint64_t kills)
 {
-	struct kernel_suspect one = { "box.1", kills, getpid(), (uint32_t)pid };
+	struct kernel_suspect one = { "box.1", kills, getpid(), (uint32_t)pid, 0 };
 
 	return kernel_log_killed(l, &one);
 }
@@ -218,7 +225,7 @@ static enum presence of_kills(const struct kernel_task *tasks, size_t count, con
 	struct kernel_log l = whole_log(now_us);
 
 	for (size_t i = 0; i < count; i++)
-		add_task(&l, now_us, tasks[i].pid, tasks[i].process, (int)tasks[i].pages);
+		add_line(&l, now_us, &tasks[i]);
 	if (group)
 		add_group(&l, now_us, group, 7);
 	add_kill(&l, now_us, 7);
@@ -234,9 +241,11 @@ static enum presence of_another(const struct kernel_task *tasks, size_t count, c
 
 TEST(a_process_is_not_the_killed_one_only_if_that_was_ended_alone)
 {
-	static const struct kernel_task alone[] = { { 6, 6, 100 }, { 7, 7, 500 }, { 8, 8, 100 } };
-	static const struct kernel_task thread[] = { { 6, 6, 100 }, { 7, 5, 500 } };
-	static const struct kernel_task shared[] = { { 6, 6, 500 }, { 7, 7, 500 } };
+	static const struct kernel_task alone[] = { { 6, 6, { 100 } },
+						    { 7, 7, { 500 } },
+						    { 8, 8, { 100 } } };
+	static const struct kernel_task thread[] = { { 6, 6, { 100 } }, { 7, 5, { 500 } } };
+	static const struct kernel_task shared[] = { { 6, 6, { 500 } }, { 7, 7, { 500 } } };
 
 	if (time_mono_us() < 120 * SECOND)
 		return;
@@ -256,6 +265,48 @@ TEST(a_process_is_not_the_killed_one_only_if_that_was_ended_alone)
 	CHECK_INT(of_kills(alone, 3, "/b/box.2", 1), PRESENCE_UNKNOWN);
 }
 
+/* A fork maps what its parent does; what it uses of that is its own. */
+TEST(a_process_that_maps_as_much_and_uses_less_shares_no_memory)
+{
+	static const struct kernel_task fork[] = { { 6, 6, { 51200, 400 } },
+						   { 7, 7, { 51200, 32000 } } };
+	static const struct kernel_task shared[] = { { 6, 6, { 51200, 31990 } },
+						     { 7, 7, { 51200, 32000 } } };
+
+	if (time_mono_us() < 120 * SECOND)
+		return;
+	CHECK_INT(of_another(fork, 2, "/b/box.1"), PRESENCE_ABSENT);
+	CHECK_INT(of_another(shared, 2, "/b/box.1"), PRESENCE_UNKNOWN);
+}
+
+TEST(a_kill_that_was_read_before_a_process_began_says_nothing_of_it)
+{
+	struct kernel_suspect one = { "box.1", 9, getpid(), INT32_MAX, time_boot_ms() };
+	uint64_t now_us = time_mono_us();
+	struct kernel_log l = whole_log(now_us);
+
+	if (now_us < 120 * SECOND)
+		return;
+	add_kill(&l, now_us, 7); /* without a list */
+	CHECK_INT(kernel_log_killed(&l, &one), PRESENCE_UNKNOWN);
+	one.boot_ms = time_boot_ms() + 1;
+	CHECK_INT(kernel_log_killed(&l, &one), PRESENCE_ABSENT);
+}
+
+TEST(the_log_names_a_process_for_as_long_as_a_kill_counts)
+{
+	uint64_t now_us = time_mono_us();
+	struct kernel_log l = whole_log(now_us);
+
+	if (now_us < 120 * SECOND)
+		return;
+	add_kill(&l, now_us - 40 * SECOND, 6);
+	add_kill(&l, now_us, 7);
+	CHECK(kernel_log_names(&l, 7));
+	CHECK(!kernel_log_names(&l, 6));
+	CHECK(!kernel_log_names(&l, 8));
+}
+
 TEST(a_list_that_is_too_long_says_nothing)
 {
 	uint64_t now_us = time_mono_us();
@@ -267,7 +318,7 @@ TEST(a_list_that_is_too_long_says_nothing)
 	CHECK(l);
 	*l = whole_log(now_us);
 	for (int i = 1; i <= KERNEL_LOG_TASKS + 2; i++)
-		add_task(l, now_us, i, i, i);
+		add_task(l, now_us, i, i, (uint64_t)i);
 	add_group(l, now_us, "/b/box.1", 7);
 	add_kill(l, now_us, 7);
 	CHECK_INT(says(l, INT32_MAX, 9), PRESENCE_UNKNOWN);

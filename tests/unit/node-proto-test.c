@@ -140,7 +140,7 @@ TEST(every_record_travels_in_its_shape)
 		[NODE_LIMIT] = { "limit", "ssll" LIMITS, "", "i" },
 		[NODE_SYNC] = { "sync", "si", "", "l" },
 		[NODE_GROUP] = { "group", "ssllisi", "si", "si" },
-		[NODE_KILLED] = { "killed", "sslli", "", "i" },
+		[NODE_KILLED] = { "killed", "ssllil", "", "i" },
 		[NODE_PROCESSES] = { "processes", "sslls", "iiils", "ii" },
 	};
 	char shape[64];

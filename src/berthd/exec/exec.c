@@ -231,6 +231,21 @@ static void on_usage(void *data, const union node_any *record, int *fd, const st
 
 static const struct node_call_events usage_events = { .on_done = on_usage };
 
+static void on_init_looked_for(void *data, const union node_any *record, int *fd,
+			       const struct err *why)
+{
+	struct exec *x = data;
+
+	(void)fd;
+	if (exec_came_back(x) || x->phase != EXEC_MEASURING)
+		return;
+	if (!why)
+		x->memory = (enum presence)record->killer.memory;
+	exec_ask_usage(x, &usage_events);
+}
+
+static const struct node_call_events init_events = { .on_done = on_init_looked_for };
+
 static void on_usage_late(uv_timer_t *timer)
 {
 	struct exec *x = timer->data;
@@ -272,7 +287,8 @@ static void settle(struct exec *x)
 	uv_timer_start(&x->deadline, on_usage_late, USAGE_MS, 0);
 	if (x->requests_before.since_ns)
 		(void)exec_ask_requests(x, on_counted);
-	exec_ask_usage(x, &usage_events);
+	if (!exec_oom_ask_lost(x, &init_events))
+		exec_ask_usage(x, &usage_events);
 }
 
 static void lost(struct exec *x)
