@@ -89,7 +89,7 @@ static void on_side_closed(uv_handle_t *handle)
 	on_handle_closed(s->data);
 }
 
-void conn_close(struct conn *c)
+static void close_client(struct conn *c, void (*how)(struct tls_stream *, uv_close_cb))
 {
 	if (c->phase == CONN_CLOSED || !move_to(c, CONN_CLOSED))
 		return;
@@ -100,8 +100,13 @@ void conn_close(struct conn *c)
 	c->box = NULL;
 	resolve_cancel(&c->ask);
 	uv_close((uv_handle_t *)&c->timer, on_timer_closed);
-	tls_stream_close(&c->client, on_side_closed);
+	how(&c->client, on_side_closed);
 	tls_stream_close(&c->server, on_side_closed);
+}
+
+void conn_close(struct conn *c)
+{
+	close_client(c, tls_stream_close);
 }
 
 static void on_deadline(uv_timer_t *timer);
@@ -135,6 +140,8 @@ void conn_refuse(struct conn *c, const char *kind, const char *name, const char 
 	egress_refuse(c->egress, c->box, &r);
 	if (c->kind != CONN_WEB && c->first.len == 0)
 		return conn_close(c);
+	if (c->web && http_filter_is_inside_answer(c->web))
+		return close_client(c, tls_stream_reset); /* a plain end would make it whole */
 	if (c->tls && !c->opened)
 		conn_to_client(c, tls_denied, sizeof(tls_denied));
 	else if (c->kind == CONN_WEB && (!c->tls || c->client.ready))
@@ -170,6 +177,8 @@ void conn_to_client(struct conn *c, const char *data, size_t len)
 {
 	if (!c->box)
 		return;
+	if (c->web)
+		http_filter_sent(c->web, data, len);
 	tls_stream_write(&c->client, data, len);
 	conn_flow(c);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "egress/answer-watch.h"
 #include "egress/redact.h"
 #include "http/parse.h"
 #include "lib/json.h"
@@ -28,6 +29,7 @@ struct http_filter {
 	struct buf asked; /* lines, "METHOD target", each once; what is too much overflows */
 	bool upgrading;   /* the server has not yet said whether it will */
 	bool raw;         /* it did: bytes both ways */
+	struct answer_watch watch;
 
 	/* Where a secret goes to this host. */
 	bool guarded;
@@ -104,6 +106,7 @@ struct http_filter *http_filter_new(struct conn *c)
 	size_t i = 0;
 
 	w->conn = c;
+	answer_watch_init(&w->watch);
 	http_parser_init(&w->request, HTTP_HEAD_MAX);
 	redact_init(&w->redact);
 	w->ahead = buf_make(AHEAD_MAX);
@@ -124,6 +127,7 @@ void http_filter_free(struct http_filter *w)
 {
 	if (!w)
 		return;
+	answer_watch_done(&w->watch);
 	http_parser_done(&w->request);
 	http_parser_done(&w->answer);
 	redact_done(&w->redact);
@@ -141,6 +145,16 @@ bool http_filter_is_busy(const struct http_filter *w)
 {
 	return w->upgrading || (w->guarded && w->answering && !w->in_body) ||
 	       (w->last && w->ahead.len > 0);
+}
+
+void http_filter_sent(struct http_filter *w, const char *data, size_t len)
+{
+	answer_watch_sent(&w->watch, data, len);
+}
+
+bool http_filter_is_inside_answer(const struct http_filter *w)
+{
+	return answer_watch_is_inside(&w->watch);
 }
 
 /* ---- answers of our own ---- */
@@ -351,6 +365,7 @@ static void remember(struct http_filter *w)
 static void take_head(struct http_filter *w)
 {
 	struct conn *c = w->conn;
+	bool head_only;
 
 	if (!check_request(w))
 		return;
@@ -362,10 +377,12 @@ static void take_head(struct http_filter *w)
 	send_head(w);
 	if (!conn_is_open(c))
 		return;
+	head_only = strcmp(http_parser_method(&w->request), "HEAD") == 0;
+	answer_watch_asked(&w->watch, head_only);
 	if (w->guarded) {
 		w->answering = true;
 		http_parser_next(&w->answer);
-		w->answer.head_only = strcmp(http_parser_method(&w->request), "HEAD") == 0;
+		w->answer.head_only = head_only;
 	}
 	remember(w);
 	w->upgrading = wants_upgrade(&w->request);
@@ -483,11 +500,17 @@ static void answer_ended(struct http_filter *w)
 /* A form that cannot be searched may hide a secret that the server sent back. */
 static bool readable(const struct http_parser *p)
 {
-	const char *coding = http_parser_find(p, "Content-Encoding");
-	const char *transfer = http_parser_find(p, "Transfer-Encoding");
+	static const struct {
+		const char *name, *value;
+	} plain[] = { { "Content-Encoding", "identity" }, { "Transfer-Encoding", "chunked" } };
+	const char *name, *value;
 
-	return (!coding || strcasecmp(coding, "identity") == 0) &&
-	       (!transfer || strcasecmp(transfer, "chunked") == 0);
+	for (size_t i = 0; http_parser_field(p, i, &name, &value); i++)
+		for (size_t k = 0; k < array_len(plain); k++)
+			if (strcasecmp(name, plain[k].name) == 0 &&
+			    strcasecmp(value, plain[k].value) != 0)
+				return false;
+	return true;
 }
 
 static void send_answer_head(struct http_filter *w)

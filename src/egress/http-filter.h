@@ -18,6 +18,10 @@ bool http_filter_may_stay(const struct http_filter *w);
 /* the next request waits for this one's answer */
 bool http_filter_is_busy(const struct http_filter *w);
 
+/* These bytes go to the client; what was sent so far ends inside an answer. */
+void http_filter_sent(struct http_filter *w, const char *data, size_t len);
+bool http_filter_is_inside_answer(const struct http_filter *w);
+
 /* An answer of our own, before the connection ends. */
 void http_filter_say_refused(struct conn *c, const char *kind, const char *name, const char *rule);
 void http_filter_say_unreachable(struct conn *c, const char *why);

@@ -250,3 +250,12 @@ void tls_stream_close(struct tls_stream *s, uv_close_cb closed)
 	s->closing = true;
 	uv_close((uv_handle_t *)&s->tcp, closed);
 }
+
+void tls_stream_reset(struct tls_stream *s, uv_close_cb closed)
+{
+	if (s->closing || !s->opened)
+		return;
+	s->closing = true;
+	if (uv_tcp_close_reset(&s->tcp, closed) < 0)
+		uv_close((uv_handle_t *)&s->tcp, closed); /* its end is sent already */
+}

@@ -54,3 +54,5 @@ void tls_stream_end(struct tls_stream *s); /* no more after what was written */
 void tls_stream_pause(struct tls_stream *s, bool pause);
 size_t tls_stream_backlog(const struct tls_stream *s);
 void tls_stream_close(struct tls_stream *s, uv_close_cb closed);
+/* So that the peer sees an error, and no end. What waits is dropped. */
+void tls_stream_reset(struct tls_stream *s, uv_close_cb closed);

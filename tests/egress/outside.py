@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import urllib.parse
 
 ADDRESS, ZONE, CERT, SEEN = sys.argv[1:5]
@@ -82,7 +83,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(rest)
 
     def answer(self):
-        body = self.read_body() if self.path != "/v1/unread" else b""  # its next request, as with any handler that does not read
+        body = self.read_body() if self.path not in ("/v1/unread", "/v1/part") else b""  # its next request, as with any handler that does not read
         tls = isinstance(self.connection, ssl.SSLSocket)
         seen(kind="request", tls=tls, method=self.command, path=self.path, headers=dict(self.headers), body=len(body))
         mine = self.headers.get("Authorization", "") + self.headers.get("X-Api-Key", "")
@@ -99,6 +100,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.wfile.write(data)
             self.close_connection = True
             return
+        if self.path == "/v1/part":  # the same, in two parts
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\npart one;")
+            time.sleep(1.5)
+            self.wfile.write(b"part two")
+            self.close_connection = True
+            return
+        if self.path == "/v1/trailer":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-A: 1\r\n\r\n")
+            return
         if self.path == "/close":  # an answer that ends with the connection
             self.send_response(200)
             self.send_header("Connection", "close")
@@ -108,7 +118,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         self.send_response(200)
         self.send_header("X-You-Sent", mine or "nothing")
-        if self.path == "/gzip":
+        if self.path == "/gzip-second":
+            self.send_header("Content-Encoding", "identity")
+        if self.path.startswith("/gzip"):
             self.send_header("Content-Encoding", "gzip")
         if self.path == "/drip":  # one byte a chunk
             self.send_header("Transfer-Encoding", "chunked")
