@@ -307,6 +307,24 @@ def test_a_clients_trace_id_is_echoed_and_in_every_line_of_both_daemons(s):
     assert headers["X-Trace-Id"] == headers["X-Request-Id"] and headers["X-Request-Id"].startswith("rq_"), headers.items()
 
 
+def test_what_must_be_said_once_and_is_said_twice_is_refused(s):
+    def ask(target, *headers):
+        with connect(s) as sock:
+            sock.sendall("\r\n".join([f"GET {target} HTTP/1.1", "Host: x", "Connection: close", *headers, "", ""]).encode())
+            return read_all(sock, 5).decode()
+    key = "Authorization: Bearer " + s.key
+    for header in (key, "authorization: Bearer nonsense", "Idempotency-Key: a", "X-API-Key: a", "Last-Event-ID: 1", "X-Trace-Id: tr_a"):
+        twice = [header, header] if header.split(":")[0] != "authorization" else [header]
+        got = ask("/v1/sandboxes", key, *(twice[1:] if header is key else twice))
+        name = header.split(":")[0].replace("authorization", "Authorization")
+        assert got.startswith("HTTP/1.1 400 ") and f"{name} is sent more than once" in got, (header, got)
+    for query in ("limit=1&limit=2", "limit=1&state=ready&limit=1", "limit&limit", "limit=2&&limit=1&"):
+        got = ask("/v1/sandboxes?" + query, key)
+        assert got.startswith("HTTP/1.1 400 ") and 'the query says \\"limit\\" more than once' in got, (query, got)
+    assert ask("/v1/sandboxes?limit=1&state=ready", key, "Accept: a/b", "Accept: c/d").startswith("HTTP/1.1 200 ")
+    assert ask("/v1/health?a=1&a=2").startswith("HTTP/1.1 200 ")
+
+
 def test_a_second_server_on_the_same_port_is_refused_with_words(s):
     conf = pathlib.Path(s.dir, "berthd.conf")
     user = conf.read_text().split(" user=")[1].split()[0]  # of one user listeners may share a port

@@ -136,9 +136,20 @@ static int check_member(const struct request *rq, const char *at, size_t len, st
 	return check_text("query", value, e);
 }
 
+/* Is a member of this name among those that follow? */
+static bool comes_again(const char *rest, const char *name, size_t len)
+{
+	for (const char *at = rest; *at; at += strcspn(at, "&")) {
+		at += strspn(at, "&");
+		if (strcspn(at, "=&") == len && strncmp(at, name, len) == 0)
+			return true;
+	}
+	return false;
+}
+
 /*
- * What is not known would be left out in silence: `?limt=5` is no list of five. Without a key
- * only health is told, and monitors add members of their own against caches.
+ * What is not known would be left out in silence, and of two the second: `?limt=5` is no list of
+ * five. Without a key only health is told, and monitors add members of their own against caches.
  */
 static int check_query(const struct request *rq, struct err *e)
 {
@@ -153,6 +164,10 @@ static int check_query(const struct request *rq, struct err *e)
 			return known ? err_fix(e, "It knows: %s.", known)
 				     : err_fix(e, "It takes no query.");
 		}
+		if (len > 0 && rq->route->role != ROLE_ANYONE &&
+		    comes_again(at + len, at, name))
+			return err_set(e, ERR_INVALID, "the query says \"%.*s\" more than once",
+				       (int)name, at);
 		if (len > 0 && check_member(rq, at, name, e) < 0)
 			return -1;
 		at += len;
@@ -347,6 +362,27 @@ static int refuse_pass(const struct http_exchange *x, struct err *e)
 	return err_fix(e, "Send a key of your own, and not this header.");
 }
 
+/* Of two, one would count and the other be left out in silence: another reader may take that. */
+static int refuse_twice(const struct http_exchange *x, struct err *e)
+{
+	static const char *const once[] = { "Authorization", "X-API-Key", "Idempotency-Key",
+					    "Range", "Last-Event-ID", TRACE_HEADER,
+					    PASS_HEADER };
+	bool seen[array_len(once)] = { 0 };
+	const char *name, *value;
+
+	for (size_t i = 0; http_header_at(x, i, &name, &value); i++)
+		for (size_t k = 0; k < array_len(once); k++) {
+			if (strcasecmp(name, once[k]) != 0)
+				continue;
+			if (seen[k])
+				return err_set(e, ERR_INVALID, "%s is sent more than once",
+					       once[k]);
+			seen[k] = true;
+		}
+	return 0;
+}
+
 /* Its own id, and the client's trace id in front of it. */
 static int name_request(struct request *rq, struct err *e)
 {
@@ -381,7 +417,7 @@ static int admit(struct request *rq, struct err *e)
 	if (rq->from_peer && routing_admit(rq, e) < 0)
 		return -1;
 	tell_ids(rq);
-	if (named < 0)
+	if (named < 0 || refuse_twice(rq->x, e) < 0)
 		return -1;
 	return rq->from_peer ? 0 : refuse_pass(rq->x, e);
 }
