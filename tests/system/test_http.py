@@ -325,6 +325,20 @@ def test_what_must_be_said_once_and_is_said_twice_is_refused(s):
     assert ask("/v1/health?a=1&a=2").startswith("HTTP/1.1 200 ")
 
 
+def test_the_log_says_of_a_cut_answer_what_its_client_got(s):
+    def line():
+        text = pathlib.Path(s.dir, "log", "berthd.log").read_text()
+        return next((json.loads(row) for row in text.split("\n") if '"tr_cut.' in row and '"msg":"request"' in row), None)
+    with s.box() as b, connect(s) as sock:
+        sock.sendall((f"GET /v1/sandboxes/{b.id}/files?path=/proc/self/mem HTTP/1.1\r\nHost: x\r\nX-Trace-Id: tr_cut\r\n"
+                      f"Authorization: Bearer {s.key}\r\n\r\n").encode())
+        got = read_all(sock, 10)
+        wait_until(line, 10, "logged")
+    assert got.startswith(b"HTTP/1.1 " + line()["status"].encode()), (got, line())
+    if line()["status"] == "200":
+        assert not got.endswith(b"0\r\n\r\n") and line()["why"].startswith("cut: "), (got, line())
+
+
 def test_a_second_server_on_the_same_port_is_refused_with_words(s):
     conf = pathlib.Path(s.dir, "berthd.conf")
     user = conf.read_text().split(" user=")[1].split()[0]  # of one user listeners may share a port

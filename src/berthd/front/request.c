@@ -43,16 +43,21 @@ void request_error_json(const struct request *rq, const struct err *e, struct bu
 	error_json(rq->id, e, out);
 }
 
-static void log_line(const struct request *rq, int status, const char *why)
+static void log_line_at(enum log_level level, const struct request *rq, int status, const char *why)
 {
 	char ms[32], code[16], path[LOG_PATH_MAX + 1];
 
 	snprintf(ms, sizeof(ms), "%.3f", (double)(time_mono_us() - rq->started_us) / 1000);
 	snprintf(code, sizeof(code), "%d", status);
 	snprintf(path, sizeof(path), "%s", rq->path);
-	log_event(status >= 500 ? LOG_WARN : LOG_INFO, "request", "method", rq->method, "path",
+	log_event(level, "request", "method", rq->method, "path",
 		  path, "status", code, "ms", ms, "request_id", rq->id, "key",
 		  rq->key.id[0] ? rq->key.id : NULL, "why", why, NULL);
+}
+
+static void log_line(const struct request *rq, int status, const char *why)
+{
+	log_line_at(status >= 500 ? LOG_WARN : LOG_INFO, rq, status, why);
 }
 
 static void request_free(struct request *rq)
@@ -68,6 +73,15 @@ static void request_free(struct request *rq)
 void request_end(struct request *rq, int status)
 {
 	log_line(rq, status, NULL);
+	request_free(rq);
+}
+
+void request_end_cut(struct request *rq, int status, const struct err *why)
+{
+	char text[sizeof(why->msg) + 16];
+
+	snprintf(text, sizeof(text), "cut: %s", why->msg);
+	log_line_at(err_status(why) >= 500 ? LOG_WARN : LOG_INFO, rq, status, text);
 	request_free(rq);
 }
 

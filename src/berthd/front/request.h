@@ -75,6 +75,8 @@ struct request {
 void request_reply(struct request *rq, int status, const struct buf *json);
 void request_fail(struct request *rq, const struct err *e);
 void request_end(struct request *rq, int status); /* a stream or tunnel is over: log and free */
+/* The same of an answer that had begun with `status` and could not go on. */
+void request_end_cut(struct request *rq, int status, const struct err *why);
 
 /* Whose things this request may see; NULL for an admin, who sees all. */
 const char *request_owner(const struct request *rq);

@@ -63,6 +63,7 @@ static void tell_failure(struct file_call *c)
 {
 	cleanup(buf_done) struct buf json = buf_make(4096);
 	bool streaming = c->streaming, as_event = c->events_sent;
+	int begun = c->range.type == FILE_RANGE_NONE ? 200 : 206;
 	struct err e = c->why;
 	struct request *rq = call_free(c);
 
@@ -75,7 +76,7 @@ static void tell_failure(struct file_call *c)
 		http_stream_end(take_ptr(rq->x));
 	else if (rq->x)
 		http_abort(take_ptr(rq->x)); /* half an answer must not look like a whole one */
-	request_end(rq, err_status(&e));
+	request_end_cut(rq, begun, &e);
 }
 
 static void on_key_given_back(void *data, const struct err *why)
