@@ -2,6 +2,7 @@
 import os
 import pathlib
 import signal
+import threading
 import time
 import urllib.parse
 
@@ -449,6 +450,25 @@ def test_lg5_one_that_does_not_run_has_no_processes_and_is_not_woken(s):
         s.api.call("POST", f"/v1/sandboxes/{box.id}/sleep")
         assert s.api.get(url + "/processes")["processes"] == []
         assert s.api.get(f"/v1/sandboxes/{box.id}")["state"] == "asleep"
+
+
+@limit(120)
+@only("crun")  # gVisor is gone at once
+def test_lg5_while_it_falls_asleep_what_still_runs_is_listed(s):
+    with s.box() as box:
+        url = f"/v1/sandboxes/{box.id}/wrappers/main"
+        w = s.api.call("PUT", url, {"command": "trap '' TERM; echo up; while :; do sleep 1; done"})
+        said(s, box.id, w["exec"], "up")
+        asleep = threading.Thread(target=s.api.call, args=("POST", f"/v1/sandboxes/{box.id}/sleep"))
+        asleep.start()
+        seen = []
+        while asleep.is_alive():
+            code, got, _ = s.api.request("GET", url + "/processes")
+            if s.api.get(f"/v1/sandboxes/{box.id}")["state"] == "falling_asleep" and code == 200:
+                seen.append(got)
+        asleep.join()
+        assert any(got["processes"] for got in seen), seen
+        assert s.api.get(url + "/processes")["processes"] == []
 
 
 @limit(120)

@@ -615,7 +615,7 @@ WrapperProcess = TypedDict('WrapperProcess', {
     'pid': int,
     'parent': int,
     'state': Literal['running', 'sleeping', 'waiting', 'stopped', 'traced', 'ended', 'unknown'],
-    'memory_bytes': int,
+    'memory_bytes': Optional[int],
     'command': str,
 }, total=False)
 

@@ -776,8 +776,8 @@ export interface WrapperProcess {
   parent: number;
   /** The kernel's; `waiting`: for a disk, and cannot be killed; `unknown` with gVisor. */
   state: 'running' | 'sleeping' | 'waiting' | 'stopped' | 'traced' | 'ended' | 'unknown';
-  /** That it holds now; 0 with gVisor. */
-  memory_bytes: number;
+  /** That it holds now; null with gVisor, which does not tell. */
+  memory_bytes: number | null;
   command: string;
 }
 

@@ -90,8 +90,8 @@ static void on_processes(void *data, const union node_any *record, int *fd, cons
 
 	(void)fd;
 	if (why) {
-		l->list.count = 0;
-		return end(l, why);
+		l->list.count = 0; /* none, if the host has nothing of this sandbox */
+		return end(l, why->code == ERR_NOT_FOUND ? NULL : why);
 	}
 	l->list.truncated = record->processes.total > l->list.count;
 	l->list.by_engine = record->processes.engine;
@@ -102,7 +102,7 @@ static void on_processes(void *data, const union node_any *record, int *fd, cons
 
 static const struct node_call_events processes_events = { on_process, on_processes };
 
-/* One that does not run has no processes, and is not woken for that. */
+/* One that sleeps has no processes, and is not woken for that; of any other the host knows. */
 static void on_records(struct job *job)
 {
 	struct looking *l = container_of(job, struct looking, job);
@@ -110,7 +110,7 @@ static void on_records(struct job *job)
 
 	if (job->failed)
 		return end(l, &job->e);
-	if (!l->list.exec[0] || l->sb.state != SANDBOX_READY)
+	if (!l->list.exec[0] || l->sb.state == SANDBOX_ASLEEP)
 		return end(l, NULL);
 	memcpy(ask.request, l->request, sizeof(ask.request));
 	memcpy(ask.sandbox, l->sb.id, sizeof(ask.sandbox));

@@ -314,13 +314,19 @@ static const char *process_state_name(uint32_t letter)
 	return "unknown";
 }
 
-static void add_process(struct buf *out, const struct node_process *p)
+/* An engine tells no memory. */
+static void add_process(struct buf *out, const struct node_process *p, bool by_engine)
 {
 	json_open(out, '{');
 	json_int(out, "pid", p->pid);
 	json_int(out, "parent", p->parent);
 	json_str(out, "state", process_state_name(p->state));
-	json_int(out, "memory_bytes", (int64_t)p->memory_bytes);
+	if (by_engine) {
+		json_key(out, "memory_bytes");
+		buf_adds(out, "null");
+	} else {
+		json_int(out, "memory_bytes", (int64_t)p->memory_bytes);
+	}
 	json_str(out, "command", p->command);
 	buf_adds(out, "}");
 }
@@ -339,7 +345,7 @@ static void on_processes(void *data, const struct wrapper_processes *list, const
 	json_key(&body, "processes");
 	json_open(&body, '[');
 	for (size_t i = 0; i < list->count; i++)
-		add_process(&body, &list->items[i]);
+		add_process(&body, &list->items[i], list->by_engine);
 	buf_adds(&body, "]}");
 	request_reply(rq, 200, &body);
 }
