@@ -20,10 +20,22 @@ static int check_pairs(const char *what, const struct strv *list, struct err *e)
 	return 0;
 }
 
+/* A bare number is bytes: 512 was meant as megabytes, and is refused before anything is sent. */
+static int check_size(const char *option, uint64_t bytes, struct err *e)
+{
+	if (bytes == 0 || bytes >= MEGABYTE)
+		return 0;
+	err_set(e, ERR_INVALID, "%s %llu is a number of bytes, less than 1m", option,
+		(unsigned long long)bytes);
+	return err_fix(e, "Give it a unit: %s %llum.", option, (unsigned long long)bytes);
+}
+
 static int create_body(struct buf *out, const char *image, const struct sandbox_options *o,
 		       struct err *e)
 {
-	if (check_pairs("a label", &o->labels, e) < 0 || check_pairs("a variable", &o->env, e) < 0)
+	if (check_pairs("a label", &o->labels, e) < 0 ||
+	    check_pairs("a variable", &o->env, e) < 0 ||
+	    check_size("--memory", o->memory, e) < 0 || check_size("--disk", o->disk, e) < 0)
 		return -1;
 	buf_adds(out, "{");
 	json_str(out, "image", image);

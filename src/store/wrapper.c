@@ -162,6 +162,12 @@ static int each(struct store *s, const struct statement *st, struct args args, w
 	return 0;
 }
 
+static int not_there(const char *sandbox, const char *name, struct err *e)
+{
+	err_set(e, ERR_NOT_FOUND, "sandbox %s has no wrapper %.20s", sandbox, name);
+	return err_fix(e, "GET /v1/sandboxes/%s/wrappers lists those it has.", sandbox);
+}
+
 int store_wrapper_get(struct store *s, const char *sandbox, const char *name,
 		      struct wrapper *ret, struct err *e)
 {
@@ -170,7 +176,7 @@ int store_wrapper_get(struct store *s, const char *sandbox, const char *name,
 	if (store_run(s, &get, ARGS(TEXT(sandbox), TEXT(name)), &res, e) < 0)
 		return -1;
 	if (PQntuples(res) == 0)
-		return err_set(e, ERR_NOT_FOUND, "sandbox %s has no wrapper %.20s", sandbox, name);
+		return not_there(sandbox, name, e);
 	return read_lease(res, 0, ret, e);
 }
 
