@@ -16,7 +16,7 @@
 #include "lib/str.h"
 
 #define PATH_SIZE   256
-#define STATUS_SIZE (16UL * 1024)
+#define STATUS_SIZE (1024UL * 1024) /* with the 65,536 groups that a process may be in */
 #define PROCS_MAX   (1024UL * 1024) /* as in node/cgroup.c */
 #define TABLE_MAX   (1024UL * 1024)
 #define KIB         1024
@@ -126,7 +126,7 @@ struct seen {
 	uint32_t pid, parent;
 };
 
-/* False: it ended, or its number is by now that of a process elsewhere. */
+/* False: it ended, its number is by now that of a process elsewhere, or it cannot be read. */
 static bool look_at(const struct process_place *at, const char *group, const char *word,
 		    struct seen *s, struct node_process *ret)
 {
@@ -143,6 +143,13 @@ static bool look_at(const struct process_place *at, const char *group, const cha
 		return false;
 	s->dir = take_fd(dir);
 	return true;
+}
+
+static bool has_ended(const struct process_place *at, const char *group, const char *word)
+{
+	uint32_t pid;
+
+	return !number_of(word, &pid) || !cgroup_holds(at->host, group, (int)pid);
 }
 
 static void read_words(const struct seen *s, struct node_process *p)
@@ -180,8 +187,8 @@ static int read_group(const struct process_place *at, struct process_list *ret, 
 		if (ret->count < NODE_PROCESSES_MAX &&
 		    look_at(at, group, word, &seen[ret->count], &ret->items[ret->count]))
 			ret->count++;
-		else if (ret->count < NODE_PROCESSES_MAX)
-			ret->total--;
+		else if (ret->count < NODE_PROCESSES_MAX && has_ended(at, group, word))
+			ret->total--; /* else it is there and not told: the list is not whole */
 	}
 	find_parents(seen, ret);
 	for (uint32_t i = 0; i < ret->count; i++)

@@ -105,6 +105,17 @@ static int begin(struct looking *l, struct allocation *a, struct err *e)
 	return 0;
 }
 
+static void without_engine(struct call *c, const struct allocation *a)
+{
+	static const struct node_processes none = { .engine = 1 };
+	struct err e;
+
+	if (cgroup_procs(&c->node->cgroups, a->name) == PRESENCE_ABSENT)
+		return call_reply(c, &none, -1);
+	err_set(&e, ERR_BUSY, "%s is being stopped", a->spec.sandbox);
+	call_fail(c, &e);
+}
+
 void verb_processes(struct call *c)
 {
 	struct allocation *a;
@@ -118,11 +129,8 @@ void verb_processes(struct call *c)
 		err_set(&e, ERR_BUSY, "the processes of %s are being looked at", a->spec.sandbox);
 		return call_fail(c, &e);
 	}
-	if (a->pid == 0) { /* nothing runs */
-		struct node_processes none = { .engine = a->runtime->list != NULL };
-
-		return call_reply(c, &none, -1);
-	}
+	if (a->pid == 0 && a->runtime->list) /* no engine that could be asked */
+		return without_engine(c, a);
 	l = prepare(c, a);
 	if (begin(l, a, &e) == 0)
 		return;

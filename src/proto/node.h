@@ -12,7 +12,7 @@
 #include "proto/router.h"
 
 #define NODE_PACKET_MAX    (32 * 1024)
-#define NODE_VERSION       1
+#define NODE_VERSION       2
 #define NODE_NAME_SIZE     64 /* a sandbox id */
 #define NODE_DIGEST_SIZE   80 /* sha256:... */
 #define NODE_REQUEST_SIZE  96 /* the HTTP request this is done for */

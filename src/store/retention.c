@@ -4,7 +4,7 @@
 #include "store/row.h"
 
 /* clang-format off */
-/* In small batches, and never waiting for a row that is in use. */
+/* In small batches, never waiting for a row of the table that is in use. */
 #define REMOVE(name, table, column, condition) { "retention-" name, \
 	"DELETE FROM " table " WHERE ctid = ANY (ARRAY(SELECT t.ctid FROM " table " t " \
 	"WHERE t." column " < now() - $1::bigint * interval '1 millisecond' AND " condition \

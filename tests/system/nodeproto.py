@@ -4,6 +4,7 @@ import os
 import socket
 import struct
 
+VERSION = 2  # NODE_VERSION
 VERBS = ["none", "image", "create", "start", "observe", "connect", "stop", "destroy",
          "inventory", "capacity", "usage", "lease", "limit"]
 PRESENCE = ["unknown", "absent", "present"]
@@ -71,7 +72,7 @@ class Node:
 
     def send(self, verb, fd=None, **values):
         self.id += 1
-        packet = struct.pack(">BBBQ", 1, VERBS.index(verb), 0, self.id) + encode(FIELDS[verb][0], values)
+        packet = struct.pack(">BBBQ", VERSION, VERBS.index(verb), 0, self.id) + encode(FIELDS[verb][0], values)
         control = [] if fd is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
         self.sock.sendmsg([packet], control)
         return self.id

@@ -161,8 +161,8 @@ def test_nonsense_is_refused_and_harms_nobody(s):
             runtime=s.runtime, **SIZES)
     refused(node.call, "create", request="r", sandbox="sb_x", generation=1, image="../../etc", runtime=s.runtime, **SIZES)
     refused(node.call, "create", request="r", sandbox="sb_x", generation=1, image=digest, runtime="sh", **SIZES)
-    for packet in (b"", b"\0", b"\1\2", struct.pack(">BBBQ", 1, 99, 0, 1), struct.pack(">BBBQ", 9, 2, 0, 1),
-                   struct.pack(">BBBQ", 1, 2, 0, 1) + b"\xff" * 500, struct.pack(">BBBQ", 1, 2, 2, 1), os.urandom(3000)):
+    for packet in (b"", b"\0", b"\1\2", struct.pack(">BBBQ", nodeproto.VERSION, 99, 0, 1), struct.pack(">BBBQ", 9, 2, 0, 1),
+                   struct.pack(">BBBQ", nodeproto.VERSION, 2, 0, 1) + b"\xff" * 500, struct.pack(">BBBQ", nodeproto.VERSION, 2, 2, 1), os.urandom(3000)):
         with connect(s).sock as sock:
             sock.send(packet)
             sock.settimeout(2)
@@ -247,7 +247,7 @@ def test_only_berthds_user_is_listened_to(s):
               "k = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); k.settimeout(3)\n"
               "try:\n k.connect(sys.argv[1]); k.send(bytes.fromhex(sys.argv[2])); data = k.recv(100)\n"
               "except OSError as e:\n data = b''\nprint(len(data))")
-    ask = (struct.pack(">BBBQ", 1, nodeproto.VERBS.index("capacity"), 0, 1) + b"\0\0").hex()
+    ask = (struct.pack(">BBBQ", nodeproto.VERSION, nodeproto.VERBS.index("capacity"), 0, 1) + b"\0\0").hex()
     out = subprocess.run([sys.executable, "-S", "-c", script, s.dir + "/run/node.sock", ask], capture_output=True,
                          text=True, timeout=20, env={})
     if out.returncode == 0:  # an interpreter in a private home cannot even be started by another user

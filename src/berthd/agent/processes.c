@@ -6,6 +6,7 @@
 #include "berthd/journal/journal.h"
 #include "berthd/runtime/berthd.h"
 #include "core/process-tree.h"
+#include "lib/errno-map.h"
 #include "lib/str.h"
 #include "store/sandbox.h"
 #include "store/wrapper.h"
@@ -84,6 +85,17 @@ static void keep_tree(struct looking *l)
 	list->count = kept;
 }
 
+/* After a restart of berthd: which of all is the wrapper's first is heard from init. */
+static void end_not_reached(struct looking *l)
+{
+	struct err e;
+
+	l->list.count = 0;
+	err_set(&e, ERR_BUSY, "exec %s was not taken up again yet", l->list.exec);
+	err_reason(&e, REASON_NOT_REACHED, 0);
+	end(l, &e);
+}
+
 static void on_processes(void *data, const union node_any *record, int *fd, const struct err *why)
 {
 	struct looking *l = data;
@@ -95,6 +107,8 @@ static void on_processes(void *data, const union node_any *record, int *fd, cons
 	}
 	l->list.truncated = record->processes.total > l->list.count;
 	l->list.by_engine = record->processes.engine;
+	if (l->list.by_engine && l->pid == 0 && l->list.count > 0)
+		return end_not_reached(l);
 	if (l->list.by_engine)
 		keep_tree(l);
 	end(l, NULL);

@@ -17,7 +17,7 @@ struct key_watch {
 	uv_timer_t timer;
 	struct job job;
 	bool looking;
-	uint64_t begun_ms;   /* by time_mono_ms(); no stream here is older */
+	uint64_t begun_ms;   /* by time_boot_ms(); no stream here is older */
 	uint64_t newest_ms;  /* the latest revocation that was seen; 0: none */
 	struct strv revoked; /* ids, of the look that is under way */
 };
@@ -66,7 +66,7 @@ static int look(struct job *job, struct store *s, struct err *e)
 	struct key_watch *w = container_of(job, struct key_watch, job);
 	uint64_t since = w->newest_ms > OVERLAP_MS ? w->newest_ms - OVERLAP_MS : 0;
 
-	return store_key_list_revoked(s, since, time_mono_ms() - w->begun_ms + OVERLAP_MS,
+	return store_key_list_revoked(s, since, time_boot_ms() - w->begun_ms + OVERLAP_MS,
 				      on_revoked, w, e);
 }
 
@@ -98,7 +98,7 @@ struct key_watch *key_watch_begin(struct reactor *r)
 	struct key_watch *w = xcalloc(1, sizeof(*w));
 
 	w->reactor = r;
-	w->begun_ms = time_mono_ms();
+	w->begun_ms = time_boot_ms();
 	uv_timer_init(&r->loop, &w->timer);
 	w->timer.data = w;
 	uv_timer_start(&w->timer, on_time, KEY_WATCH_MS, KEY_WATCH_MS);
