@@ -130,13 +130,13 @@ def test_who_stops_what_serves_it_is_ended_all_the_same(s):
 def test_what_a_killed_server_has_started_is_ended(s):
     with s.box() as box:
         assert box.exec("sleep 8888 >/dev/null 2>&1 &")["exit_code"] == 0
-        before = box.exec("ps -o args | grep -c '^[s]leep 8888'")["stdout"]
+        wait_until(lambda: counted(box, "sleep 8888") == 1, 30, "it is there")  # it was a shell before
         ident = begin(s, box.id, "setsid sleep 7777 & (setsid sh -c 'sleep 7777 & sleep 7777' &); kill -KILL $PPID; sleep 7777",
                       timeout_ms=100000)["id"]
         wait_until(lambda: get(s, box.id, ident)["state"] == "ended", 60, "its end")
         assert get(s, box.id, ident)["kind"] == "lost"
         wait_until(lambda: sleepers(box) == 0, 60, "what it started has ended")
-        assert box.exec("ps -o args | grep -c '^[s]leep 8888'")["stdout"] == before  # of another
+        assert counted(box, "sleep 8888") == 1  # of another
 
 
 def counted(box, args):
@@ -393,8 +393,15 @@ def test_a_hung_wrapper_is_read_and_its_processes_are_seen(s):
     try:
         assert "said before" in str(s.api.request("GET", output)[1])
         told = s.api.get(f"/v1/sandboxes/{box}/execs/{w['exec']}")["pid"]
-        wait_until(lambda: [x for x in map(str.split, s.api.exec(box, "ps -o pid,stat,args").out.decode().splitlines())
-                            if x[2:] == ["sleep", "1000"] and x[0] == str(told) and x[1].startswith("T")], 30, "told as stopped")
+        rows = []
+
+        def is_stopped():
+            rows[:] = [x.split() for x in s.api.exec(box, "ps -o pid,stat,args").out.decode().splitlines()]
+            return [x for x in rows if x[0] == str(told) and x[1].startswith("T") and x[-2:] == ["sleep", "1000"]]
+        try:
+            wait_until(is_stopped, 30, "told as stopped")
+        except AssertionError as why:
+            raise AssertionError(f"{why}: {told}, on the host {pathlib.Path(f'/proc/{pid}/stat').read_text()}: {rows}") from None
         assert s.api.get(url)["alive"] == "present"
     finally:
         os.kill(pid, signal.SIGCONT)
