@@ -48,6 +48,7 @@ VERBS = [
     ("GET", "/usage", None, FACT),
     ("GET", "/wrappers", None, FACT),
     ("GET", "/wrappers/none", None, FACT),
+    ("GET", "/wrappers/none/processes", None, FACT),
     ("PUT", "/wrappers/w", {"argv": ["true"]}, WORK),
     ("DELETE", "/wrappers/none", None, FACT),
     ("POST", "/wrappers/none/ready", {"instance": "i"}, FACT),
