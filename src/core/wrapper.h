@@ -6,15 +6,15 @@
 #pragma once
 
 #include "core/lease.h"
+#include "core/sandbox.h"
 #include "lib/time.h"
 
 #define WRAPPER_NAME_SIZE 17 /* with the NUL */
 #define WRAPPER_EXEC_SIZE 64
-#define WRAPPER_HOST_SIZE 64
 
 /* A run of a machine. Empty: not known. */
 struct wrapper_boot {
-	char host[WRAPPER_HOST_SIZE];
+	char host[SANDBOX_HOST_SIZE];
 	char boot_id[BOOT_ID_SIZE];
 };
 

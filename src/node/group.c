@@ -67,7 +67,7 @@ int group_each(const struct cgroup_host *h, const char *sandbox, group_fn *fn, v
 }
 
 /* The last number of "NSpid:	7932	5". */
-bool group_pid_is(const char *status, uint32_t pid)
+bool group_pid_read(const char *status, uint32_t *ret)
 {
 	const char *at = strstr(status, "\nNSpid:"), *end;
 	char line[128], last[24];
@@ -76,9 +76,18 @@ bool group_pid_is(const char *status, uint32_t pid)
 
 	end = at ? strchr(at + 1, '\n') : NULL;
 	if (!end || !str_copy_bytes(line, sizeof(line), at, (size_t)(end - at)) ||
-	    !strrchr(line, '\t') || !str_copy(last, sizeof(last), strrchr(line, '\t') + 1))
+	    !strrchr(line, '\t') || !str_copy(last, sizeof(last), strrchr(line, '\t') + 1) ||
+	    str_u64(last, &n, &ignored) < 0 || n > UINT32_MAX)
 		return false;
-	return str_u64(last, &n, &ignored) == 0 && n == pid;
+	*ret = (uint32_t)n;
+	return true;
+}
+
+bool group_pid_is(const char *status, uint32_t pid)
+{
+	uint32_t got;
+
+	return group_pid_read(status, &got) && got == pid;
 }
 
 /* Which process of the host that is, among those of the sandbox. */

@@ -25,7 +25,8 @@ enum presence group_observe(const struct cgroup_host *h, const char *sandbox, co
 must_check int group_enter(const struct cgroup_host *h, const char *sandbox, const char *name,
 			   uint32_t pid, struct err *e);
 
-/* Is `pid` what the innermost namespace calls the process of this /proc/PID/status? */
+/* What the innermost namespace calls the process of this /proc/PID/status; and is it `pid`? */
+must_check bool group_pid_read(const char *status, uint32_t *ret);
 bool group_pid_is(const char *status, uint32_t pid);
 
 /* Send SIGKILL to all of it. Repeat until group_observe() says absent. */

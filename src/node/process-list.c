@@ -14,6 +14,7 @@
 #include "lib/file.h"
 #include "lib/proc.h"
 #include "lib/str.h"
+#include "node/group.h"
 
 #define PATH_SIZE   256
 #define STATUS_SIZE (1024UL * 1024) /* with the 65,536 groups that a process may be in */
@@ -50,16 +51,12 @@ bool process_status_read(const char *text, struct node_process *ret, uint32_t *h
 {
 	struct node_process p = { 0 };
 	char line[128], name[64];
-	const char *inner;
 	uint32_t parent, kib;
 
 	if (!str_starts(text, "Name:\t") ||
 	    !str_copy_bytes(name, sizeof(name), text + 6, strcspn(text + 6, "\n")) ||
 	    !line_of(text, "\nPPid:", line, sizeof(line)) || !number_of(line, &parent) ||
-	    !line_of(text, "\nNSpid:", line, sizeof(line)))
-		return false;
-	inner = strrchr(line, '\t');
-	if (!number_of(inner ? inner + 1 : line, &p.pid))
+	    !group_pid_read(text, &p.pid))
 		return false;
 	if (line_of(text, "\nState:", line, sizeof(line)))
 		p.state = (unsigned char)line[0];
