@@ -213,6 +213,10 @@ class Server:
         return [int(p) for p in os.listdir("/proc") if p.isdigit() and want in leftovers.read(f"/proc/{p}/cgroup")
                 and not leftovers.Process(int(p)).dead]
 
+    def init_runs(self, ident, pid):
+        """The first process is still the same. The whole list is not compared: what served a command ends a moment after its answer."""
+        return self.init_pid(ident) == pid and pid in self.cgroup_pids(ident)
+
     # -- the command line ---------------------------------------------------------------------
 
     def berth(self, *args, stdin=b"", env=None, timeout=60):

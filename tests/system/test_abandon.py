@@ -36,12 +36,12 @@ def refused(call, *args):
 @limit(180)
 def test_an_orphan_is_removed_with_proof_and_a_record_of_who_asked(s):
     ident = orphan(s)
-    pids = s.cgroup_pids(ident)
-    assert pids and kinds(check(s)[1]) == [(ident, "orphan")], check(s)
+    init = s.init_pid(ident)
+    assert s.init_runs(ident, init) and kinds(check(s)[1]) == [(ident, "orphan")], check(s)
     # It is no deletion to anybody: it was not begun, and nothing was erased.
-    assert refused(s.api.delete, ident) == 404 and s.cgroup_pids(ident) == pids
+    assert refused(s.api.delete, ident) == 404 and s.init_runs(ident, init)
     user = s.api.call("POST", "/v1/keys", {"name": "user", "role": "user"})
-    assert abandon(s, ident, Api(s.port, user["key"]))[0] == 403 and s.cgroup_pids(ident) == pids
+    assert abandon(s, ident, Api(s.port, user["key"]))[0] == 403 and s.init_runs(ident, init)
     s.api.call("DELETE", "/v1/keys/" + user["id"])
     code, out, err = s.berth("check", "--abandon", ident)
     assert code == 0 and b"is gone from" in out, (code, out, err)
@@ -61,10 +61,10 @@ def test_an_orphan_is_removed_with_proof_and_a_record_of_who_asked(s):
 @limit(180)
 def test_only_what_has_no_record_is_abandoned(s):
     with s.box() as b:
-        pids = s.cgroup_pids(b.id)
+        init = s.init_pid(b.id)
         status, body = abandon(s, b.id)
         assert status == 409 and "has a record" in body["message"], body
-        assert s.cgroup_pids(b.id) == pids
+        assert s.init_runs(b.id, init)
     status, body = abandon(s, b.id)
     assert status == 409 and "gone" in body["message"], body
     status, body = abandon(s, "sb_c1_" + "0" * 20)

@@ -10,7 +10,7 @@ import time
 import nodeproto
 from marks import limit, only
 from nodeproto import PRESENCE, Node, NodeError
-from server import wait_until
+from server import leftovers, wait_until
 
 SIZES = {"memory_bytes": 256 << 20, "disk_bytes": 512 << 20, "cpu_milli": 1000, "pids": 64}
 
@@ -198,11 +198,12 @@ def test_after_kill_9_the_inventory_has_what_runs(s):
 def test_a_second_one_on_the_same_directory_is_refused_and_harms_nothing(s):
     with s.box() as b:
         b.sh("echo kept > /root/f; sleep 1000 >/dev/null 2>&1 &")
-        pid, before = s.pid("berth-node"), sorted(s.cgroup_pids(b.id))
+        sleeper = wait_until(lambda: [p for p in s.cgroup_pids(b.id) if leftovers.read(f"/proc/{p}/cmdline") == "sleep\0001000\0"], 30, "it sleeps")
+        pid, before = s.pid("berth-node"), {s.init_pid(b.id), *sleeper}
         r = subprocess.run([s.build / "src/node/berth-node", "--config", s.dir + "/node.conf"], capture_output=True, text=True, timeout=30)
         assert r.returncode != 0 and f"another berth-node uses {s.dir}/node" in r.stderr and "Stop that one" in r.stderr, r
         assert s.pid("berth-node") == pid and os.path.exists(f"/proc/{pid}"), "the first one is still the one"
-        assert set(before) <= set(s.cgroup_pids(b.id)), "what ran runs"
+        assert before <= set(s.cgroup_pids(b.id)), "what ran runs"
         assert b.sh("cat /root/f") == "kept\n"
         s.api.delete(s.api.create())
         assert connect(s).call("capacity")["sandboxes"] >= 1, "its socket is the first one's"

@@ -8,7 +8,7 @@ import urllib.parse
 
 import nodeproto
 from marks import limit, only
-from server import signal_all, wait_until
+from server import leftovers, signal_all, wait_until
 from test_journal import begin, follow, get, path, wait_end
 
 
@@ -388,7 +388,7 @@ def test_a_hung_wrapper_is_read_and_its_processes_are_seen(s):
     output = f"/v1/sandboxes/{box}/execs/{w['exec']}/output"
     wait_until(lambda: "said before" in str(s.api.request("GET", output)[1]), 30, "its output")
     (pid,) = wait_until(lambda: [p for p in s.cgroup_pids(box)
-                                 if pathlib.Path(f"/proc/{p}/cmdline").read_bytes() == b"sleep\x001000\x00"], 30, "it sleeps")
+                                 if leftovers.read(f"/proc/{p}/cmdline") == "sleep\0001000\0"], 30, "it sleeps")
     os.kill(pid, signal.SIGSTOP)
     try:
         assert "said before" in str(s.api.request("GET", output)[1])

@@ -6,7 +6,7 @@ import time
 
 from client import ApiError
 from marks import limit, only
-from server import wait_until
+from server import leftovers, wait_until
 from test_killed import delete_all
 
 DIVISOR = 100
@@ -150,7 +150,7 @@ def parent_of(pid):
 def holder(s, box):
     """The process of init that looks after the one command in it."""
     parent = {pid: parent_of(pid)
-              for pid in s.cgroup_pids(box) if b"sleep" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()}
+              for pid in s.cgroup_pids(box) if "sleep" in leftovers.read(f"/proc/{pid}/cmdline")}
     return next(p for p in parent.values() if p not in parent)
 
 
