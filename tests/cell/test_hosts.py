@@ -20,7 +20,7 @@ def test_the_daemons_of_a_host_are_killed_and_come_back(c):
     ident = c.hosts[0].api.create(host="h1")
     pids = c.hosts[0].pids(ident)
     c.hosts[0].restart()
-    assert c.hosts[0].pids(ident) == pids
+    assert min(pids) in c.hosts[0].pids(ident)
     assert c.hosts[0].api.exec(ident, ["true"]).exit_code == 0
 
 

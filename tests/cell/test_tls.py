@@ -80,7 +80,11 @@ def test_requests_go_through_both_proxies(c):
     ident, far = box(c)
     r = far.exec(ident, ["sh", "-c", "echo out; exit 3"])
     assert (r.exit_code, r.out) == (3, b"out\n")
-    names = [n for n, _ in far.events("POST", f"/v1/sandboxes/{ident}/exec", {"command": "echo a; sleep 1; echo b"})]
+    names, command = [], "echo a; until [ -e /root/heard ]; do sleep 0.1; done; echo b"
+    for n, _ in far.events("POST", f"/v1/sandboxes/{ident}/exec", {"command": command}):
+        names.append(n)
+        if n == "stdout":
+            far.request("PUT", f"/v1/sandboxes/{ident}/files?path=/root/heard", b"")
     assert names == ["started", "stdout", "stdout", "exit"], names
     sent = os.urandom(1 << 20)
     end, out, _ = far.run_frames(ident, ["cat"], stdin=sent)
@@ -110,7 +114,7 @@ def test_a_client_that_leaves_ends_its_command(c):
     assert [next(events)[0] for _ in range(2)] == ["started", "stdout"]
     assert len(c.hosts[0].pids(ident)) > before
     events.close()
-    wait_until(lambda: len(c.hosts[0].pids(ident)) == before, 30, "the command ended")
+    wait_until(lambda: len(c.hosts[0].pids(ident)) <= before, 30, "the command ended")
 
 
 def test_a_host_that_is_down_is_said_to_be(c):

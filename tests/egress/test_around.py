@@ -23,7 +23,9 @@ def test_an_upgrade_hides_no_requests(w):
     for word in ("websocket", "h2c"):
         out = tcp(w, "api.example.com", 80, f"""
 s.send(b'GET /v1/{word} HTTP/1.1\\r\\nHost: api.example.com\\r\\nConnection: Upgrade\\r\\nUpgrade: {word}\\r\\n\\r\\n')
-print(s.recv(65536))
+said = b''
+while b'"path"' not in said: said += s.recv(65536)  # behind a part of it nothing is said, and the connection is cut
+print(said)
 s.send(b'GET /admin HTTP/1.1\\r\\nHost: evil.example.org\\r\\n\\r\\n')
 while d := s.recv(65536): print(d)""")
         assert "200 OK" in out.stdout and "403" in out.stdout, out
@@ -115,7 +117,7 @@ print(s.recv(65536), s.recv(65536))""")
 UNREAD = """
 def head(line, length): return line + b' HTTP/1.1\\r\\nHost: api.example.com\\r\\n' + (b'Content-Length: %d\\r\\n' % length if length else b'') + b'\\r\\n'
 def read(s):
-    s.settimeout(2); got = b''
+    s.settimeout(20); got = b''
     try:
         while d := s.recv(65536): got += d
         got += b' END'
@@ -167,7 +169,7 @@ s = socket.create_connection(('api.example.com', {port}), 10)
 s.sendall({head!r})
 time.sleep(0.5); print('up', flush=True)
 s.settimeout(0.1)
-for i in range(50):
+for i in range(300):
     time.sleep(0.1)
     try:
         s.sendall({piece!r})
@@ -194,7 +196,7 @@ def test_a_request_under_way_ends_with_the_rule_that_allowed_it(w):
                 time.sleep(0.5)
                 assert p.poll() is None, "what is still allowed goes on"
                 w.policy(**after)
-                said = p.communicate(timeout=30)[0]
+                said = p.communicate(timeout=120)[0]
                 assert said == "", (head, after, said)
 
 
@@ -282,12 +284,13 @@ all = []
 for i in range(700):
     s = socket.create_connection(('100.80.0.1', 53), 10)
     all.append(s)
-time.sleep(1)
 p = select.poll()
 for s in all: p.register(s, select.POLLIN)
+end = time.monotonic() + 30
+while len(p.poll(0)) < 180 and time.monotonic() < end: time.sleep(0.05)
 print(len(p.poll(0)))""")
     assert int(out.stdout) >= 180, out
-    w.event("open_connections")
+    w.wait(lambda: sum(e["count"] for e in w.events if e["kind"] == "open_connections") >= 180)  # and not because they were idle
 
 
 def peak_kib(pid):

@@ -162,7 +162,7 @@ class World:
         """)
         conf = pathlib.Path("/etc/netns") / self.box
         conf.mkdir(parents=True)
-        (conf / "resolv.conf").write_text("nameserver 100.80.0.1\noptions timeout:2 attempts:1\n")
+        (conf / "resolv.conf").write_text("nameserver 100.80.0.1\noptions timeout:10 attempts:1\n")
 
     def sockets(self):
         """What berth-node would make in the router's namespace."""
@@ -178,6 +178,8 @@ class World:
                 s.bind(("0.0.0.0", port))
                 if kind == socket.SOCK_STREAM:
                     s.listen(512)
+                else:  # what a test sends while berth-egress has no processor is kept
+                    s.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE
                 made.append(s)
         finally:
             assert libc.setns(home, 0x40000000) == 0
@@ -208,7 +210,7 @@ class World:
             s.close()
         self.node = (node, peer)
         self.control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        for _ in range(100):
+        for _ in range(1200):
             try:
                 self.control.connect(str(state / "egress.sock"))
                 break
@@ -230,7 +232,7 @@ class World:
                     self.answers[record["number"]] = record
                 self.changed.notify_all()
 
-    def wait(self, check, seconds=15):
+    def wait(self, check, seconds=60):
         with self.changed:
             assert self.changed.wait_for(check, seconds), f"not seen; events {self.events[-5:]}"
             return check()

@@ -1,6 +1,5 @@
 """Speaks berth-node's protocol: one packet, one message (src/proto/node.h)."""
 import array
-import os
 import socket
 import struct
 

@@ -96,7 +96,7 @@ class Soak:
                 try:
                     self.server.kill(daemon)
                     self.count("kills of " + daemon)
-                except (OSError, ValueError):
+                except (OSError, ValueError, AssertionError):
                     pass  # it was not back yet
 
     def run(self, seconds):

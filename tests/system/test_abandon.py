@@ -8,7 +8,7 @@ from server import wait_until
 from test_check import check, kinds, sql
 from test_deletion import pin
 
-DEV_ENV = {"BERTH_TIMER_DIVISOR": "25"}
+DEV_ENV = {"BERTH_TIMER_DIVISOR": "5"}  # an attempt has 9 s
 
 
 def orphan(s, log=False):

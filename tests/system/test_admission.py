@@ -159,11 +159,10 @@ def test_a_low_disk_takes_no_new_ones(s):
     settings(s, disk_keep_mb=free - 100)
     try:
         assert s.api.exec(box, "head -c 200000000 /dev/urandom > /root/big; sync").exit_code == 0
-        time.sleep(3)  # it is measured every second
+        wait_until(lambda: pool_alerts(s), 30, "an alert")  # of what is measured every second, and decides
         why = fails(503, s.api.call, "POST", "/v1/sandboxes", SMALL)
         assert "MB of disk free, below" in why["message"], why
         assert s.api.exec(box, "ls /root/big").exit_code == 0  # nothing was destroyed for it
-        wait_until(lambda: pool_alerts(s), 30, "an alert")
         (alert,) = pool_alerts(s)
         assert alert["subject"] == alert["host"] == s.api.get("/v1/host")["host"] and "MB free, below" in alert["message"], alert
         assert s.api.get("/v1/host")["pool"] == "low"

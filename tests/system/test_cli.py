@@ -25,6 +25,15 @@ def restart_berthd(s):
     s.wait_healthy()
 
 
+UP_AND_BACK = "echo up; until [ -e /tmp/go ]; do sleep 0.1; done; echo back; "
+
+
+def wait_back(s, box, p):
+    """The CLI has seen that its connection broke: what is given to it before goes into that one."""
+    s.api.call("PUT", f"/v1/sandboxes/{box.id}/files?path=/tmp/go", b"")
+    assert p.stdout.readline() == b"back\n"
+
+
 def execs(s, box):
     return s.api.get(f"/v1/sandboxes/{box.id}/execs")["execs"]
 
@@ -95,9 +104,10 @@ def test_exec_ends_when_its_key_is_revoked(s):
 @limit(180)
 def test_ctrl_c_reaches_the_command_after_berthd_was_killed(s):
     with s.box() as b:
-        p = start(s, "exec", b.id, "--", "sh", "-c", "trap 'echo caught; exit 5' INT; echo up; while :; do sleep 0.1; done")
+        p = start(s, "exec", b.id, "--", "sh", "-c", "trap 'echo caught; exit 5' INT; " + UP_AND_BACK + "while :; do sleep 0.1; done")
         assert p.stdout.readline() == b"up\n"
         restart_berthd(s)
+        wait_back(s, b, p)
         p.send_signal(signal.SIGINT)
         out, err = p.communicate(timeout=120)
         assert (p.returncode, out) == (5, b"caught\n"), (p.returncode, out, err)
@@ -106,11 +116,13 @@ def test_ctrl_c_reaches_the_command_after_berthd_was_killed(s):
 @limit(180)
 def test_a_second_ctrl_c_kills_it_after_berthd_was_killed(s):
     with s.box() as b:
-        p = start(s, "exec", b.id, "--", "sh", "-c", "trap '' INT; echo up; while :; do sleep 0.1; done")
+        p = start(s, "exec", b.id, "--", "sh", "-c", "trap ': > /tmp/int' INT; " + UP_AND_BACK + "while :; do sleep 0.1; done")
         assert p.stdout.readline() == b"up\n"
         restart_berthd(s)
+        wait_back(s, b, p)
         p.send_signal(signal.SIGINT)
-        time.sleep(1)  # two in one moment are one
+        # Two in one moment are one. Asked of its files: the list of its commands is looked at below.
+        wait_until(lambda: s.api.request("GET", f"/v1/sandboxes/{b.id}/files/stat?path=/tmp/int")[0] == 200, 60, "the first one came")
         p.send_signal(signal.SIGINT)
         assert p.wait(120) == 130
         wait_until(lambda: [x["kind"] for x in execs(s, b)] == ["killed"], 60, "killed")
@@ -119,11 +131,12 @@ def test_a_second_ctrl_c_kills_it_after_berthd_was_killed(s):
 @limit(180)
 def test_input_that_is_still_open_goes_on_when_berthd_was_killed(s):
     with s.box() as b:
-        p = start(s, "exec", b.id, "--", "cat", stdin=subprocess.PIPE)
+        p = start(s, "exec", b.id, "--", "sh", "-c", "read x; " + UP_AND_BACK + "exec cat", stdin=subprocess.PIPE)
         p.stdin.write(b"one\n")
         p.stdin.flush()
-        assert p.stdout.readline() == b"one\n"
+        assert p.stdout.readline() == b"up\n"
         restart_berthd(s)
+        wait_back(s, b, p)
         p.stdin.write(b"two\n")
         p.stdin.flush()
         assert p.stdout.readline() == b"two\n"
@@ -207,7 +220,7 @@ def test_the_sandbox_of_a_run_that_was_killed_is_deleted_soon(s):
     p.kill()
     p.wait()
     p = subprocess.Popen([s.cli, "run", "base", "--", "sleep", "1000"], stdin=subprocess.DEVNULL,
-                         env={**os.environ, **s.env, "BERTH_RUN_LEASE": "5s"})
+                         env={**os.environ, **s.env, "BERTH_RUN_LEASE": "20s"})
     s.api.delete(box["id"])
     box = only_box(s)
     wait_until(lambda: s.api.get("/v1/sandboxes/" + box["id"])["expires_at"] > box["expires_at"], 60, "renewed")

@@ -2,7 +2,6 @@
 import base64
 import json
 import threading
-import time
 
 import images
 from client import ApiError, event_bytes
@@ -106,15 +105,16 @@ def test_cf_interpreter_values_that_have_no_json(s):
 
 def test_cf_interpreter_output_is_streamed_before_the_end(s):
     with python(s) as b:
-        seen = {}
-        events = []
-        for name, data in stream(b, "import os, time\nprint('first')\ntime.sleep(1.5)\nos.system('echo second; sleep 1.5')\n'third'"):
+        events, said = [], ""
+        for name, data in stream(b, "import os, time\nprint('first')\nwhile not os.path.exists('/tmp/1'): time.sleep(0.1)\n"
+                                    "os.system('echo second; until [ -e /tmp/2 ]; do sleep 0.1; done')\n'third'", timeout_ms=60000):
             events.append(name)
-            seen.setdefault(name + (event_bytes(data).decode() if name == "stdout" else ""), time.monotonic())
             last = data
+            if name == "stdout":  # it goes on only when we have seen what it said
+                said += event_bytes(data).decode()
+                b.sh(": > /tmp/1" if said == "first\n" else ": > /tmp/2")
         assert events[0] == "started" and events[-1] == "end" and last["kind"] == "ok", (events, last)
-        assert seen["stdoutsecond\n"] - seen["stdoutfirst\n"] > 1 and seen["end"] - seen["stdoutsecond\n"] > 1, seen
-        assert seen["result"] <= seen["end"]
+        assert said == "first\nsecond\n" and events.index("result") < events.index("end"), (said, events)
 
 
 @only("crun")
@@ -205,15 +205,25 @@ def test_figures_become_pictures_and_tables_data(s):
         assert ok(run(b, "1"))["results"] == [{"text": "1", "main": True}]
 
 
+def interrupted(b, keep, code, **options):
+    """A run that is stopped at its limit. One that stands still for the 2 s it then has (GRACE_US) is killed: that is tried again."""
+    for _ in range(3):
+        ok(run(b, keep, **options))
+        r = run(b, code, timeout_ms=1500, **options)
+        assert r["kind"] == "timed_out", r
+        if not r["context_lost"]:
+            break
+    assert not r["context_lost"], r
+    return r
+
+
 @limit(120)
 def test_w25_a_run_that_is_too_long_is_interrupted(s):
     with python(s) as b:
-        ok(run(b, "kept = 1"))
-        r = run(b, "import time\nwhile True:\n  try:\n    time.sleep(0.01)\n  except Exception:\n    pass", timeout_ms=1500)
-        assert r["kind"] == "timed_out" and r["error"]["name"] == "KeyboardInterrupt", r
-        assert not r["context_lost"] and r["exit_code"] is None, r
-        r = run(b, "import os\nos.system('sleep 7777')", timeout_ms=1500)
-        assert r["kind"] == "timed_out" and not r["context_lost"], r
+        r = interrupted(b, "kept = 1", "import time\nwhile True:\n  try:\n    time.sleep(0.01)\n  except Exception:\n    pass")
+        assert r["error"]["name"] == "KeyboardInterrupt" and r["exit_code"] is None, r
+        assert ok(run(b, "kept"))["results"][0]["text"] == "1"
+        interrupted(b, "kept = 1", "import os\nos.system('sleep 7777')")
         assert ok(run(b, "kept"))["results"][0]["text"] == "1"
         assert b.sh("ps -o args | grep -c '[s]leep 7777' || true").strip() == "0"
 
@@ -221,9 +231,9 @@ def test_w25_a_run_that_is_too_long_is_interrupted(s):
 @limit(120)
 def test_w25_a_run_that_ignores_the_interrupt_is_killed_with_its_tree(s):
     with python(s) as b:
-        ok(run(b, "kept = 1"))
-        r = run(b, "import signal, subprocess, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-                   "subprocess.Popen(['setsid', 'sleep', '7777'])\nprint('up')\nwhile True: time.sleep(1)", timeout_ms=2000)
+        ok(run(b, "import signal, subprocess, time\nkept = 1"))
+        r = run(b, "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+                   "subprocess.Popen(['setsid', 'sleep', '7777'])\nprint('up')\nwhile True: time.sleep(1)", timeout_ms=6000)
         assert r["kind"] == "timed_out" and r["context_lost"] and r["stdout"] == "up\n", r
         assert b.sh("ps -o args | grep -c '[s]leep 7777' || true").strip() == "0"
         r = run(b, "kept")
@@ -264,7 +274,7 @@ def test_options_are_honoured(s):
         assert ok(run(b, "os.environ['B']", context=c["id"]))["results"][0]["text"] == "'context'"
         r = run(b, "import time; time.sleep(30)", context="mine")
         assert r["kind"] == "timed_out" and 2900 < r["wall_ms"] < 20000, r
-        assert ok(run(b, "time.sleep(3.5)\n1", context="mine", timeout_ms=30000))["results"]
+        assert ok(run(b, "import time\ntime.sleep(3.5)\n1", context="mine", timeout_ms=30000))["results"]
         again = context(b, name="mine")
         assert again["id"] == c["id"]
         refused(409, context, b, name="mine", language="javascript")
@@ -369,12 +379,15 @@ def test_a_forged_protocol_gains_nothing(s):
 @limit(120)
 def test_a_client_that_leaves_interrupts_its_run(s):
     with python(s) as b:
-        ok(run(b, "kept = 1"))
-        for name, data in stream(b, "import time\nprint('up')\ntime.sleep(7777)"):
-            if name == "stdout":
+        for _ in range(3):  # one that stands still for 2 s is killed, and not interrupted
+            ok(run(b, "kept = 1"))
+            for name, data in stream(b, "import time\nprint('up')\ntime.sleep(7777)"):
+                if name == "stdout":
+                    break
+            r = run(b, "kept", timeout_ms=30000)
+            if not r["restarted"]:
                 break
-        r = ok(run(b, "kept", timeout_ms=30000))
-        assert r["results"][0]["text"] == "1" and not r["restarted"], r
+        assert ok(r)["results"][0]["text"] == "1" and not r["restarted"], r
 
 
 @limit(120)
@@ -413,8 +426,13 @@ def others():
             if p.isdigit() and open(f'/proc/{p}/stat').read().rsplit(')', 1)[1].split()[1] == '1': of_init.append(int(p))
         except OSError: pass
     return [p for p in of_init if p != os.getppid()]
-while others():
-    for p in others(): os.kill(p, 9)
+quiet = 0
+while quiet < 5:
+    found = others()
+    quiet = 0 if found else quiet + 1
+    for p in found:
+        try: os.kill(p, 9)
+        except ProcessLookupError: pass
     end = time.time() + 0.2
     while time.time() < end: fill()
 """
@@ -476,7 +494,7 @@ def test_no_process_of_the_guest_can_speak_for_a_context(s):
                            {"command": f"python3 /capture.py {c['context']} {c['stdout']}", "background": True})["id"]
         output = f"/v1/sandboxes/{b.id}/execs/{thief}/output"
         wait_until(lambda: "listens" in b.api.get(output)["stdout"], 30, "it listens")
-        r = run(b, "print('real')", timeout_ms=10000)
+        r = run(b, "print('real')", timeout_ms=60000)  # an interpreter begins in it
         assert r["kind"] == "ok" and r["stdout"] == "real\n" and r["restarted"], r
         assert ok(run(b, "print('again')"))["stdout"] == "again\n"
         assert b.api.call("DELETE", f"/v1/sandboxes/{b.id}/contexts/{c['context']}")["state"] == "gone"
@@ -518,8 +536,8 @@ def test_an_image_without_the_language_says_so(s):
 @only("crun")
 def test_a_background_process_keeps_its_place(s):
     with python(s) as b:
-        ok(run(b, "import subprocess\np = subprocess.Popen('sleep 2; echo late', shell=True)"))
-        r = ok(run(b, "p.wait()\nprint('mine')"))
+        ok(run(b, "import subprocess\np = subprocess.Popen('until [ -e /tmp/go ]; do sleep 0.1; done; echo late', shell=True)"))
+        r = ok(run(b, "open('/tmp/go', 'w').close()\np.wait()\nprint('mine')"))
         assert r["stdout"] == "late\nmine\n", r
         r = ok(run(b, "import os\nif os.fork() == 0:\n  print('child')\nelse:\n  print(os.wait()[1])"))
         assert sorted(r["stdout"].split()) == ["0", "child"] and r["run"] == 3, r
@@ -573,9 +591,8 @@ def test_cf_interpreter_javascript_errors_have_their_own_names(s):
 def test_javascript_runs_end_in_time_and_as_they_did(s):
     with node(s) as b:
         js = lambda code, **more: run(b, code, language="node", **more)  # noqa: E731
-        ok(js("const kept = 1"))
-        r = js("console.log('up'); while (true) {}", timeout_ms=1500)
-        assert r["kind"] == "timed_out" and r["error"]["name"] == "Interrupted" and not r["context_lost"], r
+        r = interrupted(b, "const kept = 1", "console.log('up'); while (true) {}", language="node")
+        assert r["error"]["name"] == "Interrupted", r
         assert ok(js("kept"))["results"][0]["text"] == "1"
         r = js("await new Promise(() => setInterval(() => {}, 100))", timeout_ms=1500)
         assert r["kind"] == "timed_out" and r["context_lost"], r

@@ -14,7 +14,7 @@ from client import Api, ApiError
 from marks import limit
 from server import leftovers, wait_until
 
-DIVISOR = 25
+DIVISOR = 10  # an attempt has 4.5 s: of a busy machine, less would be none
 DEV_ENV = {"BERTH_TIMER_DIVISOR": str(DIVISOR)}
 BACKOFF = [s / DIVISOR for s in (5, 10, 30, 60, 120)]
 FIRST_RECHECK, ATTEMPT_LIMIT = 600 / DIVISOR, 45 / DIVISOR
@@ -75,6 +75,11 @@ def held(s):
         wait_until(lambda: s.api.delete(ident)["state"] == "gone", 30, "gone when let go")
 
 
+def deleted(s, ident):
+    """What is told of it when it is gone: an attempt has a tenth of its time here, and another may have to follow."""
+    return wait_until(lambda: (told := s.api.delete(ident))["state"] == "gone" and told, 60, "gone")
+
+
 def test_a_disk_with_subvolumes_inside_is_deleted(s):
     """Nested, deeper than a path can be long, a snapshot of itself, read-only with others inside: all go, with a receipt."""
     ident = s.api.create()
@@ -93,8 +98,7 @@ def test_a_disk_with_subvolumes_inside_is_deleted(s):
         here = below
     make_subvolume(f"/proc/self/fd/{here}", "deep")
     os.close(here)
-    told = s.api.delete(ident)
-    assert told["state"] == "gone" and told["receipt"], told
+    assert deleted(s, ident)["receipt"]
     assert not os.path.exists(path)
     assert s.api.sandboxes() == []
 
@@ -116,7 +120,7 @@ def five_failed(story):
 
 
 def quarantined(s, ident):
-    wait_until(lambda: events(s, ident)[-1]["event"] == "quarantined", 40, "quarantined")
+    wait_until(lambda: events(s, ident)[-1]["event"] == "quarantined", 90, "quarantined")
     return events(s, ident)
 
 
@@ -152,7 +156,7 @@ def check_ladder(story):
     assert story[-1]["event"] == "quarantined" and story[-1]["attempt"] == begun[-1]["attempt"], story
 
 
-@limit(120)
+@limit(240)
 def test_it_is_tried_six_times_and_then_quarantined_until_somebody_helps(s):
     with held(s) as (ident, release):
         first = s.api.delete(ident)
@@ -160,7 +164,7 @@ def test_it_is_tried_six_times_and_then_quarantined_until_somebody_helps(s):
         assert "not proven gone yet" in first["reason"] and first["next_attempt_at"], first
         for _ in range(10):
             assert s.api.delete(ident)["state"] == "deleting"  # and no sooner: check_ladder()
-        wait_until(lambda: five_failed(events(s, ident)), 30, "five attempts failed")
+        wait_until(lambda: five_failed(events(s, ident)), 60, "five attempts failed")
         before = s.api.delete(ident)
         assert before["attempts"] == 5, before
         assert "tried next at " + before["next_attempt_at"] in refused(s.api.get, f"/v1/sandboxes/{ident}/receipt")
@@ -172,6 +176,7 @@ def test_it_is_tried_six_times_and_then_quarantined_until_somebody_helps(s):
         in_time = time.time() < when(before["next_attempt_at"])  # a slow machine restarts into the sixth
         assert after == before or not in_time, f"neither a restart nor asking again changes when: {before} {after}"
         check_ladder(quarantined(s, ident))
+        wait_until(lambda: alerts(s, ident), 30, "a line in the log")  # it follows what is written down
         assert [x["kind"] for x in alerts(s, ident)] == ["deletion_quarantined"]
         alert = stored(s, ident)
         assert (alert["level"], alert["kind"], alert["ended_at"]) == ("critical", "deletion_quarantined", ""), alert
@@ -181,8 +186,8 @@ def test_it_is_tried_six_times_and_then_quarantined_until_somebody_helps(s):
         assert again["quarantined"] and when(again["next_attempt_at"]) > when(before["next_attempt_at"]), again
         assert len(attempts(events(s, ident))) == 7, "by hand, one more and not six"
         release()
-        gone = s.api.delete(ident)
-        assert gone["state"] == "gone" and gone["receipt"]["disk"] == "absent", gone
+        gone = deleted(s, ident)
+        assert gone["receipt"]["disk"] == "absent", gone
         assert s.api.get(f"/v1/sandboxes/{ident}/receipt") == gone
         assert not [a for a in s.api.get("/v1/alerts")["alerts"] if a["sandbox"] == ident], "it has ended"
         assert stored(s, ident, "?ended=1")["ended_at"] >= alert["raised_at"]
@@ -194,7 +199,7 @@ def test_it_is_tried_six_times_and_then_quarantined_until_somebody_helps(s):
     assert not [f for f in leftovers.find(dirs=[s.dir]) if ident in f["what"]]
 
 
-@limit(120)
+@limit(300)
 def test_what_is_quarantined_is_looked_at_and_not_touched(s):
     with held(s) as (ident, release):
         s.api.delete(ident)
@@ -206,10 +211,10 @@ def test_what_is_quarantined_is_looked_at_and_not_touched(s):
         waited = when(look["at"]) - when(story[-1]["at"])
         assert FIRST_RECHECK - 0.005 <= waited <= FIRST_RECHECK * JITTER + SLACK, waited
         assert s.allocation(ident)  # it could be removed by now, and is not
-        assert s.api.delete(ident)["state"] == "gone"
+        deleted(s, ident)
 
 
-@limit(60)
+@limit(120)
 def test_an_answer_that_comes_too_late_does_not_count(s):
     ident = s.api.create()
     node, answer = s.pid("berth-node"), []
@@ -228,7 +233,7 @@ def test_an_answer_that_comes_too_late_does_not_count(s):
     assert answer[0]["state"] == "deleting", answer
     waited = when(story[3]["at"]) - when(begun[0]["at"])
     assert ATTEMPT_LIMIT - 0.005 <= waited <= ATTEMPT_LIMIT + SLACK, story
-    assert s.api.delete(ident)["state"] == "gone"
+    deleted(s, ident)
 
 
 def test_the_story_is_its_owners(s):
@@ -242,5 +247,7 @@ def test_the_story_is_its_owners(s):
             refused(other.get, f"/v1/sandboxes/{b.id}/{what}")
     for what in ("events", "receipt"):
         refused(other.get, f"/v1/sandboxes/{b.id}/{what}")
-    assert [e["to"] for e in events(s, b.id)] == ["creating", "ready", "deleting", "gone"]
+    deleted(s, b.id)
+    story = [e["to"] for e in events(s, b.id)]
+    assert story[:3] + story[-1:] == ["creating", "ready", "deleting", "gone"] and set(story[3:-1]) <= {"deleting"}, story
     s.api.call("DELETE", "/v1/keys/" + key["id"])

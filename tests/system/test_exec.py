@@ -170,9 +170,9 @@ def test_more_than_4_mib_is_cut_and_said_to_be(s):
 
 def test_a_timeout_kills_the_whole_tree(s):
     with s.box() as b:
-        r = b.exec(ESCAPE + "echo up; sleep 7777", timeout_ms=1500)
+        r = b.exec(ESCAPE + "echo up; sleep 7777", timeout_ms=6000)
         assert (r.kind, r.exit_code) == ("timed_out", None), r
-        assert r.out == b"up\n" and 1400 < r.wall_ms < 6000, r
+        assert r.out == b"up\n" and 5900 < r.wall_ms < 60000, r
         assert sleepers_outside(s, b) == 0  # the answer comes after the end was seen
         assert sleepers_inside(b) == 0
 

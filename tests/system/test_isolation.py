@@ -16,7 +16,7 @@ def test_it_sees_only_its_own_processes(s):
         listed = b.sh("for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done")
         assert "/.berth/init" in listed and "sleep 9999" not in listed, listed
         assert "berthd" not in listed and "postgres" not in listed, listed
-        assert len(b.sh("ls -d /proc/[0-9]*").split()) < 10
+        assert len(b.sh("echo /proc/[0-9]*").split()) < 10  # no ls: what served the last command may end under it
 
 
 def test_what_init_holds_open_is_no_way_to_the_hosts_disk(s):

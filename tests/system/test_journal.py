@@ -10,7 +10,7 @@ import time
 
 import nodeproto
 from client import ApiError
-from marks import limit, only
+from marks import SLOW, limit, only
 from server import wait_until
 from test_admission import settings
 
@@ -40,7 +40,8 @@ def piece(data):
 def follow(s, box, ident, start=0, more="&follow=1"):
     """(stdout, stderr, exit, gap, last position) from a position on; reconnects as a client would."""
     out, gap, at = {"stdout": [], "stderr": []}, 0, start
-    for _ in range(200):
+    until = time.monotonic() + 200 * SLOW  # a berthd that is away refuses ten times a second
+    while time.monotonic() < until:
         try:
             for name, data in s.api.events("GET", path(box, ident, f"/output?from={at}{more}")):
                 if name in out:
@@ -52,7 +53,7 @@ def follow(s, box, ident, start=0, more="&follow=1"):
                     gap, at = gap + data["bytes"], at + data["bytes"]
                 elif name == "exit":
                     return b"".join(out["stdout"]), b"".join(out["stderr"]), data, gap, at
-        except OSError:
+        except (OSError, http.client.HTTPException):
             pass
         except ApiError as e:
             assert e.status in (0, 503), e
@@ -69,7 +70,10 @@ def wait_end(s, box, ident, seconds=40):
         try:
             e = get(s, box, ident)
             return e if e["state"] == "ended" else None
-        except OSError:
+        except (OSError, http.client.HTTPException):
+            return None
+        except ApiError as e:  # of more clients than KEY_LOOKUPS_MAX at once a berthd that has just begun refuses some
+            assert e.status == 503, e
             return None
     return wait_until(ended, seconds, f"the end of {ident}")
 
@@ -96,7 +100,7 @@ def fifty(s, disturb):
 
     def check(i):
         if i % 2:
-            wait_end(s, *execs[i], seconds=100)
+            wait_end(s, *execs[i], seconds=200)
         out, err, end, gap, _ = follow(s, *execs[i])
         want_out, want_err = noise(f"t{i}")
         assert (out, err) == (want_out, want_err), (i, len(out), len(want_out), len(err), len(want_err))
@@ -294,17 +298,20 @@ def test_who_forgets_thousands_does_not_have_the_worker_for_that_long(s):
     settings(s, store_workers=1)
     try:
         with s.box() as b:
-            ended = begin(s, b.id, "true", id="aaaaa00000")["id"]
-            wait_end(s, b.id, ended)
-            copies(s, b.id, ended, 4000)
-            answers, meanwhile = [], 0
-            forget = threading.Thread(target=lambda: answers.append(s.api.call("DELETE", path(b.id))))
-            forget.start()
-            while forget.is_alive():
-                s.api.get("/v1/keys")
-                meanwhile += 1
-            forget.join()
-            assert answers == [{"removed": 4000}], answers
+            for i in range(5):  # we may stand still ourselves for as long as it takes; one job is never more than 3
+                ended = begin(s, b.id, "true", id=f"bbbbb0000{i}")["id"]
+                wait_end(s, b.id, ended)
+                copies(s, b.id, ended, 4000)
+                answers, meanwhile = [], 0
+                forget = threading.Thread(target=lambda: answers.append(s.api.call("DELETE", path(b.id))))
+                forget.start()
+                while forget.is_alive():
+                    s.api.get("/v1/keys")
+                    meanwhile += 1
+                forget.join()
+                assert answers == [{"removed": 4000}], answers
+                if meanwhile > 3:
+                    break
             assert meanwhile > 3, meanwhile  # if it were one job: one answer before it, one behind it, one as it ends
             assert s.api.get(path(b.id))["execs"] == []
     finally:

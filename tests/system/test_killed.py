@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 
-from client import Api, ApiError
+from client import ApiError
 from marks import limit
 from server import leftovers, wait_until
 from test_fence import group
@@ -120,7 +120,7 @@ def test_a_command_under_way_when_berthd_dies_is_never_told_as_a_success(s):
 
     def run():
         try:
-            answer.append(dict(s.api.exec(b, "echo up; sleep 5; echo done")))
+            answer.append(dict(s.api.exec(b, "echo up; sleep 60; echo done")))
         except (OSError, ApiError, ValueError) as e:
             answer.append(e)
         except Exception as e:  # noqa: BLE001 - http.client's own
@@ -205,8 +205,9 @@ def test_deletes_cut_by_a_killed_berth_node_end_with_nothing_left(s):
 
 
 def test_a_killed_postgres_comes_back_and_nothing_is_lost(s):
-    b = s.api.create()
+    b, old = s.api.create(), s.pid("postgres")
     s.kill("postgres")
+    wait_until(lambda: s.pid("postgres") not in (old, 0), 30, "another postgres")  # its processes answer for a moment
 
     def works():
         try:
@@ -214,8 +215,9 @@ def test_a_killed_postgres_comes_back_and_nothing_is_lost(s):
         except (ApiError, OSError):
             return False
     wait_until(works, 30, "the record is readable again")
-    assert s.api.exec(b, "echo here").out == b"here\n"
+    assert exec_again(s, b, "echo here").out == b"here\n"
     delete_all(s)
+    s.wait_healthy()
 
 
 @limit(120)

@@ -18,7 +18,7 @@ class Neighbour:
 
     def __init__(self, s, what):
         self.box, self.what, self.errors, self.on = s.box(), what, [], True
-        self.times = {"before": [], "during": []}
+        self.times = {"before": [], "during": [], "after": []}
         self.phase = "before"
         self.thread = threading.Thread(target=self.work)
 
@@ -37,21 +37,23 @@ class Neighbour:
 
     def __enter__(self):
         self.thread.start()
-        wait_until(lambda: len(self.times["before"]) >= 20, 30, "the neighbour alone")
+        wait_until(lambda: len(self.times["before"]) >= 20, 60, "the neighbour alone")
         self.phase = "during"
         return self
 
     def __exit__(self, kind, *_):
-        wait_until(lambda: len(self.times["during"]) >= 5, 30, "the neighbour beside it")
+        wait_until(lambda: len(self.times["during"]) >= 5, 60, "the neighbour beside it")
+        self.phase = "after"  # the machine itself may be slower than it was before
+        wait_until(lambda: len(self.times["after"]) >= 20, 60, "the neighbour alone again")
         self.on = False
         self.thread.join()
         self.box.api.delete(self.box.id)
-        before, during = (statistics.median(t) * 1000 for t in self.times.values())
+        before, during, after = (statistics.median(t) * 1000 for t in self.times.values())
         print(f"# {self.what}: the neighbour's exec took {before:.1f} ms before and {during:.1f} ms during, "
               f"ratio {during / before:.2f} (aim {AIM})", flush=True)
         if kind is None:
             assert not self.errors, self.errors
-            assert during < MOST * max(before, 5), self.times
+            assert during < MOST * max(before, after, 5), self.times
 
 
 def met(result, name, value, least=None):
@@ -93,7 +95,7 @@ def test_processes(s):
     with Neighbour(s, "processes"):
         b = s.box(pids=64)
         # The command itself stays, so that what ends is the timeout's doing and takes the bomb with it.
-        r = b.exec("f() { while :; do (f) & sleep 0.05; done 2>/dev/null; }; f & exec sleep 100", timeout_ms=4000)
+        r = b.exec("f() { while :; do (f) & sleep 0.05; done 2>/dev/null; }; f & exec sleep 100", timeout_ms=10000)
         assert r.kind == "timed_out" or s.runtime == "runsc" and r.kind == "lost", r
         if s.runtime == "crun":
             met(r, "pids", 64, least=60)
@@ -120,7 +122,7 @@ def test_disk(s):
         wait_until(lambda: b.exec("echo again > /root/again").exit_code == 0, 15, "room again after rm")
 
 
-@limit(60)
+@limit(150)
 def test_cpu_rate(s):
     with Neighbour(s, "cpu rate"), s.box(cpu_milli=200) as b:
         r = b.exec("while :; do :; done", timeout_ms=3500)
@@ -128,7 +130,7 @@ def test_cpu_rate(s):
         assert r["usage"]["cpu_ms"] < 3500 * 0.2 * 2.0 + 500, dict(r)
 
 
-@limit(60)
+@limit(150)
 def test_cpu_time_of_the_whole_tree(s):
     with Neighbour(s, "cpu time"), s.box(cpu_ms=1000, cpu_milli=1000) as b:
         # What burns has left its session: it is counted, and it goes too.
@@ -142,18 +144,18 @@ def test_cpu_time_of_the_whole_tree(s):
         assert (r.kind, r.out) == ("exited", b"fine\n"), r
 
 
-@limit(60)
+@limit(150)
 def test_wall_time_ends_the_command_and_not_the_sandbox(s):
-    with s.box(wall_ms=1500) as b:
+    with s.box(wall_ms=5000) as b:
         r = b.exec("echo last words; sleep 100")
         assert (r.kind, r.exit_code, r.out) == ("timed_out", None, b"last words\n"), r
-        met(r, "wall_ms", 1500, least=1400)
+        met(r, "wall_ms", 5000, least=4900)
         r = b.exec("sleep 100", timeout_ms=300)  # the caller's own is none of the sandbox's
         assert (r.kind, r["limit"]) == ("timed_out", None), r
         assert b.sh("echo alive") == "alive\n"
 
 
-@limit(60)
+@limit(150)
 def test_open_files(s):
     count = "i=10; while [ $i -lt 300 ]; do eval \"exec $i<>/dev/null\" || break; i=$((i+1)); done 2>/dev/null; echo $i"
     with Neighbour(s, "open files"), s.box(open_files=64) as b:
@@ -162,10 +164,10 @@ def test_open_files(s):
         assert b"300" not in r.out, r
 
 
-@limit(90)
+@limit(240)
 def test_limits_change_while_it_runs(s):
     with s.box(memory_mb=128, pids=64, disk_mb=64, cpu_milli=200, open_files=128) as b:
-        work = b.exec("sleep 60", background=True)
+        work = b.exec("sleep 1000", background=True)
         r = b.exec("dd if=/dev/zero of=/root/x bs=1M count=100 2>/dev/null; sync")
         new = {"memory_mb": 256, "pids": 100, "disk_mb": 200, "cpu_milli": 1500}
         got = s.api.call("PATCH", f"/v1/sandboxes/{b.id}", new | ({"open_files": 100} if s.runtime == "crun" else {}))
@@ -222,7 +224,7 @@ def refused(s, box, status, **limits):
     return answer["message"]
 
 
-@limit(60)
+@limit(150)
 @only("crun")
 def test_what_cannot_be_is_refused_and_nothing_changes(s):
     with s.box(memory_mb=256) as b:
@@ -240,7 +242,7 @@ def test_what_cannot_be_is_refused_and_nothing_changes(s):
         assert b.sh("echo fine") == "fine\n"
 
 
-@limit(60)
+@limit(150)
 @only("crun")
 def test_more_than_the_host_has_is_refused_by_name_and_number(s):
     host = s.api.get("/v1/host")

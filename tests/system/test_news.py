@@ -62,7 +62,7 @@ def test_who_left_a_process_behind_has_ended_all_the_same(s):
         other = left_over(s, box.id)
         os.kill(s.init_pid(box.id), signal.SIGKILL)
         wait_until(lambda: state(s, box.id) == "failed", 30, "told that it ended")
-        assert other.wait(10) == -signal.SIGKILL
+        assert other.wait(60) == -signal.SIGKILL
 
 
 def test_an_end_nobody_saw_is_found_also_with_a_process_left_behind(s):
@@ -73,7 +73,7 @@ def test_an_end_nobody_saw_is_found_also_with_a_process_left_behind(s):
             os.kill(s.init_pid(box.id), signal.SIGKILL)
             os.kill(node, signal.SIGKILL)
         wait_until(lambda: state(s, box.id) == "failed", 30, "told that it ended")
-        assert other.wait(10) == -signal.SIGKILL
+        assert other.wait(60) == -signal.SIGKILL
 
 
 @only("crun")

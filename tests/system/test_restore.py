@@ -9,7 +9,7 @@ from marks import limit
 from server import wait_until
 from test_check import check, kinds, sql
 
-DEV_ENV = {"BERTH_TIMER_DIVISOR": "100"}
+DEV_ENV = {"BERTH_TIMER_DIVISOR": "20"}
 SLEEPER = {"command": "sleep 1000"}
 
 
@@ -53,6 +53,11 @@ def sleeps(s, box):
     return s.api.exec(box, "pidof sleep | wc -w").out.strip()
 
 
+def deleted(s, box):
+    """An attempt has a part of its time here, and another may have to follow."""
+    wait_until(lambda: s.api.delete(box)["state"] == "gone", 60, "gone")
+
+
 def refused(call):
     try:
         raise AssertionError(call())
@@ -80,7 +85,7 @@ def test_a_database_older_than_the_host(s):
         assert put(s, stays)["generation"] == generation
     assert s.api.exec(asleep, "echo woken > /root/file").exit_code == 0
     for box in (gone, gone_asleep):
-        assert s.api.delete(box)["state"] == "gone"
+        deleted(s, box)
     new = s.api.create(memory_mb=128, disk_mb=64)
     s.api.exec(new, "echo new > /root/file")
     init = s.init_pid(new)
@@ -104,12 +109,14 @@ def test_a_database_older_than_the_host(s):
     assert refused(lambda: s.api.delete(new)).status == 404
 
     # A wrapper that the lease does not know is ended before another starts, and no generation comes twice.
-    wait_until(lambda: s.api.request("PUT", f"/v1/sandboxes/{stays}/wrappers/main", SLEEPER)[0] == 201, 90, "a new wrapper")
+    wait_until(lambda: s.api.request("PUT", f"/v1/sandboxes/{stays}/wrappers/main", SLEEPER)[0] == 201, 120, "a new wrapper")
     w = s.api.get(f"/v1/sandboxes/{stays}/wrappers/main")
-    assert w["generation"] == 4 and sleeps(s, stays) == b"1", w
+    count = wait_until(lambda: (n := sleeps(s, stays)) != b"0" and n, 30, "it sleeps")  # it was a shell before
+    assert w["generation"] == 4 and count == b"1", (w, count)
 
     # The ways out: what is lost is deleted with a receipt, what has no record is abandoned.
     for box in (gone, gone_asleep, stays, asleep):
-        assert s.api.delete(box)["state"] == "gone"
-    assert s.berth("check", "--abandon", new)[0] == 0
+        deleted(s, box)
+    assert s.berth("check", "--abandon", new)[0] in (0, 1)  # 1: not in the first attempt
+    wait_until(lambda: s.api.get("/v1/sandboxes/" + new)["state"] == "gone", 60, "abandoned")
     assert check(s)[0] == 0, check(s)

@@ -102,7 +102,7 @@ def test_cf_no_names_of_ours_are_in_the_users_shell(s):
 def test_cf_a_timed_out_command_leaves_the_shell_free(s):
     with Shell(s) as sh:
         sh.out("cd /var; X=kept; f() { echo f$X; }")
-        r = sh.run("echo up; setsid sleep 7777 & (setsid sleep 7777 &); sleep 7777; echo never", timeout_ms=1500)
+        r = sh.run("echo up; setsid sleep 7777 & (setsid sleep 7777 &); sleep 7777; echo never", timeout_ms=6000)
         assert (r.kind, r.exit_code, r.out, r["restarted"]) == ("timed_out", None, b"up\n", True), r
         assert sh.box.sh("ps -o args | grep -c '[s]leep 7777' || true") == "0\n"
         assert sum("sleep\0007777" in leftovers.read(f"/proc/{p}/cmdline") for p in s.cgroup_pids(sh.box.id)) == 0
@@ -168,13 +168,14 @@ def test_commands_of_one_shell_wait_for_each_other_and_for_nobody_else(s):
         out = []
         threads = [threading.Thread(target=lambda i=i: out.append(sh.out(f"echo {i} >>/tmp/o; sleep 0.3; echo {i} >>/tmp/o")))
                    for i in range(4)]
-        slow = threading.Thread(target=lambda: sh.run("sleep 2"))
+        slow = threading.Thread(target=lambda: sh.run("until [ -e /tmp/go ]; do sleep 0.1; done"))
         slow.start()
         wait_until(lambda: sh.get()["state"] == "busy", 20, "busy")
         [t.start() for t in threads]
         assert sh.box.exec("echo free", shell="other").out == b"free\n"
         assert sh.box.exec("echo free").out == b"free\n"
-        assert slow.is_alive() or s.runtime == "runsc"
+        assert slow.is_alive()
+        sh.box.sh(": >/tmp/go")
         [t.join() for t in threads + [slow]]
         lines = sh.box.sh("cat /tmp/o").split()
         assert sorted(lines) == sorted("01230123") and all(a == b for a, b in zip(lines[::2], lines[1::2])), lines
@@ -183,11 +184,12 @@ def test_commands_of_one_shell_wait_for_each_other_and_for_nobody_else(s):
 
 def test_a_command_that_waits_in_line_can_run_out_of_time(s):
     with Shell(s) as sh:
-        slow = threading.Thread(target=lambda: sh.run("sleep 4"))
+        slow = threading.Thread(target=lambda: sh.run("until [ -e /tmp/go ]; do sleep 0.1; done"))
         slow.start()
         wait_until(lambda: sh.get()["state"] == "busy", 20, "busy")
         r = sh.run("echo ran >/tmp/ran", timeout_ms=500)
         assert r.kind == "timed_out", r
+        sh.box.sh(": >/tmp/go")
         slow.join()
         assert sh.run("cat /tmp/ran").exit_code == 1
         assert sh.get()["restarts"] == 0  # nothing of it ever ran
@@ -257,10 +259,9 @@ def test_a_shell_killed_from_outside_is_begun_again(s):
     with Shell(s) as sh:
         pid = int(sh.out("cd /var; X=1; echo $$"))
         done = []
-        t = threading.Thread(target=lambda: done.append(sh.run("echo a; sleep 100; echo b")))
+        t = threading.Thread(target=lambda: done.append(sh.run("echo a; : >/tmp/said; sleep 100; echo b")))
         t.start()
-        wait_until(lambda: sh.get()["state"] == "busy", 20, "busy")
-        time.sleep(0.3)
+        wait_until(lambda: sh.box.exec("test -e /tmp/said").exit_code == 0, 30, "it said a")
         sh.box.sh(f"kill -9 {pid}")
         t.join()
         assert (done[0].kind, done[0].signal, done[0].out) == ("signalled", 9, b"a\n"), done

@@ -50,7 +50,8 @@ def test_cf_it_sleeps_keeps_its_files_and_wakes_when_used(s):
     post(s, box, "sleep")
     assert post(s, box, "wake")["state"] == "ready" and post(s, box, "wake")["state"] == "ready"
     post(s, box, "sleep")
-    assert s.api.delete(box)["receipt"]["disk"] == "absent"
+    told = wait_until(lambda: (told := s.api.delete(box))["state"] == "gone" and told, 60, "gone")  # an attempt has 0.45 s here
+    assert told["receipt"]["disk"] == "absent"
     try:
         post(s, box, "wake")
     except ApiError as e:
@@ -89,13 +90,20 @@ def test_both_daemons_may_be_killed_while_it_sleeps(s):
 def test_sleep_and_wake_leave_no_open_file_in_berth_node(s):
     box = make(s)
 
+    def files():
+        there = f"/proc/{s.pid('berth-node')}/fd/"
+        return [leftovers.link(there + n) for n in leftovers.names(there)]
+
     def cycle():
         post(s, box, "sleep")
         post(s, box, "wake")
-        return len(os.listdir(f"/proc/{s.pid('berth-node')}/fd"))
+        return len(files())
+    # 16 slots are kept warm, and made in the background: 9 or more are no batch under way.
+    wait_until(lambda: sum(f.startswith("net:") for f in files()) > 9, 60, "slots are warm")
     first = cycle()
-    seen = [cycle() for _ in range(5)]
-    assert seen[-1] <= first + 1, (first, seen)
+    for _ in range(5):
+        cycle()
+    wait_until(lambda: len(files()) <= first + 1, 30, f"no more than {first} files")
     s.api.delete(box)
 
 
@@ -149,25 +157,27 @@ def parent_of(pid):
 
 def holder(s, box):
     """The process of init that looks after the one command in it."""
-    parent = {pid: parent_of(pid)
-              for pid in s.cgroup_pids(box) if "sleep" in leftovers.read(f"/proc/{pid}/cmdline")}
-    return next(p for p in parent.values() if p not in parent)
+    stats = {pid: leftovers.read(f"/proc/{pid}/stat")
+             for pid in s.cgroup_pids(box) if "sleep" in leftovers.read(f"/proc/{pid}/cmdline")}
+    parent = {pid: int(stat.rsplit(")", 1)[1].split()[1]) for pid, stat in stats.items() if stat}
+    return next((p for p in parent.values() if p not in parent), None)
 
 
 @limit(120)
 @only("crun")
 def test_a_command_ends_at_its_wall_time_and_who_cannot_even_do_that_is_stuck(s):
-    box = s.api.call("POST", "/v1/sandboxes", {**SMALL, "wall_ms": 300000})["id"]
-    r = s.api.exec(box, "sleep 1000")  # 5 min, divided: 3 s
+    # 10 min, divided: 6 s. And as long again until it is stuck: the usual minute would be 0.6 s of a busy machine.
+    box = s.api.call("POST", "/v1/sandboxes", {**SMALL, "wall_ms": 600000, "grace_ms": 600000})["id"]
+    r = s.api.exec(box, "sleep 1000")
     assert (r.kind, r["limit"]["name"], state(s, box)) == ("timed_out", "wall_ms", "ready"), dict(r)
     began = time.monotonic()
     work = s.api.exec(box, "sleep 1000", background=True)
-    serves = holder(s, box)
+    serves = wait_until(lambda: holder(s, box), 30, "it sleeps")
     os.kill(parent_of(serves), signal.SIGSTOP)  # pid 1, which only the host can stop: it would let the other go on
     os.kill(serves, signal.SIGSTOP)  # init's process for the command: nothing ends it in time
     r = s.api.get(f"/v1/sandboxes/{box}/execs/{work['id']}/wait?for=exit&timeout_ms=60000")["exec"]
     assert r["kind"] in ("lost", "killed", "signalled") and r["exit_code"] is None, r
-    assert time.monotonic() - began > 6 * 60 / DIVISOR - 1
+    assert time.monotonic() - began > 20 * 60 / DIVISOR - 1
     becomes(s, box, "asleep")
     assert "stuck" in s.api.get("/v1/sandboxes/" + box)["reason"]
     s.api.delete(box)
@@ -180,10 +190,11 @@ def gone(s, box):
 @limit(120)
 @only("crun")
 def test_who_was_given_a_lifetime_is_deleted_at_its_end_and_nobody_else(s):
-    old, kept, plain = make(s, lifetime_ms=3000), make(s, lifetime_ms=3000, keep_alive=True), make(s)
+    first = s.api.call("POST", "/v1/sandboxes", {**SMALL, "lifetime_ms": 3000})  # the answer tells: later it may be gone
+    old, kept, plain = first["id"], make(s, lifetime_ms=3000, keep_alive=True), make(s)
     try:
-        records = {b: s.api.get("/v1/sandboxes/" + b) for b in (old, plain)}
-        assert records[old]["expires_at"] > records[old]["created_at"] and records[plain]["expires_at"] == "", records
+        assert first["expires_at"] > first["created_at"], first
+        assert s.api.get("/v1/sandboxes/" + plain)["expires_at"] == ""
         for box in (old, kept):
             wait_until(lambda box=box: gone(s, box), 60, "deleted at the end of its lifetime")
         assert s.api.get(f"/v1/sandboxes/{old}/receipt")["receipt"]["disk"] == "absent"
@@ -195,7 +206,7 @@ def test_who_was_given_a_lifetime_is_deleted_at_its_end_and_nobody_else(s):
 @limit(120)
 @only("crun")
 def test_a_lifetime_is_renewed_ended_and_taken_back(s):
-    box = make(s, lifetime_ms=5000)
+    box = make(s, lifetime_ms=60000)
     try:
         first = s.api.get("/v1/sandboxes/" + box)["expires_at"]
         later = s.api.call("PATCH", "/v1/sandboxes/" + box, {"lifetime_ms": 600000})["expires_at"]

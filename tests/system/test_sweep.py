@@ -1,5 +1,6 @@
 """Sweeps that do not end, and more that is due than is cleaned up: a person is told, and it goes on until all is done."""
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -11,7 +12,8 @@ import time
 from marks import limit, only
 from server import wait_until
 from test_check import sql
-from test_deletion import disk, events, make_subvolume
+from test_deletion import disk, events
+from test_failure import waits_for_the_disk
 
 RUNTIMES = ("crun",)  # no engine is involved
 DEV_ENV = {"BERTH_TIMER_DIVISOR": "25"}  # a sweep every 12 s
@@ -87,22 +89,19 @@ def test_what_failed_before_it_was_ready_is_destroyed_by_the_next_sweep(s):
         assert os.path.isdir(back)  # it was seen gone and is there again: not for a sweep to destroy
 
 
-def children(pid):
-    return [int(p) for t in pathlib.Path(f"/proc/{pid}/task").iterdir() for p in (t / "children").read_text().split()]
-
-
 def delete_slowly(s, ident):
     """Begin to delete it, and stop the process that removes its disk. The pid."""
-    for i in range(300):  # each is removed by itself: long enough to be found at it
-        make_subvolume(disk(s, ident), f"s{i}")
-    before = set(children(s.pid("berth-node")))
-    threading.Thread(target=s.api.delete, args=(ident,)).start()
-    while True:
-        for pid in set(children(s.pid("berth-node"))) - before:
-            with contextlib.suppress(ProcessLookupError):  # one that was done with something short
-                os.kill(pid, signal.SIGSTOP)
-                return pid
-        time.sleep(0.001)
+    freeze, thaw = 0xC0045877, 0xC0045878
+    pool = os.open(f"/proc/{s.pid('berth-node')}/root{s.dir}/node/pool", os.O_RDONLY)
+    fcntl.ioctl(pool, freeze, 0)  # it waits for the disk until it is found, and is no other child
+    try:
+        threading.Thread(target=s.api.delete, args=(ident,)).start()
+        pid = wait_until(lambda: waits_for_the_disk(s), 30, "a child at the disk")
+        os.kill(pid, signal.SIGSTOP)
+        return pid
+    finally:
+        fcntl.ioctl(pool, thaw, 0)
+        os.close(pool)
 
 
 @limit(120)
@@ -123,7 +122,7 @@ def test_a_deletion_that_takes_long_holds_up_no_sweep(s):
     wait_until(lambda: s.api.delete(ident)["state"] == "gone", 60, "gone")
 
 
-@limit(420)
+@limit(600)
 @only("crun")
 def test_a_thousand_that_are_due_are_drained_and_a_backlog_that_grows_is_an_alert(s):
     with s.box() as b:

@@ -14,7 +14,7 @@ from client import ApiError
 from marks import limit, only
 from server import wait_until
 from test_http import rss
-from websocket import Closed, WebSocket
+from websocket import WebSocket
 
 
 class Terminal:
@@ -258,9 +258,8 @@ def test_berth_shell_is_a_terminal(s):
             see(b"33 99\r\n")
             see(b"vt100\r\n")
             see(b"bash5")
-            resize(40, 120)
-            time.sleep(0.3)
-            type_(b"stty size\n")
+            resize(40, 120)  # its signal and keys are not in order
+            type_(b"until stty size | grep '^40 120$'; do sleep 0.1; done\n")
             see(b"40 120\r\n")
             type_(b"sleep 100; echo not reached\n")
             time.sleep(0.5)

@@ -44,24 +44,24 @@ def test_sandboxes_add_up_to_the_host(s):
     assert gone.id in [u["sandbox"] for u in s.api.get("/v1/usage?limit=999")["usage"]]
 
 
-@limit(60)
+@limit(150)
 def test_a_command_has_its_own(s):
     with s.box() as b:
         idle = b.exec("sleep 1")["usage"]
         busy = b.exec("while :; do :; done", timeout_ms=1500)["usage"]
         assert idle["alone"] and busy["alone"], (idle, busy)
         assert busy["cpu_ms"] > 50 and idle["cpu_ms"] < busy["cpu_ms"] / 2, (idle, busy)
-        other = b.exec("sleep 20", background=True)
+        other = b.exec("sleep 1000", background=True)
         assert not b.exec("true")["usage"]["alone"]
         s.api.call("POST", f"/v1/sandboxes/{b.id}/execs/{other['id']}/kill", {})
 
 
-@limit(60)
+@limit(150)
 def test_memory_and_disk(s):
     with s.box(memory_mb=512) as b:
         b.sh("head -c 41943040 /dev/urandom > /root/x; sync")
         b.exec(["probe", "eat", "100"], timeout_ms=20000)
-        wait_until(lambda: abs(usage(s, b.id)["disk_peak_bytes"] / 41943040 - 1) < 0.05, 40, "the disk's count")
+        wait_until(lambda: abs(usage(s, b.id)["disk_peak_bytes"] / 41943040 - 1) < 0.05, 90, "the disk's count")
         u = usage(s, b.id)
         assert u["memory_peak_bytes"] > 100 << 20, u
         assert 0 < u["memory_average_bytes"] <= u["memory_peak_bytes"], u
@@ -78,7 +78,7 @@ def test_it_is_seen_by_its_owner_alone(s):
         assert theirs.get("/v1/usage") == {"usage": [], "next": "", "unreadable": 0, "totals": theirs.get("/v1/usage")["totals"]}
 
 
-@limit(60)
+@limit(150)
 @only("crun")
 def test_what_was_used_survives_both_daemons(s):
     with s.box() as b:

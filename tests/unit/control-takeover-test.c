@@ -116,7 +116,7 @@ TEST(a_look_that_is_not_begun_leaves_the_epoch_of_the_one_at_work)
 	node_answer(w, &a, &(union node_any){ 0 });
 	node_does(w, NODE_START);
 	wait_state(w, SANDBOX_READY); /* and then it looks again, by itself */
-	for (int i = 0; i < 50 && lost(w, "h3") == 0; i++)
+	for (int i = 0; i < 500 && lost(w, "h3") == 0; i++)
 		node_is_left_alone(w);
 	CHECK_INT(lost(w, "h3"), 1);
 }

@@ -138,18 +138,21 @@ def run(client, base, ask, stop=None):
 
 
 def _kill_quietly(client, base, ident):
+    """False: there is no such command, or not yet."""
     try:
         kill(client, base, ident)
     except NotFoundError:
-        pass
+        return False
+    return True
 
 
 def _kill_when(stop, client, base, ident):
     me = threading.current_thread()
     while not getattr(me, "ended", False):
         if stop.wait(0.2):
-            _kill_quietly(client, base, ident)
-            return
+            if _kill_quietly(client, base, ident):
+                return
+            time.sleep(0.2)  # its start may be under way
 
 
 def collect(events, command, session_id, timeout=None, on_output=None, encoding="utf8"):

@@ -180,8 +180,7 @@ test('callbacks are called as it happens', async () => {
 
 test('an abort stops the command, not only the listening', async () => {
   const stop = new AbortController();
-  const gone = box.exec('sleep 4321', { signal: stop.signal });
-  setTimeout(() => stop.abort(), 500);
+  const gone = box.exec('echo up; sleep 4321', { signal: stop.signal, onOutput: () => stop.abort() });
   await assert.rejects(gone, { name: 'AbortError' });
   assert.equal((await box.exec('pgrep -f "sleep 4321" || echo none')).stdout, 'none\n');
   await assert.rejects(box.exec('echo never', { signal: AbortSignal.abort() }), { name: 'AbortError' });
@@ -355,11 +354,12 @@ test('files: write, read, list, move, delete', async () => {
 });
 
 test('files are not behind a command that runs', async () => {
-  const slow = box.exec('sleep 2; echo slept');
-  const began = Date.now();
-  await box.writeFile('/tmp/beside', 'x');
-  assert.ok(Date.now() - began < 1800, 'a file waited for the shell');
-  assert.equal((await slow).stdout, 'slept\n');
+  let up;
+  const running = new Promise((resolve) => { up = resolve; });
+  const slow = box.exec('echo up; until [ -e /tmp/beside ]; do sleep 0.05; done; echo slept', { timeout: 60_000, onOutput: up });
+  await running;
+  await box.writeFile('/tmp/beside', 'x');   // the command ends by it
+  assert.equal((await slow).stdout, 'up\nslept\n');
 });
 
 test('sessions have a directory and variables of their own', async () => {

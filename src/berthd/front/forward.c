@@ -156,7 +156,8 @@ static void copy_fields(struct forward *f)
 
 static void on_failed(void *data, enum http_call_reach reach, const struct err *why);
 
-/* Every berthd answers with the id of the request: this was a proxy on the way to it. */
+/* A berthd that takes the pass answers with the id of the request: this was a proxy on the way
+ * to it, or a berthd whose time is another. */
 static bool is_of_a_proxy(const struct forward *f, const struct http_call *call)
 {
 	const char *id = http_call_find(call, "X-Request-Id");
@@ -169,7 +170,9 @@ static void on_proxy(struct forward *f, struct http_call *call)
 	int status = http_call_status(call);
 	struct err why;
 
-	err_set(&why, ERR_BUSY, "the proxy on the way to it says %d", status);
+	err_set(&why, ERR_BUSY, "status %d, of a proxy on the way or of a host that refused "
+				"the pass",
+		status);
 	http_call_close(call);
 	on_failed(f, status == 503 ? CALL_NOT_SENT : CALL_SENT, &why);
 }
