@@ -161,6 +161,24 @@ static void hello_end(struct hello *h, const struct err *why)
 
 static void on_hello_timer(uv_timer_t *timer);
 
+static void on_hung_up_closed(uv_handle_t *handle)
+{
+	struct hello *h = handle->data;
+
+	h->polling = false;
+	uv_timer_start(&h->timer, on_hello_timer, RETRY_MS, 0);
+}
+
+/* An init that ends closes its files before its end can be seen: the next attempt tells. */
+static void hello_hung_up(struct hello *h)
+{
+	err_set(&h->why, ERR_BUSY, "init hung up");
+	uv_timer_stop(&h->timer);
+	uv_poll_stop(&h->poll);
+	close(h->fd);
+	uv_close((uv_handle_t *)&h->poll, on_hung_up_closed);
+}
+
 static void on_hello_answer(uv_poll_t *poll, int status, int events)
 {
 	struct hello *h = poll->data;
@@ -172,6 +190,8 @@ static void on_hello_answer(uv_poll_t *poll, int status, int events)
 	n = recv(h->fd, data, sizeof(data), MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
+	if (n <= 0)
+		return hello_hung_up(h);
 	if (n == (ssize_t)sizeof(data) &&
 	    frame_next((struct bytes){ data, (size_t)n }, &f, &h->why) > 0 &&
 	    f.type == FRAME_HELLO && frame_u32(&f, &h->a->protocol, &h->why) == 0)
