@@ -81,7 +81,7 @@ def test_requests_go_through_both_proxies(c):
     r = far.exec(ident, ["sh", "-c", "echo out; exit 3"])
     assert (r.exit_code, r.out) == (3, b"out\n")
     names, command = [], "echo a; until [ -e /root/heard ]; do sleep 0.1; done; echo b"
-    for n, _ in far.events("POST", f"/v1/sandboxes/{ident}/exec", {"command": command}):
+    for n, _ in far.events("POST", f"/v1/sandboxes/{ident}/exec", {"command": command, "timeout_ms": 60000}):
         names.append(n)
         if n == "stdout":
             far.request("PUT", f"/v1/sandboxes/{ident}/files?path=/root/heard", b"")
@@ -109,12 +109,14 @@ def test_a_peer_without_a_certificate_is_refused(c):
 
 def test_a_client_that_leaves_ends_its_command(c):
     ident, far = box(c)
+    first = min(c.hosts[0].pids(ident))
     before = len(c.hosts[0].pids(ident))
     events = far.events("POST", f"/v1/sandboxes/{ident}/exec", {"command": "echo go; exec sleep 1000"})
     assert [next(events)[0] for _ in range(2)] == ["started", "stdout"]
     assert len(c.hosts[0].pids(ident)) > before
     events.close()
     wait_until(lambda: len(c.hosts[0].pids(ident)) <= before, 30, "the command ended")
+    assert first in c.hosts[0].pids(ident), "its sandbox did not"
 
 
 def test_a_host_that_is_down_is_said_to_be(c):

@@ -4,7 +4,9 @@
  * a child use what it mapped itself, and then kills itself. `probe liar HEX`
  * (runsc) takes init's place on its socket, and says HEX to everybody. `probe terminals SECONDS`
  * opens as many as it gets. `probe trace` holds a child. As berth-init or as an engine it is up,
- * and says nothing; as an init with a file /dead it ends. What must not work is src/probe's.
+ * and says nothing; as an init it
+ * ends at once with a file /dead, and after it hung up with /dying. What must not work is
+ * src/probe's.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -134,7 +136,6 @@ static int terminals(long seconds)
 	return 0;
 }
 
-/* It keeps the socket it was given, and never reads it. */
 /* Slowly, and in the kernel's order: its files are closed before its end can be seen. */
 static int die(void)
 {
@@ -144,6 +145,7 @@ static int die(void)
 	return 3;
 }
 
+/* It keeps the socket it was given, and never reads it. */
 static int mute(void)
 {
 	while (pause() < 0) /* never anything else */
@@ -153,8 +155,10 @@ static int mute(void)
 
 int main(int argc, char **argv)
 {
+	if (strcmp(argv[0], "/.berth/init") == 0 && access("/dead", F_OK) == 0)
+		return 3;
 	if (strcmp(argv[0], "/.berth/init") == 0)
-		return access("/dead", F_OK) == 0 ? die() : mute();
+		return access("/dying", F_OK) == 0 ? die() : mute();
 	if (strcmp(argv[0], "crun") == 0 || strcmp(argv[0], "runsc") == 0)
 		return mute();
 	if (argc == 3 && strcmp(argv[1], "terminals") == 0)

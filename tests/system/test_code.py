@@ -213,6 +213,7 @@ def interrupted(b, keep, code, **options):
         assert r["kind"] == "timed_out", r
         if not r["context_lost"]:
             break
+        assert r["wall_ms"] >= 3400, r  # its 1.5 s, and 2 s of grace
     assert not r["context_lost"], r
     return r
 

@@ -99,6 +99,7 @@ def test_a_disk_with_subvolumes_inside_is_deleted(s):
     make_subvolume(f"/proc/self/fd/{here}", "deep")
     os.close(here)
     assert deleted(s, ident)["receipt"]
+    assert "unknown" not in [e["event"] for e in events(s, ident)], events(s, ident)  # no attempt failed
     assert not os.path.exists(path)
     assert s.api.sandboxes() == []
 

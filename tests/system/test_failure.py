@@ -197,14 +197,15 @@ def without_a_disk(s):
     return told[0]
 
 
-def dies_at_once(s):
-    root = s.work / "dead.tar"
+def ends_early(s, how):
+    """An init that is "dead" at once, or "dying": its connection is closed before its end can be seen."""
+    root = s.work / f"{how}.tar"
     with tarfile.open(root, "w") as tar:
-        tar.addfile(tarfile.TarInfo("dead"))
-    code, _, err = s.berth("image", "import", "dead", str(root))
+        tar.addfile(tarfile.TarInfo(how))
+    code, _, err = s.berth("image", "import", how, str(root))
     assert code == 0, err
-    e = refused(s, {**SMALL, "image": "dead", "name": "dead"})
-    s.api.delete(record(s, "dead")["id"])
+    e = refused(s, {**SMALL, "image": how, "name": how})
+    s.api.delete(record(s, how)["id"])
     return str(e)
 
 
@@ -214,8 +215,10 @@ def test_every_step_of_a_create_has_a_limit_that_its_error_names(s):
     # One short limit at a time: a busy machine would pass those of the other steps.
     with node_settings(s, init=s.work / "probe", hello_limit="1500ms"):
         assert "waiting for the first word of its init" in too_slow(s, "mute", "hello_limit")
-        said = dies_at_once(s)
-        assert "its init ended as soon as" in said and "No such process" not in said, said
+    with node_settings(s, init=s.work / "probe"):
+        for how in ("dead", "dying"):
+            said = ends_early(s, how)
+            assert "its init ended as soon as" in said and "No such process" not in said, said
     with node_settings(s, disk_limit="1500ms"):
         assert "making its disk" in without_a_disk(s)
     with node_settings(s, engine_limit="1500ms"), engine(s, s.work / "probe"):

@@ -97,13 +97,13 @@ def test_what_a_killed_node_left_half_made_is_cleared_by_who_asks_again(s):
     node = half_made()
     made = node.call("create", **spec)
     assert (PRESENCE[made["disk"]], PRESENCE[made["process"]]) == ("present", "absent"), made
-    wait_until(lambda: not os.path.exists(f"/proc/{init}"), 30, "its init is reaped")  # by `berth dev`, in its time
+    assert leftovers.Process(init).dead  # `berth dev` reaps it in its time
     node.call("start", **target)
     node = half_made()
     init = s.init_pid("sb_n2h")
     kept = node.call("create", **spec, keep_disk=1)
     assert (PRESENCE[kept["disk"]], PRESENCE[kept["process"]]) == ("present", "absent"), kept
-    wait_until(lambda: not os.path.exists(f"/proc/{init}"), 30, "its init is reaped")
+    assert leftovers.Process(init).dead
     assert node.call("start", **target)["ready"] == 1
     node.call("destroy", **target)
 
@@ -235,7 +235,8 @@ def test_a_long_inventory_is_whole_and_holds_up_nobody(s):
     try:
         for name in names:
             os.mkdir(f"{records}/{name}.1")
-        wait_until(holds_up_nobody, 30, "a list during which nobody waits for half of it")  # once: a machine that stands still is not always
+        tries = [holds_up_nobody() for _ in range(5)]
+        assert sum(tries) >= 3, tries  # a machine that stands still for a moment fails one of them
     finally:
         for name in names:
             try:

@@ -131,10 +131,10 @@ def run(client, base, ask, stop=None):
         over = True
         raise
     finally:
-        if not over:
-            _kill_quietly(client, base, ident)
         if watch is not None:
             watch.ended = True
+        if not over:
+            _kill_quietly(client, base, ident)
 
 
 def _kill_quietly(client, base, ident):
@@ -150,9 +150,12 @@ def _kill_when(stop, client, base, ident):
     me = threading.current_thread()
     while not getattr(me, "ended", False):
         if stop.wait(0.2):
-            if _kill_quietly(client, base, ident):
-                return
-            time.sleep(0.2)  # its start may be under way
+            try:
+                if _kill_quietly(client, base, ident):
+                    return
+            except BerthError:
+                pass  # a server that is away comes back, or run() ends
+            time.sleep(0.2)  # the start of the command may be under way
 
 
 def collect(events, command, session_id, timeout=None, on_output=None, encoding="utf8"):

@@ -165,6 +165,12 @@ class Methods(WithBox):
         self.assertEqual((lost.status, lost.exit_code), ("error", None))
         other.destroy()
 
+    def test_a_stop_before_its_start_kills_it(self):
+        stop = threading.Event()
+        stop.set()
+        r = self.box.exec("sleep 5431", stop=stop, timeout=60)
+        self.assertEqual((r.kind, r.exit_code), ("killed", None))
+
     def test_stop_kills_it(self):
         stop = threading.Event()
         r = self.box.exec("echo up; sleep 5432", stop=stop, on_output=lambda *_: stop.set())

@@ -171,9 +171,10 @@ export async function* run(client: Berth, base: string, ask: Ask, signal?: Abort
   const id = randomId('ex_');
   const start: Call = { json: { ...ask, id, keep: true }, key: id, headers: { Accept: 'text/event-stream' } };
   if (signal) start.signal = signal;
-  let over = false;
+  let over = false, started = false;
   try {
     for await (const e of follow(client, base, id, 0, signal, () => client.send('POST', `${base}/exec`, start))) {
+      started = true;
       if (e.type === 'exit') over = true;
       yield e;
     }
@@ -182,12 +183,21 @@ export async function* run(client: Berth, base: string, ask: Ask, signal?: Abort
     throw error;
   } finally {
     // Who stops listening wants it stopped.
-    if (!over) await kill(client, base, id, 'KILL').catch(ignoreMissing);
+    if (!over) await stop(client, base, id, started);
   }
 }
 
-function ignoreMissing(error: unknown): void {
-  if (!(error instanceof NotFoundError)) throw error;
+/** A start that was cut off may still be under way: then there is no such command yet. */
+async function stop(client: Berth, base: string, id: string, started: boolean): Promise<void> {
+  for (let tries = started ? 1 : 10; tries > 0; tries--) {
+    try {
+      await kill(client, base, id, 'KILL');
+      return;
+    } catch (error) {
+      if (!(error instanceof NotFoundError)) throw error;
+    }
+    if (tries > 1) await pause(100);
+  }
 }
 
 export function kill(client: Berth, base: string, id: string, signal: string | number, graceMs?: number): Promise<ExecRecord> {

@@ -178,6 +178,16 @@ test('callbacks are called as it happens', async () => {
   assert.ok(error instanceof berth.CommandTimeoutError);
 });
 
+test('an abort while the start is under way leaves no command', async () => {
+  for (const wait of [0, 1, 2, 5]) {
+    const stop = new AbortController();
+    const gone = box.exec('sleep 4322', { signal: stop.signal });
+    setTimeout(() => stop.abort(), wait);
+    await assert.rejects(gone, { name: 'AbortError' });
+  }
+  assert.equal((await box.exec('pgrep -f "sleep 4322" || echo none')).stdout, 'none\n');
+});
+
 test('an abort stops the command, not only the listening', async () => {
   const stop = new AbortController();
   const gone = box.exec('echo up; sleep 4321', { signal: stop.signal, onOutput: () => stop.abort() });

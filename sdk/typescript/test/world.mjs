@@ -23,12 +23,12 @@ export function sandbox(options = {}, through = client) {
 /** Every process of a sandbox, by the host: what a crash of it is to its users. */
 export async function killAll(id) {
   let dirs;
-  while (!dirs) {
+  for (let i = 0; !dirs && i < 100; i++) {
     dirs = await readdir('/sys/fs/cgroup', { recursive: true, withFileTypes: true }).catch((error) => {
       if (error.code !== 'ENOENT') throw error;   // a group of somebody's went while they were listed
     });
   }
-  for (const d of dirs) {
+  for (const d of dirs ?? []) {
     const path = `${d.parentPath ?? d.path}/${d.name}`;
     if (d.name !== 'cgroup.procs' || !path.includes(id)) continue;
     for (const pid of (await readFile(path, 'utf8').catch(() => '')).split('\n').filter(Boolean)) {

@@ -157,15 +157,15 @@ static void copy_fields(struct forward *f)
 static void on_failed(void *data, enum http_call_reach reach, const struct err *why);
 
 /* A berthd that takes the pass answers with the id of the request: this was a proxy on the way
- * to it, or a berthd whose time is another. */
-static bool is_of_a_proxy(const struct forward *f, const struct http_call *call)
+ * to it, or a berthd that refused the pass, as one does whose clock differs by a minute. */
+static bool is_foreign_answer(const struct forward *f, const struct http_call *call)
 {
 	const char *id = http_call_find(call, "X-Request-Id");
 
 	return !id || strcmp(id, f->rq->id) != 0;
 }
 
-static void on_proxy(struct forward *f, struct http_call *call)
+static void on_foreign_answer(struct forward *f, struct http_call *call)
 {
 	int status = http_call_status(call);
 	struct err why;
@@ -184,8 +184,8 @@ static void on_head(void *data, struct http_call *call)
 	const char *protocol = http_call_find(call, "Upgrade");
 	int64_t length = http_call_length(call);
 
-	if (is_of_a_proxy(f, call))
-		return on_proxy(f, call);
+	if (is_foreign_answer(f, call))
+		return on_foreign_answer(f, call);
 	f->status = http_call_status(call);
 	if (f->sandbox[0] && http_call_find(call, FORWARD_MOVED))
 		sandbox_cache_forget(f->rq->reactor->berthd->sandboxes, f->sandbox);
