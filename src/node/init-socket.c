@@ -142,6 +142,13 @@ static void on_poll_closed(uv_handle_t *handle)
 	uv_close((uv_handle_t *)&h->timer, on_hello_closed);
 }
 
+static void close_poll(struct hello *h, uv_close_cb then)
+{
+	uv_poll_stop(&h->poll);
+	close(h->fd);
+	uv_close((uv_handle_t *)&h->poll, then);
+}
+
 static void hello_end(struct hello *h, const struct err *why)
 {
 	struct allocation *a = h->a;
@@ -149,13 +156,10 @@ static void hello_end(struct hello *h, const struct err *why)
 	struct err copy = why ? *why : (struct err){ 0 };
 
 	uv_timer_stop(&h->timer);
-	if (h->polling) {
-		uv_poll_stop(&h->poll);
-		close(h->fd);
-		uv_close((uv_handle_t *)&h->poll, on_poll_closed);
-	} else {
+	if (h->polling)
+		close_poll(h, on_poll_closed);
+	else
 		uv_close((uv_handle_t *)&h->timer, on_hello_closed);
-	}
 	done(a, why ? &copy : NULL);
 }
 
@@ -174,9 +178,7 @@ static void hello_hung_up(struct hello *h)
 {
 	err_set(&h->why, ERR_BUSY, "init hung up");
 	uv_timer_stop(&h->timer);
-	uv_poll_stop(&h->poll);
-	close(h->fd);
-	uv_close((uv_handle_t *)&h->poll, on_hung_up_closed);
+	close_poll(h, on_hung_up_closed);
 }
 
 static void on_hello_answer(uv_poll_t *poll, int status, int events)

@@ -69,7 +69,7 @@ def test_allowed_names_work(w):
     assert json.loads(w.curl("https://a.deep.example.net/wild").stdout)["path"] == "/wild"
     big = w.inside("sh", "-c", f"head -c 3000000 /dev/zero | curl -sS -m 30 --cacert {w.work}/ca.pem --data-binary @- https://api.example.com/big")
     assert json.loads(big.stdout)["body"] == 3000000, big
-    assert not [e for e in w.events if e["generation"] == w.generation], w.events  # the test before may be told of late
+    assert not w.own_events(), w.events
 
 
 OPEN = 2  # enum network_mode
@@ -82,7 +82,7 @@ def test_open_reaches_what_is_public(w):
     assert tcp(w, "api.example.com", 7000, "s.send(b'ab'); print(s.recv(9))").stdout == "b'ab'\n"
     assert tcp(w, OUTSIDE, 7000, "s.send(b'ip'); print(s.recv(9))").stdout == "b'ip'\n", "an address, and no name"
     assert json.loads(w.curl(f"http://{OUTSIDE}/ip").stdout)["path"] == "/ip"
-    assert not [e for e in w.events if e["generation"] == w.generation], w.events  # the test before may be told of late
+    assert not w.own_events(), w.events
 
 
 def test_open_does_not_reach_inwards(w):

@@ -260,6 +260,10 @@ class World:
         """That was refused, and said."""
         return self.wait(lambda: next((e for e in self.events if e["kind"] == kind and name in (None, e["name"])), None))
 
+    def own_events(self):
+        """Those of this test: what another was refused may be told late."""
+        return [e for e in self.events if e["generation"] == self.generation]
+
     def forget(self):
         time.sleep(0.45)  # what is under way is told
         with self.changed:

@@ -4,9 +4,8 @@
  * a child use what it mapped itself, and then kills itself. `probe liar HEX`
  * (runsc) takes init's place on its socket, and says HEX to everybody. `probe terminals SECONDS`
  * opens as many as it gets. `probe trace` holds a child. As berth-init or as an engine it is up,
- * and says nothing; as an init it
- * ends at once with a file /dead, and after it hung up with /dying. What must not work is
- * src/probe's.
+ * and says nothing; as an init it ends at once with a file /dead, and after it hung up with
+ * /dying. What must not work is src/probe's.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

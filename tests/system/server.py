@@ -217,6 +217,10 @@ class Server:
         """The first process is still the same. The whole list is not compared: what served a command ends a moment after its answer."""
         return self.init_pid(ident) == pid and pid in self.cgroup_pids(ident)
 
+    def deleted(self, ident):
+        """What is told of it when it is gone: with divided times an attempt may be too short, and another follows."""
+        return wait_until(lambda: (told := self.api.delete(ident))["state"] == "gone" and told, 60, "gone")
+
     # -- the command line ---------------------------------------------------------------------
 
     def berth(self, *args, stdin=b"", env=None, timeout=60):

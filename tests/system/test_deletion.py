@@ -75,11 +75,6 @@ def held(s):
         wait_until(lambda: s.api.delete(ident)["state"] == "gone", 30, "gone when let go")
 
 
-def deleted(s, ident):
-    """What is told of it when it is gone: an attempt has a tenth of its time here, and another may have to follow."""
-    return wait_until(lambda: (told := s.api.delete(ident))["state"] == "gone" and told, 60, "gone")
-
-
 def test_a_disk_with_subvolumes_inside_is_deleted(s):
     """Nested, deeper than a path can be long, a snapshot of itself, read-only with others inside: all go, with a receipt."""
     ident = s.api.create()
@@ -98,7 +93,7 @@ def test_a_disk_with_subvolumes_inside_is_deleted(s):
         here = below
     make_subvolume(f"/proc/self/fd/{here}", "deep")
     os.close(here)
-    assert deleted(s, ident)["receipt"]
+    assert s.deleted(ident)["receipt"]
     assert "unknown" not in [e["event"] for e in events(s, ident)], events(s, ident)  # no attempt failed
     assert not os.path.exists(path)
     assert s.api.sandboxes() == []
@@ -187,7 +182,7 @@ def test_it_is_tried_six_times_and_then_quarantined_until_somebody_helps(s):
         assert again["quarantined"] and when(again["next_attempt_at"]) > when(before["next_attempt_at"]), again
         assert len(attempts(events(s, ident))) == 7, "by hand, one more and not six"
         release()
-        gone = deleted(s, ident)
+        gone = s.deleted(ident)
         assert gone["receipt"]["disk"] == "absent", gone
         assert s.api.get(f"/v1/sandboxes/{ident}/receipt") == gone
         assert not [a for a in s.api.get("/v1/alerts")["alerts"] if a["sandbox"] == ident], "it has ended"
@@ -212,7 +207,7 @@ def test_what_is_quarantined_is_looked_at_and_not_touched(s):
         waited = when(look["at"]) - when(story[-1]["at"])
         assert FIRST_RECHECK - 0.005 <= waited <= FIRST_RECHECK * JITTER + SLACK, waited
         assert s.allocation(ident)  # it could be removed by now, and is not
-        deleted(s, ident)
+        s.deleted(ident)
 
 
 @limit(120)
@@ -234,7 +229,7 @@ def test_an_answer_that_comes_too_late_does_not_count(s):
     assert answer[0]["state"] == "deleting", answer
     waited = when(story[3]["at"]) - when(begun[0]["at"])
     assert ATTEMPT_LIMIT - 0.005 <= waited <= ATTEMPT_LIMIT + SLACK, story
-    deleted(s, ident)
+    s.deleted(ident)
 
 
 def test_the_story_is_its_owners(s):
@@ -248,7 +243,7 @@ def test_the_story_is_its_owners(s):
             refused(other.get, f"/v1/sandboxes/{b.id}/{what}")
     for what in ("events", "receipt"):
         refused(other.get, f"/v1/sandboxes/{b.id}/{what}")
-    deleted(s, b.id)
+    s.deleted(b.id)
     story = [e["to"] for e in events(s, b.id)]
     assert story[:3] + story[-1:] == ["creating", "ready", "deleting", "gone"] and set(story[3:-1]) <= {"deleting"}, story
     s.api.call("DELETE", "/v1/keys/" + key["id"])

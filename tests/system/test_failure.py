@@ -180,19 +180,28 @@ def waits_for_the_disk(s):
     return None
 
 
-def without_a_disk(s):
-    """Frozen, until its child can be stopped in the middle: a plain SIGSTOP would nearly always come too late."""
+def stopped_at_the_disk(s, begin):
+    """The pid of berth-node's child that works for what begins here, stopped in the middle of it. The pool is frozen until the
+    child is found: a plain SIGSTOP would nearly always come too late, or to another child."""
     freeze, thaw = 0xC0045877, 0xC0045878
     pool = os.open(f"/proc/{s.pid('berth-node')}/root{s.dir}/node/pool", os.O_RDONLY)
-    told = []
-    create = threading.Thread(target=lambda: told.append(too_slow(s, "nodisk", "disk_limit")))
     fcntl.ioctl(pool, freeze, 0)
     try:
-        create.start()
-        os.kill(wait_until(lambda: waits_for_the_disk(s), 30, "a child at the disk"), signal.SIGSTOP)
+        begin()
+        pid = wait_until(lambda: waits_for_the_disk(s), 30, "a child at the disk")
+        os.kill(pid, signal.SIGSTOP)
+        return pid
     finally:
         fcntl.ioctl(pool, thaw, 0)
         os.close(pool)
+
+
+def without_a_disk(s):
+    told = []
+    create = threading.Thread(target=lambda: told.append(too_slow(s, "nodisk", "disk_limit")))
+    try:
+        stopped_at_the_disk(s, create.start)
+    finally:
         create.join()
     return told[0]
 

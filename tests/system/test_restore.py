@@ -53,11 +53,6 @@ def sleeps(s, box):
     return s.api.exec(box, "pidof sleep | wc -w").out.strip()
 
 
-def deleted(s, box):
-    """An attempt has a part of its time here, and another may have to follow."""
-    wait_until(lambda: s.api.delete(box)["state"] == "gone", 60, "gone")
-
-
 def refused(call):
     try:
         raise AssertionError(call())
@@ -85,7 +80,7 @@ def test_a_database_older_than_the_host(s):
         assert put(s, stays)["generation"] == generation
     assert s.api.exec(asleep, "echo woken > /root/file").exit_code == 0
     for box in (gone, gone_asleep):
-        deleted(s, box)
+        s.deleted(box)
     new = s.api.create(memory_mb=128, disk_mb=64)
     s.api.exec(new, "echo new > /root/file")
     init = s.init_pid(new)
@@ -116,7 +111,7 @@ def test_a_database_older_than_the_host(s):
 
     # The ways out: what is lost is deleted with a receipt, what has no record is abandoned.
     for box in (gone, gone_asleep, stays, asleep):
-        deleted(s, box)
+        s.deleted(box)
     assert s.berth("check", "--abandon", new)[0] in (0, 1)  # 1: not in the first attempt
     wait_until(lambda: s.api.get("/v1/sandboxes/" + new)["state"] == "gone", 60, "abandoned")
     assert check(s)[0] == 0, check(s)

@@ -1,6 +1,5 @@
 """Sweeps that do not end, and more that is due than is cleaned up: a person is told, and it goes on until all is done."""
 import contextlib
-import fcntl
 import json
 import os
 import pathlib
@@ -13,7 +12,7 @@ from marks import limit, only
 from server import wait_until
 from test_check import sql
 from test_deletion import disk, events
-from test_failure import waits_for_the_disk
+from test_failure import stopped_at_the_disk
 
 RUNTIMES = ("crun",)  # no engine is involved
 DEV_ENV = {"BERTH_TIMER_DIVISOR": "25"}  # a sweep every 12 s
@@ -91,17 +90,7 @@ def test_what_failed_before_it_was_ready_is_destroyed_by_the_next_sweep(s):
 
 def delete_slowly(s, ident):
     """Begin to delete it, and stop the process that removes its disk. The pid."""
-    freeze, thaw = 0xC0045877, 0xC0045878
-    pool = os.open(f"/proc/{s.pid('berth-node')}/root{s.dir}/node/pool", os.O_RDONLY)
-    fcntl.ioctl(pool, freeze, 0)  # it waits for the disk until it is found, and is no other child
-    try:
-        threading.Thread(target=s.api.delete, args=(ident,)).start()
-        pid = wait_until(lambda: waits_for_the_disk(s), 30, "a child at the disk")
-        os.kill(pid, signal.SIGSTOP)
-        return pid
-    finally:
-        fcntl.ioctl(pool, thaw, 0)
-        os.close(pool)
+    return stopped_at_the_disk(s, threading.Thread(target=s.api.delete, args=(ident,)).start)
 
 
 @limit(120)

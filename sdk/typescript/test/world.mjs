@@ -25,7 +25,7 @@ export async function killAll(id) {
   let dirs;
   for (let i = 0; !dirs && i < 100; i++) {
     dirs = await readdir('/sys/fs/cgroup', { recursive: true, withFileTypes: true }).catch((error) => {
-      if (error.code !== 'ENOENT') throw error;   // a group of somebody's went while they were listed
+      if (error.code !== 'ENOENT') throw error;   // a group was removed while they were listed
     });
   }
   for (const d of dirs ?? []) {
